@@ -15,7 +15,7 @@ import { contractScope } from '../lib/service/prefixes';
 import { checkNames, factNames, rehearse, type Finding, type Verdict } from '../lib/service/rehearsal';
 import { postForm } from '../lib/service/transport';
 import { faultInDatabase } from '../lib/state/postgres-connection';
-import { markOf, neverHad, spoken, type MarkedCheck } from '../nodes/environment/checks';
+import { canReadIn, markOf, neverHad, spoken, type MarkedCheck } from '../nodes/environment/checks';
 import {
   connectionOf,
   faultInValues,
@@ -55,6 +55,7 @@ const settings = [
   'corePrefix',
   'textPrefix',
   'names',
+  'country',
   'proxy',
   'timeout',
   'retries',
@@ -284,6 +285,7 @@ const connectionFindings = async (
     ...chance,
     patience,
     needs: prepared ? needsOf(prepared.nodes, String(values['id'])) : [],
+    canRead: canReadIn(values),
     wanted: clientScopes(connection),
     granted,
     token: () => {

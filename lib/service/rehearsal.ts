@@ -1,5 +1,6 @@
 import { endpoints, type EndpointName, type Id, type SearchName } from './endpoints';
 import { type MessageValues, type ReasonWord, ServiceError } from './errors';
+import { e164 } from '../contract-values';
 import { isRecord } from '../is-record';
 import { wirePath, wireScope, type Prefixes } from './prefixes';
 import {
@@ -18,8 +19,8 @@ import { trustedUrl } from './transport';
 
 /** The parts of a connection that can be right or wrong. */
 export const checkNames = ['reachability', 'token', 'apiKey', 'scopes', 'prefixes', 'names'] as const;
-/** What the contract leaves open and no setting changes. */
-export const factNames = ['dates', 'groupIds'] as const;
+/** What contacts show of what the contract leaves open. */
+export const factNames = ['dates', 'groupIds', 'phones'] as const;
 /** How tokens are obtained. Only the command tries it, because the editor has a button for it. */
 export type SignInName = 'client' | 'authorization';
 export type CheckName = (typeof checkNames)[number] | (typeof factNames)[number] | SignInName;
@@ -50,6 +51,8 @@ export interface Rehearsal extends ReadSettings {
   /** The finding when no token could be obtained. */
   readonly tokenless?: (fault: unknown) => Judgement | undefined;
   readonly needs?: readonly Need[];
+  /** Whether a number that is not in E.164 can be read with the country of the environment. */
+  readonly canRead?: (number: string) => boolean;
 }
 
 const wrongKey = 'advisor-texting-check-of-a-wrong-key';
@@ -246,7 +249,7 @@ const prefixesOf = async (
 
 const dateFields = ['birthDate', 'clientAnniversary', 'dateTimeCreated', 'dateTimeModified'] as const;
 const iso = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?$/;
-/** The most contacts that are read to find a date. */
+/** The most contacts that are read. */
 const mostContacts = 5;
 
 /** The format of a date, without the date, which is personal. The names of months are replaced too. */
@@ -257,6 +260,33 @@ const formatOf = (date: string): string => {
     ? begin.replaceAll(/\p{L}{3,}/gu, (word) => (word === 'GMT' || word === 'UTC' ? word : 'xxx'))
     : begin;
   return wordless.replaceAll(/\d/g, '#');
+};
+
+const phoneFormatOf = (phone: string): string =>
+  phone
+    .slice(0, 40)
+    .replaceAll(/\p{L}+/gu, 'xxx')
+    .replaceAll(/\d/g, '#');
+
+/** The forms of stored numbers. The contract takes E.164 alone (*Limits*), also when a contact is written back. */
+const phonesOf = ({ canRead = () => false }: Rehearsal, phones: readonly string[]): Finding => {
+  const found = (ok: Verdict, key: string, some: readonly string[]): Finding => {
+    const formats = [...new Set(some.map(phoneFormatOf))].join(', ');
+    return { check: 'phones', ok, key, values: { formats, setting: { setting: 'country' } } };
+  };
+  if (phones.length === 0) return found(null, 'check.phonesNone', []);
+  const others = phones.filter((phone) => !e164.test(phone));
+  const unread = others.filter((phone) => !canRead(phone));
+  if (unread.length > 0) return found(null, 'check.phonesOther', unread);
+  return others.length > 0 ? found(true, 'check.phonesRead', others) : found(true, 'check.phones', []);
+};
+
+const datesIn = (formats: ReadonlyMap<string, string>): Finding => {
+  if (formats.size === 0) return { check: 'dates', ok: null, key: 'check.datesNone' };
+  const isIso = [...formats.values()].every((date) => iso.test(date));
+  const written = [...formats].map(([field, date]) => `${field} ${formatOf(date)}`).join(', ');
+  const key = isIso ? 'check.dates' : 'check.datesOther';
+  return { check: 'dates', ok: isIso ? true : null, key, values: { formats: written } };
 };
 
 const pathOf = (name: EndpointName, prefixes: Prefixes): string => wirePath(endpoints[name].path, prefixes);
@@ -298,10 +328,11 @@ interface Facts {
 }
 
 const learnedFacts = async (
-  { wanted, prefixes }: Rehearsal,
+  rehearsal: Rehearsal,
   contacts: ReadAnswer,
   read: (id: Id) => Promise<ReadAnswer>,
 ): Promise<Facts> => {
+  const { wanted, prefixes } = rehearsal;
   const all = (ok: Verdict, key: string, values: MessageValues = {}): Finding[] =>
     factNames.map((check) => ({ check, ok, key, values }));
   if (contacts.kind !== 'fine')
@@ -315,6 +346,7 @@ const learnedFacts = async (
     return typeof id === 'number' || typeof id === 'string' ? [id] : [];
   });
   const formats = new Map<string, string>();
+  const phones: string[] = [];
   let groups: Finding | undefined;
   let unread: ReadAnswer | undefined;
   for (const id of ids.slice(0, mostContacts)) {
@@ -333,7 +365,8 @@ const learnedFacts = async (
       const date = data[field];
       if (typeof date === 'string' && date !== '' && !formats.has(field)) formats.set(field, date);
     }
-    if (formats.has('birthDate')) break;
+    const { phone } = data;
+    if (typeof phone === 'string' && phone.trim() !== '') phones.push(phone.trim());
   }
   if (!groups && unread) {
     const values = { reason: unread.reason, names: pathOf('getContact', prefixes) };
@@ -342,13 +375,7 @@ const learnedFacts = async (
       : { findings: all('untried', elsewhere), unread };
   }
   if (!groups) return { findings: all(null, 'check.noContact') };
-  if (formats.size === 0) return { findings: [{ check: 'dates', ok: null, key: 'check.datesNone' }, groups] };
-  const isIso = [...formats.values()].every((date) => iso.test(date));
-  const written = [...formats].map(([field, date]) => `${field} ${formatOf(date)}`).join(', ');
-  const key = isIso ? 'check.dates' : 'check.datesOther';
-  return {
-    findings: [{ check: 'dates', ok: isIso ? true : null, key, values: { formats: written } }, groups],
-  };
+  return { findings: [datesIn(formats), groups, phonesOf(rehearsal, phones)] };
 };
 
 const unproven: Finding = { check: 'token', ok: 'untried', key: 'check.tokenUnproven' };

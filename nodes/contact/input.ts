@@ -4,7 +4,7 @@ import { hideNumbers } from '../../lib/runtime/log';
 import { invalidInput } from '../../lib/runtime/errors';
 import { phoneNumber, wrongNumber } from '../../lib/texting/recipients';
 import { fieldsGiven } from '../../lib/address-book/record-fields';
-import { isRecord } from '../../lib/runtime/kinds';
+import { isLeftOut, isRecord } from '../../lib/runtime/kinds';
 import type { Message } from '../../lib/runtime/red';
 import type { FieldRow } from '../../lib/runtime/spec';
 import type { ResponseOf } from '../../lib/service/endpoints';
@@ -65,52 +65,60 @@ const nothingGiven = (contact: Readonly<Record<string, unknown>>): ServiceError 
   });
 };
 
+const isEmptyText = (value: unknown): boolean => typeof value === 'string' && value.trim() === '';
+
 /**
- * Reads the number as the texting nodes do. A number that needs a country where none is set is sent as it is: the
- * service judges it.
+ * The given fields, the number read as the texting nodes read it. The contract refuses an empty number (*Limits*), so it
+ * counts as not given. A number that needs a country where none is set is sent as it is: the service decides.
  */
-const withNumber = (body: ContactBody, country: string): ContactBody => {
-  if (body.phone === undefined || body.phone === '') return body;
-  const phone = phoneNumber(body.phone, country);
-  if (phone !== undefined) return { ...body, phone };
-  if (country !== '') throw wrongNumber(body.phone, country);
-  return body;
+const givenFields = (record: Readonly<Record<string, unknown>>, country: string): ContactBody => {
+  const { phone: given, ...body } = fieldsGiven(record, contactFieldKinds);
+  if (given === undefined || isEmptyText(given)) return body;
+  const phone = phoneNumber(given, country);
+  if (phone === undefined && country !== '') throw wrongNumber(given, country);
+  return { ...body, phone: phone ?? given };
 };
 
 /** The body of a create or an update, with only the fields that were given. */
 export const contactBody = (contact: unknown, where: MessageValue, country: string): ContactBody => {
   const record = asRecord(contact, where);
-  const body = withNumber(fieldsGiven(record, contactFieldKinds), country);
+  const body = givenFields(record, country);
   if (Object.keys(body).length === 0) throw nothingGiven(record);
   return body;
 };
 
-/** The changes to a contact that is read first. Null is a change too. */
-export const changesOf = (
-  contact: unknown,
-  where: MessageValue,
-  country: string,
-): Readonly<Record<string, unknown>> => {
+/** The changes to a contact that is read first: null takes a field out. */
+export type ContactChanges = { readonly [F in keyof ContactBody]: ContactBody[F] | null };
+
+export const changesOf = (contact: unknown, where: MessageValue, country: string): ContactChanges => {
   const record = asRecord(contact, where);
-  const isGiven = (field: string): boolean => Object.hasOwn(record, field) && record[field] !== undefined;
-  if (!Object.keys(contactFieldKinds).some(isGiven)) throw nothingGiven(record);
-  // A value of the wrong type is refused before the contact is read.
-  const given = withNumber(fieldsGiven(record, contactFieldKinds), country);
-  return { ...record, ...given };
+  const takenOut = Object.entries(contactFieldKinds).filter(
+    ([field, kind]) =>
+      Object.hasOwn(record, field) && record[field] !== undefined && isLeftOut(record[field], kind),
+  );
+  const changes = {
+    ...Object.fromEntries(takenOut.map(([field]) => [field, null])),
+    ...givenFields(record, country),
+  };
+  if (Object.keys(changes).length === 0) throw nothingGiven(record);
+  return changes;
 };
 
 /**
  * The contact with the changes made, because the contract does not say whether an update keeps omitted fields
- * (*Endpoints*, Gaps). A field that is changed to null is left out.
+ * (*Endpoints*, Gaps). What is unchanged goes back in the form that the contract takes: empty texts are left out, and a
+ * number is written in E.164 (*Limits*).
  */
 export const merged = (
   current: ResponseOf<'getContact'>,
-  changes: Readonly<Record<string, unknown>>,
+  changes: ContactChanges,
+  country: string,
 ): ContactBody => {
   const whole: Record<string, unknown> = {};
   for (const field of Object.keys(contactFieldKinds)) {
-    const change = Object.hasOwn(changes, field) ? changes[field] : undefined;
-    whole[field] = change === undefined ? current[field] : change;
+    if (Object.hasOwn(changes, field)) whole[field] = changes[field as keyof ContactChanges];
+    else if (!isEmptyText(current[field])) whole[field] = current[field];
   }
+  whole.phone = phoneNumber(whole.phone, country) ?? whole.phone;
   return fieldsGiven(whole, contactFieldKinds);
 };

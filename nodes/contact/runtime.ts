@@ -85,7 +85,7 @@ const updateOne = ({ caller, item }: OperationTurn<unknown>, id: Id, where: Mess
   const changes = changesOf(item, where, country);
   return inTurn(async () => {
     const current = await caller.call('getContact', { params });
-    return caller.call('updateContact', { params, body: merged(current, changes) });
+    return caller.call('updateContact', { params, body: merged(current, changes, country) });
   });
 };
 

@@ -3,12 +3,14 @@ import { lazy } from '../../lib/runtime/lazy';
 import type { Words } from '../../lib/runtime/language';
 import type { CheckName, Finding, Need, Verdict } from '../../lib/service/rehearsal';
 import { ServiceError } from '../../lib/service/errors';
+import { phoneNumber } from '../../lib/texting/recipients';
 import type { Grant } from '../../lib/auth/grants';
 import {
   connectionOf,
   requestSettingsOf,
   serviceAddressOf,
   serviceOf,
+  settingsOf,
   type EnvironmentValues,
 } from './config';
 import { originOf } from './form';
@@ -69,7 +71,21 @@ const inTheDialog = (fault: unknown): Omit<Finding, 'check'> | undefined => {
 const pauses = 20 * second;
 
 /** These findings have no check of their own in the route: they are shown with the query names. */
-const factsKnown = ['check.dates', 'check.datesOther', 'check.groupIds', 'check.groupIdsMissing'];
+const factsKnown = [
+  'check.dates',
+  'check.datesOther',
+  'check.groupIds',
+  'check.groupIdsMissing',
+  'check.phones',
+  'check.phonesRead',
+  'check.phonesOther',
+];
+
+/** Whether the texting nodes of an environment can read a number. */
+export const canReadIn = (values: EnvironmentValues): ((number: string) => boolean) => {
+  const { country } = settingsOf(values);
+  return (number) => phoneNumber(number, country) !== undefined;
+};
 
 /** An environment as it is deployed, or as the form has it. */
 export interface Trial {
@@ -105,6 +121,7 @@ export const runChecks = async (
     ...requestSettingsOf(values),
     ...address,
     needs,
+    canRead: canReadIn(values),
     patience: pauses,
     wanted: clientScopes(connection),
     granted: () => grant()?.scopes,

@@ -148,16 +148,16 @@ describe('contact node', () => {
     it('is read as a texting node reads it, and stays as it was in msg.contact', async () => {
       const { environment, requests } = await scripted(() => ({ body: { id: 7 } }), inUS);
       const flow = await contactNode(environment, {});
-      for (const phone of ['(206) 555-0101', 2065550101, '+442079460123', '']) {
+      for (const phone of ['(206) 555-0101', 2065550101, '+442079460123']) {
         const { port, msg } = only(await flow.ask({ payload: { phone } }));
         should(port).equal(0);
         should(msg.contact).deepEqual({ phone });
       }
-      should(phones(requests())).deepEqual(['+12065550101', '+12065550101', '+442079460123', '']);
+      should(phones(requests())).deepEqual(['+12065550101', '+12065550101', '+442079460123']);
     });
 
     for (const merge of [true, false]) {
-      it(`is read in an update, ${merge ? 'merged' : 'alone'}; what the contact had is left alone`, async () => {
+      it(`is read in an update, ${merge ? 'merged, as the number that the contact has' : 'alone'}`, async () => {
         const current = { contactId: ann, firstName: 'Ann', phone: '206 555 0199' };
         const { environment, requests } = await scripted(
           ({ method }) => ({ body: method === 'GET' ? current : { id: ann } }),
@@ -166,9 +166,25 @@ describe('contact node', () => {
         const flow = await contactNode(environment, { operation: 'update', merge });
         await flow.ask({ contactId: ann, payload: { phone: '206 555 0101' } });
         await flow.ask({ contactId: ann, payload: { city: 'Reno' } });
-        should(phones(requests())).deepEqual(['+12065550101', merge ? '206 555 0199' : undefined]);
+        should(phones(requests())).deepEqual(['+12065550101', merge ? '+12065550199' : undefined]);
       });
     }
+
+    for (const operation of ['create', 'update'])
+      for (const phone of ['', ' '])
+        it(`counts as not given where it is "${phone}", in a ${operation}`, async () => {
+          const current = { contactId: ann, phone: '+12065550199' };
+          const { environment, requests } = await scripted(
+            ({ method }) => ({ body: method === 'GET' ? current : { id: ann } }),
+            inUS,
+          );
+          const flow = await contactNode(environment, { operation });
+          should(only(await flow.ask({ contactId: ann, payload: { city: 'Reno', phone } })).port).equal(0);
+          const kept = operation === 'update' ? { phone: '+12065550199' } : {};
+          should(requests().at(-1)?.body).deepEqual({ city: 'Reno', ...kept });
+          const alone = only(await flow.ask({ contactId: ann, payload: { phone } }));
+          should(errorOf(alone.msg)).containEql({ code: 'invalid_input', attempts: 0 });
+        });
 
     it('is refused without a request when the country has no such number', async () => {
       const { environment, requests } = await scripted(() => ({ body: { id: 7 } }), inUS);
@@ -229,6 +245,30 @@ describe('contact node', () => {
         'PUT /v1/core/contact/contacts/5',
       ]);
       should(requests()[1]?.body).deepEqual({ firstName: 'Ann', lastName: 'Ito', gender: 0, city: '' });
+    });
+
+    it('leaves out the empty texts that it does not change, which a service may refuse', async () => {
+      const current = { contactId: 5, firstName: 'Ann', nickname: '', city: 'X', phone: '', state: ' ' };
+      const { environment, requests } = await scripted(({ method, body }) => {
+        if (method === 'GET') return { body: current };
+        return Object.values(body as object).some((value) => value === '')
+          ? { status: 400, body: { code: 'invalid_request' } }
+          : { body: { id: 5 } };
+      });
+      const flow = await contactNode(environment, { operation: 'update' });
+      const { port } = only(await flow.ask({ contactId: 5, payload: { city: 'Reno', gender: 1 } }));
+      should(port).equal(0);
+      should(requests()[1]?.body).deepEqual({ firstName: 'Ann', city: 'Reno', gender: 1 });
+    });
+
+    it('writes a number back as it is where nothing can read it: the service decides', async () => {
+      const current = { contactId: 5, phone: '(202) 555-0123' };
+      const { environment, requests } = await scripted(({ method }) => ({
+        body: method === 'GET' ? current : { id: 5 },
+      }));
+      const flow = await contactNode(environment, { operation: 'update' });
+      await flow.ask({ contactId: 5, payload: { city: 'Reno' } });
+      should(requests()[1]?.body).deepEqual({ phone: '(202) 555-0123', city: 'Reno' });
     });
 
     it('takes a field out when nothing else is to change', async () => {

@@ -83,7 +83,7 @@ describe('the command check', function () {
     const lines = JSON.parse(told.out) as Line[];
     lines
       .map(({ ok }) => ok)
-      .should.eql([true, true, true, true, true, true, null, null, true, null, true, true]);
+      .should.eql([true, true, true, true, true, true, null, null, true, true, null, true, true]);
     lines.map(({ mark }) => mark).should.not.containEql('untried');
     lines[0]?.message.should.match(/at \$\{THE_ADDRESS\}\.$/);
 

@@ -97,7 +97,7 @@ describe('the command check, of a user directory', function () {
     lines
       .map((line) => line.check)
       .should.eql([
-        ...['reachability', 'token', 'apiKey', 'scopes', 'prefixes', 'names', 'dates', 'groupIds'],
+        ...['reachability', 'token', 'apiKey', 'scopes', 'prefixes', 'names', 'dates', 'groupIds', 'phones'],
         ...[
           'client',
           'authorization',

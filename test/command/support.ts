@@ -11,6 +11,7 @@ export const serviceChecks = [
   'names',
   'dates',
   'groupIds',
+  'phones',
 ] as const;
 
 /** What a command says, and its exit code; in this process, which spares the start of another. */

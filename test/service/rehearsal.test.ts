@@ -55,7 +55,10 @@ describe('a rehearsal', () => {
     const findings = await rehearse(rehearsal);
     findings
       .map(({ check }) => check)
-      .should.eql(['reachability', 'token', 'apiKey', 'scopes', 'prefixes', 'names', 'dates', 'groupIds']);
+      .should.eql([
+        ...['reachability', 'token', 'apiKey', 'scopes', 'prefixes', 'names'],
+        ...['dates', 'groupIds', 'phones'],
+      ]);
     for (const finding of findings) {
       say(finding).should.not.match(/__|check\./);
       say(finding).should.not.containEql(simulator.credentials.apiKey);
@@ -90,6 +93,7 @@ describe('a rehearsal', () => {
     should(found('apiKey')[1]).match(/A wrong one is refused by the service \(HTTP 401\)/);
     should(found('dates')).match([true, /birthDate ####-##-##.*\(# is a digit\)/]);
     should(found('groupIds')[0]).equal(true);
+    should(found('phones')[0]).equal(true);
   });
 
   it('finds the foreign service in order once it has been told how that differs', async () => {
@@ -331,7 +335,7 @@ describe('a rehearsal', () => {
     );
     should(found('reachability')[0]).be.true();
     should(found('token')).match([false, /has not authorized/]);
-    for (const check of ['apiKey', 'scopes', 'prefixes', 'names', 'dates', 'groupIds'] as const)
+    for (const check of ['apiKey', 'scopes', 'prefixes', 'names', 'dates', 'groupIds', 'phones'] as const)
       should(found(check)).eql(['untried', 'Not tried: there is no token.']);
   });
 });
@@ -423,7 +427,10 @@ class PlainService {
       return list(isAll ? [{ title: 'a' }, { title: 'b' }, { title: 'c' }] : []);
     }
     if (/^\/core\/contact\/contacts\/\d$/.test(path))
-      return [200, JSON.stringify({ contactId: 1, groupIds: [], birthDate: '23 Nov 1960' })];
+      return [
+        200,
+        JSON.stringify({ contactId: 1, groupIds: [], birthDate: '23 Nov 1960', phone: '(202) 555-0123' }),
+      ];
     return [404, 'nothing here'];
   }
 }
@@ -464,7 +471,7 @@ describe('a rehearsal on services written by hand', () => {
   };
   const fine = {
     ...{ reachability: true, token: true, apiKey: true, scopes: true, prefixes: true, names: true },
-    ...{ dates: null, groupIds: true },
+    ...{ dates: null, groupIds: true, phones: null },
   };
 
   it('finds one that does as the contract says in order, by some thirty reads', async () => {
@@ -549,8 +556,30 @@ describe('a rehearsal on services written by hand', () => {
     const silent = await rehearsed(({ path }) =>
       path.includes('/contacts/') ? [503, 'one moment'] : undefined,
     );
-    should(silent.verdicts).eql({ ...fine, dates: 'untried', groupIds: 'untried' });
+    should(silent.verdicts).eql({ ...fine, dates: 'untried', groupIds: 'untried', phones: 'untried' });
     silent.message('dates').should.match(/did not answer \(HTTP 503\)/);
+  });
+
+  it('says in which form numbers are stored, without their digits, and whether the country reads them', async () => {
+    const unread = await rehearsed();
+    unread.message('phones').should.match(/cannot be read: \(###\) ###-#### .+set Country/);
+    service.close();
+    const read = await rehearsed(undefined, { canRead: (number) => number === '(202) 555-0123' });
+    should(read.verdicts.phones).be.true();
+    read.message('phones').should.match(/can be read with Country: \(###\) ###-####/);
+    service.close();
+    const withPhone = (phone: string) =>
+      rehearsed(({ path }) =>
+        path.includes('/contacts/')
+          ? [200, JSON.stringify({ contactId: 1, groupIds: [], phone })]
+          : undefined,
+      );
+    const good = await withPhone('+12025550123');
+    should(good.verdicts.phones).be.true();
+    service.close();
+    const none = await withPhone('');
+    should(none.verdicts.phones).be.null();
+    none.message('phones').should.match(/no contact that was read has a phone number/);
   });
 
   it('leaves nothing to be tried of contacts that nobody asks to read', async () => {
