@@ -36,7 +36,7 @@ export const badgeOf = (
 };
 
 /** The service of the chosen environment, or the variable that decides it; undefined if none is chosen. */
-const serviceOfEnvironment = (environment: unknown): unknown => {
+export const serviceOfEnvironment = (environment: unknown): unknown => {
   if (isVariable(environment)) return environment;
   const found = typeof environment === 'string' ? RED.nodes.node(environment) : null;
   return found ? savedOr(found['service'], 'simulator') : undefined;

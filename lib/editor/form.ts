@@ -1,10 +1,12 @@
 import { hideOnlyAdvisor } from './advisor';
-import { addBadge } from './badge';
+import { addBadge, serviceOfEnvironment } from './badge';
+import { valueIn } from './dom';
 import { controlOf } from './inputs';
 import { sayOf, zoneOfEnvironment } from './locale';
 import { addPicker } from './picker';
 import { describe, showProblem } from './problems';
 import type { EditedNode, EditorSpec, Form, OwnEditor, Say, Values } from './red';
+import { clearStatuses } from './status';
 import { fieldProblem, type ValidationContext } from './validate';
 import { applies, withDefaults } from './values';
 
@@ -95,13 +97,33 @@ const reachButtons = (row: JQuery, say: Say): void => {
   });
 };
 
-/** Chooses the environment if there is only one; the user sees it, and can still change it. */
+/** The value of the editor's option *none*. */
+const none = '_ADD_';
+
+/** Chooses the environment if there is only one, and that texts nobody. */
 const chooseTheOnly = (select: JQuery): void => {
-  const choices = select
-    .find('option')
-    .filter((_, option) => !['', '_ADD_'].includes(String($(option).val())));
-  const isOpen = ['', '_ADD_'].includes(String(select.val() ?? ''));
-  if (isOpen && choices.length === 1) select.val(String(choices.val())).trigger('change');
+  const choices = select.find('option').filter((_, option) => !['', none].includes(valueIn($(option))));
+  const isOpen = ['', none].includes(valueIn(select));
+  if (!isOpen || choices.length !== 1) return;
+  const only = valueIn(choices);
+  if (RED.nodes.node(only)?.['service'] === 'simulator') select.val(only).trigger('change');
+};
+
+/** Chooses none when the chosen environment is deleted: the editor would choose the next, which may be production. */
+const chooseNoneInstead = (select: JQuery): void => {
+  const [element] = select;
+  if (!element) return;
+  let chosen = valueIn(select);
+  select.on('change', () => {
+    chosen = valueIn(select);
+  });
+  new MutationObserver(() => {
+    const isThere = select
+      .find('option')
+      .get()
+      .some((option) => valueIn($(option)) === chosen);
+    if (!isThere && chosen !== '') select.val(none).trigger('change');
+  }).observe(element, { childList: true });
 };
 
 export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void => {
@@ -160,6 +182,7 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
   if (spec.category !== 'config') {
     reachButtons(form.row('environment'), say);
     chooseTheOnly(form.input('environment'));
+    chooseNoneInstead(form.input('environment'));
     addBadge(form);
     hideOnlyAdvisor(form);
   }
@@ -175,7 +198,9 @@ export const save = (node: EditedNode): void => {
   const credentials = form.spec.fields
     .filter((field) => field.kind === 'credential')
     .map((field) => field.name);
-  const saved = { ...form.values(), ...form.own.saving?.(form) };
+  const saved: Values = { ...form.values(), ...form.own.saving?.(form) };
+  if (serviceOfEnvironment(node['environment']) !== serviceOfEnvironment(saved['environment']))
+    clearStatuses([node]);
   for (const [name, value] of Object.entries(saved)) {
     // The editor itself saves these fields, and keeps the list of a config node's users.
     if (!credentials.includes(name) && name !== 'environment') node[name] = value;

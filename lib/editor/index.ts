@@ -1,5 +1,6 @@
 import { sayOf } from './locale';
 import type { EditedNode, EditorSpec, OwnEditor } from './red';
+import { usersOf } from './status';
 import { chosenIn, isUnknown, noVariable } from './values';
 
 export { checkField, close, open, save } from './form';
@@ -30,8 +31,11 @@ const usualSimulator = (): string | undefined => {
   const found: { readonly id: string; readonly users: number; readonly isSimulator: boolean }[] = [];
   RED.nodes.eachConfig((config) => {
     if (config.type === 'advisor-environment') {
-      const users = (config['users'] as unknown[] | undefined)?.length ?? 0;
-      found.push({ id: config.id, users, isSimulator: config['service'] === 'simulator' });
+      found.push({
+        id: config.id,
+        users: usersOf(config).length,
+        isSimulator: config['service'] === 'simulator',
+      });
     }
     return true;
   });

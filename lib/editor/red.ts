@@ -51,7 +51,11 @@ interface Editor {
     getNodeLabel(node: EditedNode, fallback?: string): string;
   };
   user: { hasPermission(permission: string): boolean };
-  view: { reveal(id: string): void; calculateTextWidth(text: string, style: string): number };
+  view: {
+    reveal(id: string): void;
+    calculateTextWidth(text: string, style: string): number;
+    redrawStatus(node: EditedNode): void;
+  };
   editor: { editConfig(name: string, type: string, id: string): void };
   comms: { subscribe(topic: string, listener: (topic: string, payload: unknown) => void): void };
   events: {

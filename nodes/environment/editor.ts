@@ -1,6 +1,7 @@
 import { addDurations } from '../../lib/editor/durations';
 import type { Form, Say, Values } from '../../lib/editor/red';
-import { isVariable } from '../../lib/editor/values';
+import { clearStatuses, usersOf } from '../../lib/editor/status';
+import { isVariable, savedOr } from '../../lib/editor/values';
 import { choiceOf } from '../../lib/editor/words';
 import { addAdvisors } from './dialog/advisors';
 import { addServiceBanner } from './dialog/badge';
@@ -8,7 +9,7 @@ import { addHours } from './dialog/hours';
 import { addKeptNote, addPendingNote, openPagesApart } from './dialog/notes';
 import { addSearchWords, keepWordsWhole } from './dialog/palette';
 import { addRedirect } from './dialog/redirect';
-import { warnOfRemoval } from './dialog/removal';
+import { askBeforeDelete, warnOfRemoval } from './dialog/removal';
 import { addScopes } from './dialog/scopes';
 
 export const label = (values: Values, say: Say): string => {
@@ -25,6 +26,7 @@ const lists = new WeakMap<Form, { close(): void }>();
 
 export const opened = (form: Form): void => {
   addServiceBanner(form);
+  askBeforeDelete(form);
   addPendingNote(form);
   addKeptNote(form);
   addRedirect(form);
@@ -32,6 +34,12 @@ export const opened = (form: Form): void => {
   addHours(form);
   addDurations(form, ['timeout', 'resumeWithin']);
   lists.set(form, addAdvisors(form));
+};
+
+export const saving = (form: Form): Values => {
+  const isMoved = savedOr(form.node['service'], 'simulator') !== form.values()['service'];
+  if (isMoved) clearStatuses(usersOf(form.node));
+  return {};
 };
 
 export const closed = (form: Form): void => {

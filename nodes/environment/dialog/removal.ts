@@ -1,9 +1,12 @@
 import { ask } from '../../../lib/editor/ask';
 import { notify } from '../../../lib/editor/dom';
-import { environmentSays, localNumber } from '../../../lib/editor/locale';
-import type { EditedNode, Say } from '../../../lib/editor/red';
+import { environmentSays, locale, localNumber } from '../../../lib/editor/locale';
+import type { EditedNode, Form, Say } from '../../../lib/editor/red';
+import { clearStatuses, usersOf } from '../../../lib/editor/status';
 import { isVariable } from '../../../lib/editor/values';
 import { second } from '../../../lib/durations';
+import type { Listed, WaitItem } from '../../../lib/runtime/activity-items';
+import { question } from './panels';
 
 /** Milliseconds: several nodes may be removed at once, with a tab or a selection. */
 const gathering = 100;
@@ -11,10 +14,17 @@ const gathering = 100;
 /** The number of ids that fit into one address. */
 const idsAtOnce = 200;
 
+/** The number of people who are named. */
+const mostNames = 3;
+
+const environmentType = 'advisor-environment';
+
+const say: Say = (...said) => environmentSays(...said) ?? '';
+
 const allEnvironments = (): string[] => {
   const found: string[] = [];
   RED.nodes.eachConfig(({ id, type }) => {
-    if (type === 'advisor-environment') found.push(id);
+    if (type === environmentType) found.push(id);
     return true;
   });
   return found;
@@ -29,37 +39,105 @@ const environmentsOf = ({ type, environment }: Partial<EditedNode>): string[] =>
   return isVariable(environment) ? allEnvironments() : [environment];
 };
 
-/** Says, when nodes are deleted or disabled, how many items they still have under way, and what becomes of them. */
+/** Without an answer, as for an environment that is not deployed, there is nothing to show. */
+const read = async <T>(environment: string, path: string): Promise<T | undefined> =>
+  (await ask(say, 'GET', `${encodeURIComponent(environment)}/${path}`).catch(() => undefined)) as
+    T | undefined;
+
+const countIn = async (environment: string, ids: readonly string[] = []): Promise<number> => {
+  const query = new URLSearchParams(ids.map((id) => ['node', id])).toString();
+  return (await read<{ count?: number }>(environment, `pending?${query}`))?.count ?? 0;
+};
+
+/** What would stop with an environment, and who waits there; undefined when nothing would. */
+const lossWith = async ({ id, name }: Pick<EditedNode, 'id' | 'name'>): Promise<string | undefined> => {
+  const count = await countIn(id);
+  if (count === 0) return undefined;
+  const waits = await read<Listed<WaitItem>>(id, `waits?page=1&pageSize=${String(mostNames)}`);
+  const named = waits?.data.map((wait) => wait.name ?? wait.phone ?? String(wait.memberId ?? '')) ?? [];
+  const further = (waits?.pageInfo.totalRecord ?? named.length) - named.length;
+  const names = [...named, ...(further > 0 ? [say('removal.more', { count: localNumber(further) })] : [])];
+  return [
+    say('removal.environment', { name: name ?? '', count: localNumber(count) }),
+    ...(names.length > 0
+      ? [say('removal.waiting', { names: new Intl.ListFormat(locale()).format(names) })]
+      : []),
+  ].join(' ');
+};
+
+/** Environments whose deletion was confirmed in their dialog. */
+const confirmed = new Set<string>();
+
+/** Asks, before an environment is deleted in its dialog, whether those who wait in it are to be left. */
+export const askBeforeDelete = (form: Form): void => {
+  const { node } = form;
+  const remove = form.root.closest('.red-ui-tray').find('.red-ui-tray-toolbar .leftButton');
+  const asked = $('<div>', { class: 'advisor-warning', role: 'alert' }).hide();
+  form.root.prepend(asked);
+  const goOn = (): void => {
+    confirmed.add(node.id);
+    // A click that jQuery triggers would come by the listener below after all others.
+    remove[0]?.click();
+  };
+  const stay = (): void => {
+    asked.hide();
+    remove.trigger('focus');
+  };
+  remove[0]?.addEventListener(
+    'click',
+    (event) => {
+      if (confirmed.has(node.id)) return;
+      event.stopImmediatePropagation();
+      void lossWith({ id: node.id, name: RED.utils.getNodeLabel(node, node.id) }).then((loss) => {
+        if (loss === undefined) {
+          goOn();
+          return;
+        }
+        const panel = question(loss, [
+          [say('removal.delete'), goOn],
+          [say('removal.keep'), stay],
+        ]);
+        asked.empty().append(panel.element).show();
+        panel.focus();
+      });
+    },
+    true,
+  );
+};
+
+/** Says, when nodes or environments are deleted or disabled, what they still have under way. */
 export const warnOfRemoval = (): void => {
-  const say: Say = (...said) => environmentSays(...said) ?? '';
   /** The ids of removed nodes, by environment. */
   const leaving = new Map<string, Set<string>>();
   let timer: ReturnType<typeof setTimeout> | undefined;
 
-  const countIn = async (environment: string, ids: readonly string[]): Promise<number> => {
-    const query = new URLSearchParams(ids.map((id) => ['node', id])).toString();
-    const path = `${encodeURIComponent(environment)}/pending?${query}`;
-    // Without an answer, as for an environment that is not deployed, there is no number to show.
-    const answer = (await ask(say, 'GET', path).catch(() => undefined)) as { count?: number } | undefined;
-    return answer?.count ?? 0;
+  const warn = (words: string): void => {
+    notify(words, 'warning', 20 * second);
   };
-  const tell = async (): Promise<void> => {
+  const warnOfNodes = async (): Promise<void> => {
     const asked: Promise<number>[] = [];
     for (const [environment, ids] of leaving)
       for (let from = 0; from < ids.size; from += idsAtOnce)
         asked.push(countIn(environment, [...ids].slice(from, from + idsAtOnce)));
     leaving.clear();
     const count = (await Promise.all(asked)).reduce((sum, each) => sum + each, 0);
-    if (count > 0) notify(say('removal', { count: localNumber(count) }), 'warning', 20 * second);
+    if (count > 0) warn(say('removal.nodes', { count: localNumber(count) }));
+  };
+  const warnOfEnvironment = async (node: EditedNode): Promise<void> => {
+    clearStatuses(usersOf(node));
+    if (confirmed.delete(node.id)) return;
+    const loss = await lossWith({ id: node.id, name: RED.utils.getNodeLabel(node, node.id) });
+    if (loss !== undefined) warn(loss);
   };
   const leaves = (about: unknown): void => {
-    const node = about as Partial<EditedNode>;
+    const node = about as EditedNode;
+    if (node.type === environmentType) void warnOfEnvironment(node);
     const environments = environmentsOf(node);
     if (environments.length === 0) return;
     for (const environment of environments)
-      leaving.set(environment, (leaving.get(environment) ?? new Set<string>()).add(String(node.id)));
+      leaving.set(environment, (leaving.get(environment) ?? new Set<string>()).add(node.id));
     clearTimeout(timer);
-    timer = setTimeout(() => void tell(), gathering);
+    timer = setTimeout(() => void warnOfNodes(), gathering);
   };
 
   RED.events.on('nodes:remove', leaves);
