@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { abortOf, wokenBy } from '../service/concurrency';
-import type { Clock } from '../service/clock';
+import { elapsedBy, type Clock } from '../service/clock';
 import { type ReasonWord, serviceError, ServiceError } from '../service/errors';
 import { contractScope, usualPrefixes, wireScope } from '../service/prefixes';
 import { backoff, decide, readRetryAfter, RetryBudget, type Happened } from '../service/retry';
@@ -117,7 +117,10 @@ const read = ({ status, text, retryAfter }: Awaited<ReturnType<PostForm>>, now: 
   throw new Trouble({ what: 'refused', status }, tryLater(said));
 };
 
-/** What all requests of one application to one token endpoint share, for all advisors. */
+/**
+ * What all requests of one application to one token endpoint share, for all advisors. Its times are those of the
+ * monotonic clock: a pause lasts as long as it was meant to when the wall clock is set.
+ */
 class EndpointAccess {
   readonly budget = new RetryBudget();
   readonly waiting = new Set<() => void>();
@@ -129,8 +132,9 @@ class EndpointAccess {
   givenUp = 0;
   /** The number of failures: requests that failed together count as one. */
   failures = 0;
-  pausedAt = 0;
-  notBefore = 0;
+  notBefore = -Infinity;
+  /** How long the last pause is, in milliseconds. */
+  pauseLength = 0;
   /** The last failure, which holds until `notBefore`. */
   remembered: Trouble | undefined;
 
@@ -138,18 +142,13 @@ class EndpointAccess {
     return this.retried + this.limited + this.givenUp > 0 ? 1 : mostAtOnce;
   }
 
-  /** Milliseconds until the next attempt. If the clock was set back, the pause is over. */
-  wait(now: number): number {
-    return now < this.pausedAt ? 0 : this.notBefore - now;
-  }
-
   pause(now: number, ms: number): void {
-    this.pausedAt = now;
+    this.pauseLength = ms;
     this.notBefore = now + ms;
   }
 
   recovered(): void {
-    Object.assign(this, { retried: 0, limited: 0, givenUp: 0, notBefore: 0, remembered: undefined });
+    Object.assign(this, { retried: 0, limited: 0, givenUp: 0, notBefore: -Infinity, remembered: undefined });
     this.budget.refund();
   }
 }
@@ -175,9 +174,10 @@ export class TokenEndpoints {
 
   /** The time until which no request is made for a connection; 0 when there is no pause worth telling. */
   pausedUntil(connection: Connection): number {
-    const { notBefore, pausedAt } = this.accessOf(connection);
-    const now = this.options.clock.now();
-    return now >= pausedAt && now < notBefore && notBefore - pausedAt >= leastTold ? notBefore : 0;
+    const { clock } = this.options;
+    const { notBefore, pauseLength } = this.accessOf(connection);
+    const left = notBefore - elapsedBy(clock);
+    return left > 0 && pauseLength >= leastTold ? clock.now() + Math.ceil(left) : 0;
   }
 
   onPause(listener: () => void): () => void {
@@ -223,7 +223,7 @@ export class TokenEndpoints {
     { signal, isPerson = false }: { readonly signal?: AbortSignal; readonly isPerson?: boolean } = {},
   ): Promise<T> {
     const access = this.accessOf(connection);
-    if (isPerson && access.remembered) access.pause(this.options.clock.now(), 0);
+    if (isPerson && access.remembered) access.pause(elapsedBy(this.options.clock), 0);
     for (;;) {
       await this.turn(access, connection, signal);
       const { failures } = access;
@@ -245,7 +245,7 @@ export class TokenEndpoints {
   private async turn(access: EndpointAccess, connection: Connection, signal?: AbortSignal): Promise<void> {
     for (;;) {
       if (signal?.aborted === true) throw serviceError('cancelled', 'abandoned');
-      const ms = access.wait(this.options.clock.now());
+      const ms = access.notBefore - elapsedBy(this.options.clock);
       if (ms > 0 && access.remembered) throw access.remembered.fault(connection);
       if (ms <= 0 && access.running < access.most) {
         access.remembered = undefined;
@@ -258,7 +258,7 @@ export class TokenEndpoints {
 
   private judge(access: EndpointAccess, trouble: Trouble, connection: Connection): void {
     const { clock, random = Math.random } = this.options;
-    const now = clock.now();
+    const now = elapsedBy(clock);
     access.failures++;
     if (access.limited === 0) access.limitedSince = now;
     const { retried, limited, limitedSince, budget } = access;

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Clock } from '../service/clock';
+import { atTime, type Clock } from '../service/clock';
 import { endOf, key, TakenOver, type StoreEntry, type Operation, type Store } from '../state/store';
 import { OpenJob, type AcceptedItem, type OutboxItem, type NewJob, type ItemPage } from './open-job';
 import { arrivalAt, Outbox, type Host, type OutboxOptions, type Reason } from './outbox';
@@ -521,7 +521,7 @@ export class RequestOutbox<I extends OutboxItem, O, E> extends Outbox<I, O, E, R
     const { notBefore } = heldIn(first);
     const { clock } = this.request;
     this.forgetAlarm?.();
-    this.forgetAlarm = clock.after(Math.max(0, notBefore - clock.now()), () => {
+    this.forgetAlarm = atTime(clock, notBefore, () => {
       this.track(this.wake());
     });
     this.host.held(await this.store.count(this.table, from, to), notBefore);

@@ -1,4 +1,4 @@
-import { systemClock, type Clock } from '../service/clock';
+import { atTime, systemClock, type Clock } from '../service/clock';
 import type { Problem } from '../service/errors';
 import { inputKindOf } from './errors';
 import type { Words } from './language';
@@ -132,12 +132,8 @@ export interface Status {
 
 const leastInterval = second;
 
-/** Milliseconds until shortly after the next midnight, when the times of the day before need a date. */
-const untilTomorrow = (now: number): number => {
-  const tomorrow = new Date(now);
-  tomorrow.setHours(24, 0, 1, 0);
-  return tomorrow.getTime() - now;
-};
+/** Shortly after the next midnight: the times of the day before then need a date. */
+const tomorrowAfter = (now: number): number => new Date(now).setHours(24, 0, 1, 0);
 
 /** `calendar` is the clock of the times in statuses: a simulator's can be moved by a day. */
 export const createStatus = (
@@ -161,7 +157,7 @@ export const createStatus = (
     const { fill, shape, text } = drawn;
     shown = latest;
     latest = undefined;
-    cancelTomorrow ??= calendar.after(untilTomorrow(calendar.now()), () => {
+    cancelTomorrow ??= atTime(calendar, tomorrowAfter(calendar.now()), () => {
       cancelTomorrow = undefined;
       latest ??= shown;
       draw();

@@ -1,11 +1,14 @@
-import { nodeCloseTime, second } from '../durations';
+import { minute, nodeCloseTime, second } from '../durations';
 
 /** The one source of time. All code that waits takes a clock, so that tests and the simulator can move it. */
 export interface Clock {
   now(): number;
   /** Runs `task` once after `ms`, which may be longer than a single timer can be; the result cancels it. */
   after(ms: number, task: () => void): () => void;
-  /** Monotonic milliseconds, for durations: setting the clock does not change them. Without it, `now` is used. */
+  /**
+   * Monotonic milliseconds, for durations: setting the clock does not change them, nor when timers fire. Without it,
+   * both follow `now`.
+   */
   elapsed?(): number;
   /** Keeps a movable clock still while work that it triggered, such as a request, is under way; the result releases it. */
   keepStill?(): () => void;
@@ -34,6 +37,26 @@ export const systemClock: Clock = {
       clearTimeout(timer);
     };
   },
+};
+
+/** Timers do not count the time for which a machine sleeps, nor do they notice a clock that is set. */
+const longestSleep = minute;
+
+/** Runs `task` once the clock shows `time`, a minute late at most; the result cancels it. */
+export const atTime = (clock: Clock, time: number, task: () => void): (() => void) => {
+  if (!clock.elapsed) return clock.after(time - clock.now(), task);
+  let cancel: () => void;
+  const sleep = (): void => {
+    const left = Math.max(time - clock.now(), 0);
+    cancel = clock.after(Math.min(left, longestSleep), () => {
+      if (clock.now() < time) sleep();
+      else task();
+    });
+  };
+  sleep();
+  return () => {
+    cancel();
+  };
 };
 
 export const elapsedBy = (clock: Clock): number => clock.elapsed?.() ?? clock.now();
@@ -241,7 +264,7 @@ export class MovableClock implements Clock {
     const next = this.timers.peek();
     if (next === undefined) return;
     const armedAt = this.base();
-    const delay = Math.min(Math.max(least, next.due - this.now()), longestTimer);
+    const delay = Math.min(Math.max(least, next.due - this.now()), longestSleep);
     this.alarm = setTimeout(() => {
       this.runDue();
       if (this.base() !== armedAt) this.arm();

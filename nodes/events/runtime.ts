@@ -9,7 +9,7 @@ import { problemOf } from '../../lib/runtime/outcomes';
 import type { RunningNode } from '../../lib/runtime/red';
 import type { Config } from '../../lib/runtime/register';
 import { createStatus, look, simulatorMark, type Fill, type Status } from '../../lib/runtime/status';
-import { systemClock } from '../../lib/service/clock';
+import { atTime, systemClock } from '../../lib/service/clock';
 import { key, pagesUnder, type Store } from '../../lib/state/store';
 
 type AdvisorState = AdvisorItem['state'];
@@ -229,7 +229,7 @@ class EventsNode {
     const isOver = until <= clock.now();
     this.cancelResume();
     if (!isOver)
-      this.cancelResume = clock.after(until - clock.now(), () => {
+      this.cancelResume = atTime(clock, until, () => {
         this.changed();
       });
     if (until > 0 && this.told.get(ofPauses) !== 'paused')

@@ -9,7 +9,7 @@ import { DataKeys, keysInSettings, readSecrets, type RuntimeSettings } from '../
 import { TokenEndpoints, type PostForm } from '../../lib/auth/token-endpoint';
 import { Tokens } from '../../lib/auth/tokens';
 import { Vault } from '../../lib/auth/vault';
-import { MovableClock } from '../../lib/service/clock';
+import { MovableClock, type Clock } from '../../lib/service/clock';
 import { ServiceError } from '../../lib/service/errors';
 import { postForm } from '../../lib/service/transport';
 import { openEmbedded } from '../../lib/state/embedded';
@@ -94,7 +94,7 @@ export interface Process {
 export interface ProcessOptions {
   readonly local?: Readonly<Stored>;
   readonly variables?: NodeJS.ProcessEnv;
-  readonly clock?: MovableClock;
+  readonly clock?: Clock;
   readonly post?: PostForm;
   readonly random?: () => number;
   /** In a database in the user directory; else in memory, which outlives the process as the user directory does. */

@@ -3,9 +3,10 @@ import { Held } from '../../lib/outbox/request-outbox';
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
-import { hour } from '../../lib/durations';
+import { hour, minute } from '../../lib/durations';
 import { nextIteration } from '../support/event-loop';
 import { gate } from '../support/gate';
+import { SettableClock } from '../support/settable-clock';
 import { acceptMany, acceptOne, type Host, type Requests, requestsOn, tellingWhom } from './requests';
 
 type Work = Host['work'];
@@ -81,6 +82,40 @@ describe('a text that was put off when its node closed', () => {
       await after.close();
       should(new Set(told)).eql(new Set(['sent']));
     });
+});
+
+describe('texts that are held while the wall clock jumps', () => {
+  it('leave within a minute once their time has come, and not before', async () => {
+    const clock = new SettableClock(1_750_000_000_000);
+    const notBefore = clock.now() + 2 * hour;
+    let held = 0;
+    const told: string[] = [];
+    const outbox = requestsOn(
+      createMemoryStore({ clock }),
+      {
+        work: async (turn) => {
+          if (clock.now() >= notBefore) return sends(turn);
+          held += 1;
+          throw new Held(notBefore);
+        },
+        ...tellingWhom(told),
+      },
+      { clock },
+    );
+    await outbox.start();
+    for (let each = 0; each < 10; each++) acceptOne(outbox, String(each));
+    while (held < 10) await nextIteration();
+    for (let turns = 0; turns < 20; turns++) await nextIteration();
+
+    clock.jump(hour);
+    await clock.monotonic.move(minute);
+    should([held, told]).eql([10, []]);
+    clock.jump(80 * minute);
+    await clock.monotonic.move(minute);
+    while (told.length < 10) await nextIteration();
+    await outbox.close();
+    should(told.every((each) => each.endsWith('sent'))).be.true();
+  });
 });
 
 describe('texts that the store has not taken yet when their node closes', () => {

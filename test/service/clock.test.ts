@@ -1,5 +1,7 @@
 import should from 'should';
-import { MovableClock } from '../../lib/service/clock';
+import { day, hour, minute } from '../../lib/durations';
+import { atTime, MovableClock } from '../../lib/service/clock';
+import { SettableClock } from '../support/settable-clock';
 import { frozenClock } from './support';
 
 describe('a clock that can be moved', () => {
@@ -102,5 +104,48 @@ describe('a clock that can be moved', () => {
     await clock.move(60);
     should(seen).eql([...seen].sort((a, b) => a - b));
     should(seen.length).be.within(500, 999);
+  });
+});
+
+describe('a timer for a time of day', () => {
+  const start = Date.UTC(2027, 0, 5, 8);
+
+  it('comes at its time, however far off that is', async () => {
+    const clock = new SettableClock(start);
+    const came: number[] = [];
+    atTime(clock, start + 2 * day, () => came.push(clock.now() - start));
+    await clock.monotonic.move(3 * day);
+    should(came).eql([2 * day]);
+  });
+
+  it('comes within a minute when the clock jumps past its time', async () => {
+    const clock = new SettableClock(start);
+    let came = 0;
+    atTime(clock, start + 2 * hour, () => came++);
+    clock.jump(3 * hour);
+    await clock.monotonic.move(minute);
+    should(came).equal(1);
+  });
+
+  it('does not come early when the clock is set back', async () => {
+    const clock = new SettableClock(start);
+    let came = 0;
+    atTime(clock, start + 2 * hour, () => came++);
+    await clock.monotonic.move(hour);
+    clock.jump(-hour);
+    await clock.monotonic.move(2 * hour - 1);
+    should(came).equal(0);
+    await clock.monotonic.move(1);
+    should(came).equal(1);
+  });
+
+  it('does not come once it is cancelled', async () => {
+    const clock = new SettableClock(start);
+    let came = 0;
+    const cancel = atTime(clock, start + 2 * hour, () => came++);
+    await clock.monotonic.move(hour);
+    cancel();
+    await clock.monotonic.move(2 * hour);
+    should(came).equal(0);
   });
 });
