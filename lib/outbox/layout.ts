@@ -14,6 +14,8 @@ export interface JobRecord<I, O> {
   readonly at: number;
   /** The environment and the service it was accepted for. */
   readonly space: string;
+  /** The type of the node that accepted it. */
+  readonly type: string;
   /** The start of the node that accepted it. */
   readonly life: string;
   readonly order: O;

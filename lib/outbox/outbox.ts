@@ -27,6 +27,8 @@ export type Reason =
   | 'reset'
   /** It was accepted for another service. */
   | 'moved'
+  /** It was accepted by a node of another type, which had the same id. */
+  | 'retyped'
   /** It could not be put on record. */
   | 'refused'
   /** It may be on record: then another process, which has taken over the store, carries it out. */
@@ -62,6 +64,8 @@ export interface Host<I extends OutboxItem, O, E> {
 export interface OutboxOptions<H> {
   readonly store: Store;
   readonly node: string;
+  /** The type of the node: what another type accepted under the same id is not carried out. */
+  readonly type: string;
   /** The environment and the service it points to: what was accepted for another one is not carried out here. */
   readonly space: string;
   readonly host: H;
@@ -156,8 +160,13 @@ export abstract class Outbox<I extends OutboxItem, O, E, H extends Host<I, O, E>
   protected newJob(input: NewJob<I, O>): OpenJob<I, O, E> {
     if (this.recorder.unwritten > mostUnwritten) throw new QueueFull();
     const at = this.store.now();
-    const { space } = this.options;
-    return OpenJob.accepted(this.table, this.keys, newArrival(at), input, { at, space, life: this.life });
+    const { space, type } = this.options;
+    return OpenJob.accepted(this.table, this.keys, newArrival(at), input, {
+      at,
+      space,
+      type,
+      life: this.life,
+    });
   }
 
   /** Resolves when the job is on record. The `parts` of a long list are written before its job record. */

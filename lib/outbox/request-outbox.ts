@@ -4,6 +4,7 @@ import { endOf, key, TakenOver, type StoreEntry, type Operation, type Store } fr
 import { OpenJob, type AcceptedItem, type OutboxItem, type NewJob, type ItemPage } from './open-job';
 import { arrivalAt, Outbox, type Host, type OutboxOptions, type Reason } from './outbox';
 import { hasNotEnded, QueueReader } from './queue-reader';
+import { moveRetypedWaits } from './retyped-waits';
 import { after, arrivalIn, heldIn, pageOf, type JobRecord, type ResetRecord } from './layout';
 
 /** Thrown by work that may not begin before a time: the item is put on record as held, and has another turn then. */
@@ -117,6 +118,7 @@ export class RequestOutbox<I extends OutboxItem, O, E> extends Outbox<I, O, E, R
 
   /** Carries on what an earlier start of this node left, before anything new. */
   async start(): Promise<void> {
+    await moveRetypedWaits(this.store, this.options.node, this.options.type);
     await this.readResets();
     this.isStarted = true;
     this.track(this.sweepUnaccepted());
@@ -371,6 +373,7 @@ export class RequestOutbox<I extends OutboxItem, O, E> extends Outbox<I, O, E, R
   private reasonNotTo({ record, arrival }: OpenJob<I, O, E>, page: ItemPage<I, E>, item: I) {
     const isOld = record.life !== this.life;
     if (page.begun.has(item.index)) return 'unknown';
+    if (record.type !== this.options.type) return 'retyped';
     if (record.space !== this.options.space) return 'moved';
     if (this.resets.isReset(arrival, item)) return 'reset';
     if (!isOld) return undefined;

@@ -149,6 +149,8 @@ export const sentences = {
     'This waited too long over a restart and was not carried out: send it in again if it is still wanted, or raise "Resume within" in the environment.',
   environment_changed:
     'The node was given another environment before this was sent: send it again if it is still wanted.',
+  node_changed:
+    'The node became a node of another kind before this was carried out: send it again if it is still wanted.',
   unknown_after_restart:
     'The runtime stopped while this was being sent, so it may or may not have been carried out: check before you repeat it.',
   cancelled_by_close:

@@ -49,7 +49,8 @@ export abstract class RequestNode<T extends Item, O extends Order>
   extends OutboxNode<T, O, RequestOutbox<T, O, Outcome>>
   implements RequestHost<T, O, Outcome>, Handler
 {
-  private moved = 0;
+  /** How many were cancelled since the last warning, by the warning. */
+  private readonly cancelled = { movedWork: 0, retypedWork: 0 };
   private forgetWarning: (() => void) | undefined;
   private readonly showStatus: ReturnType<typeof outcomeStatus>;
 
@@ -88,7 +89,7 @@ export abstract class RequestNode<T extends Item, O extends Order>
 
   override async close(): Promise<void> {
     await super.close();
-    this.warnOfMoved();
+    this.warnOfCancelled();
   }
 
   async work(turn: ItemTurn<T, O>): Promise<Outcome | undefined> {
@@ -152,6 +153,7 @@ export abstract class RequestNode<T extends Item, O extends Order>
     const outbox = new RequestOutbox<T, O, Outcome>({
       store,
       node: tools.node.id,
+      type: tools.node.type,
       space: this.requestOptions.isLocal ? `${environment.id}/local` : environment.space,
       width: maxConcurrent,
       resumeWithin,
@@ -182,8 +184,11 @@ export abstract class RequestNode<T extends Item, O extends Order>
           this.requestOptions.cancelled?.() ?? failedOutcome(nodeError('cancelled', 'cancelled').problem)
         );
       case 'moved':
-        this.noteMoved();
+        this.noteCancelled('movedWork');
         return failedOutcome(nodeError('cancelled', 'environment_changed').problem);
+      case 'retyped':
+        this.noteCancelled('retypedWork');
+        return failedOutcome(nodeError('cancelled', 'node_changed').problem);
       case 'stale':
         return failedOutcome(nodeError('stale', 'stale').problem);
       case 'unknown':
@@ -196,18 +201,22 @@ export abstract class RequestNode<T extends Item, O extends Order>
     }
   }
 
-  /** Items that were accepted for another service are found page by page: they are counted before the one warning. */
-  private noteMoved(): void {
-    this.moved += 1;
-    this.forgetWarning ??= systemClock.after(second, () => this.warnOfMoved());
+  /** Items that are cancelled at a start are found page by page: they are counted before the one warning. */
+  private noteCancelled(warning: keyof typeof this.cancelled): void {
+    this.cancelled[warning] += 1;
+    this.forgetWarning ??= systemClock.after(second, () => this.warnOfCancelled());
   }
 
-  private warnOfMoved(): void {
+  private warnOfCancelled(): void {
+    const { cancelled } = this;
     const { node, words } = this.tools;
     this.forgetWarning?.();
     this.forgetWarning = undefined;
-    if (this.moved > 0) node.warn(words.say('warning.movedWork', { count: words.number(this.moved) }));
-    this.moved = 0;
+    if (cancelled.movedWork > 0)
+      node.warn(words.say('warning.movedWork', { count: words.number(cancelled.movedWork) }));
+    if (cancelled.retypedWork > 0)
+      node.warn(words.say('warning.retypedWork', { count: words.number(cancelled.retypedWork) }));
+    Object.assign(cancelled, { movedWork: 0, retypedWork: 0 });
   }
 
   /** Held texts are on record whatever `journal` says, and leave also when the environment has no text hours any more. */

@@ -191,6 +191,7 @@ export class WaitNode
     const outbox: Outbox = new WaitOutbox({
       store: consent.store,
       node: tools.node.id,
+      type: tools.node.type,
       space: environment.space,
       host: this,
       polling: (space) => consent.waitsAt(space),

@@ -102,6 +102,7 @@ describe('a long list of waits that is being put on record', () => {
     const outbox = new WaitOutbox<OutboxItem, Order, string, Wait>({
       store,
       node: 'node',
+      type: 'type',
       space: 'space',
       host,
       polling: () => world.waits,

@@ -84,7 +84,14 @@ describe('a wait whose entries are damaged', () => {
       moved: () => undefined,
       changed: () => undefined,
     };
-    const outbox: Outbox = new WaitOutbox({ store, node: 'node', space, host, polling: () => waits });
+    const outbox: Outbox = new WaitOutbox({
+      store,
+      node: 'node',
+      type: 'type',
+      space,
+      host,
+      polling: () => waits,
+    });
     await outbox.prepare();
     waits.start();
     await outbox.start();

@@ -81,6 +81,7 @@ class Machine {
     const outbox = new RequestOutbox({
       store: process.store,
       node: 'node',
+      type: 'type',
       space: 'space',
       width: 4,
       resumeWithin,

@@ -27,6 +27,7 @@ export const requestsOn = (
   new RequestOutbox({
     store,
     node: 'node',
+    type: 'type',
     space: 'space',
     width: 16,
     resumeWithin: hour,

@@ -50,6 +50,7 @@ describe('a reset that comes while an earlier one is still looking for its waits
     const outbox = new WaitOutbox<OutboxItem, object, string, Wait>({
       store,
       node: 'node',
+      type: 'type',
       space: 'space',
       host: {
         ...plainHost,

@@ -90,6 +90,7 @@ class Machine {
     const outbox: Life['outbox'] = new WaitOutbox({
       store,
       node: 'node',
+      type: 'type',
       space,
       host: this.hostIn(process),
       polling: () => waits,

@@ -39,6 +39,7 @@ class WaitingNode {
         write: (...args: Parameters<Store['write']>) => (this.isKilled ? never : store.write(...args)),
       }),
       node: 'node',
+      type: 'type',
       space: 'space',
       polling: () => world.waits,
       host: {

@@ -243,6 +243,7 @@ const startOutbox = async (process: Process, sent: string[], told: Told[]) => {
   const outbox = new RequestOutbox<Text, object, string>({
     store: process.store(false),
     node: 'send',
+    type: 'send',
     space: 'environment/service',
     width: 2,
     resumeWithin: hour,

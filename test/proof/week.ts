@@ -544,6 +544,7 @@ class Boxes {
       const outbox = new RequestOutbox<Text, object, Ending>({
         store,
         node: kind,
+        type: kind,
         space: 'environment/service',
         width: 4,
         resumeWithin: hour,
@@ -569,6 +570,7 @@ class Boxes {
     const waiting = new WaitOutbox<Text, { readonly start?: number }, Ending, Wait>({
       store,
       node: 'wait',
+      type: 'wait',
       space: 'environment/service',
       polling: (space) => consent.waitsAt(space),
       host: {
