@@ -1,103 +1,156 @@
 import { spawn } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
+import { availableParallelism } from 'node:os';
+import { dirname, join } from 'node:path';
 import { ensureChromium } from './browser.mjs';
 import { at } from './build/folders.mjs';
 import { ensurePostgres } from './postgres.mjs';
 import { ensureStrace } from './strace.mjs';
+import { allFiles, chosenFiles, lastTimes, slowFirst, timesFile } from './test/files.mjs';
+import { runAll, titlesOf } from './test/pool.mjs';
 
 const require = createRequire(import.meta.url);
-/** `npm test -- test/auth/vault.test.ts` runs only this file, with all the checks around it. */
-const files = process.argv.length > 2 ? process.argv.slice(2) : ['test/**/*.test.ts'];
-const counts = { passed: 0, failed: 0 };
+const given = process.argv.slice(2);
+const options = new Set(given.filter((word) => word.startsWith('--')));
+const words = given.filter((word) => !word.startsWith('--'));
+const isPart = words.length > 0;
+/** `npm run test:long` has everything on; with `--rest` it runs what `npm test` leaves out. */
+const isRest = options.has('--rest');
+const isLong = options.has('--long') || isRest;
+
+const began = Date.now();
+const counts = { passed: 0, failed: 0, skipped: 0 };
+const failures = [];
+const reasons = new Map();
+
+const clock = () => {
+  const seconds = Math.floor((Date.now() - began) / 1000);
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
+};
 
 const bin = (name, file) => join(require.resolve(`${name}/package.json`), '..', file);
-const eslint = bin('eslint', 'bin/eslint.js');
-const prettier = bin('prettier', 'bin/prettier.cjs');
-const tsc = bin('typescript', 'bin/tsc');
-const mocha = bin('mocha', 'bin/mocha.js');
 
-/** Runs a script with this Node. Unless `aloud`, its output is kept for later, so that two can run at once. */
-const run = (args, { aloud = false, env = {} } = {}) =>
+/** Runs a script with this Node. */
+const run = (args) =>
   new Promise((resolve) => {
-    const started = Date.now();
-    const child = spawn(process.execPath, args, {
-      cwd: at(),
-      env: { ...process.env, ...env },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
+    const child = spawn(process.execPath, args, { cwd: at(), stdio: ['ignore', 'pipe', 'pipe'] });
     let said = '';
-    const hear = (chunk) => {
-      said += chunk;
-      if (aloud) process.stdout.write(chunk);
-    };
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', hear);
-    child.once('close', (code) => {
-      resolve({ ok: code === 0, said, seconds: ((Date.now() - started) / 1000).toFixed(1) });
-    });
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text) => (said += text));
+    child.once('close', (code) => resolve({ ok: code === 0, said }));
   });
 
+const fail = (failure) => {
+  failures.push(failure);
+  counts.failed += 1;
+};
+
 const check = async (title, args) => {
-  const { ok, said, seconds } = await run(args);
-  counts[ok ? 'passed' : 'failed'] += 1;
-  return { ok, report: `${ok ? '' : `${said.trimEnd()}\n`}${ok ? '✔' : '✖'} ${title} (${seconds} s)` };
+  const from = Date.now();
+  const { ok, said } = await run(args);
+  console.log(`${ok ? '✔' : '✖'} ${title} (${((Date.now() - from) / 1000).toFixed(1)} s)`);
+  if (ok) counts.passed += 1;
+  else {
+    console.log(said.trimEnd());
+    fail(`${title}:\n${said.trimEnd()}`);
+  }
+  return ok;
 };
 
 /** A test with `skip` or `only` is a failure. */
-const leftOut = () =>
-  readdirSync(at('test'), { withFileTypes: true, recursive: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.test.ts'))
-    .map((entry) => join(entry.parentPath, entry.name))
-    .filter((path) =>
-      /\b(describe|it|context|this)\s*\.\s*(only|skip)\s*\(|\bx(it|describe)\s*\(/.test(
-        readFileSync(path, 'utf8'),
-      ),
-    )
-    .map((path) => `${path.slice(at().length + 1)} leaves tests out: remove .only and .skip.`);
-
-const checks = async () => {
-  const results = [
-    await check('lint', [eslint, '.']),
-    await check('format', [prettier, '--check', '--log-level', 'warn', '.']),
-    await check('types of what runs', [tsc, '-p', 'test/tsconfig.json']),
-    await check('types of the editor', [tsc, '-p', 'tsconfig.editor.json']),
-    await check('docs are up to date', [at('scripts', 'docs.mjs'), '--check']),
-  ];
-  return results.map(({ report }) => report).join('\n');
+const forbidLeavingOut = () => {
+  const pattern = /\b(describe|it|context|this)\s*\.\s*(only|skip)\s*\(|\bx(it|describe)\s*\(/;
+  for (const file of allFiles())
+    if (pattern.test(readFileSync(at(file), 'utf8')))
+      fail(`${file} leaves tests out: remove .only and .skip.`);
 };
 
-const numberBefore = (word, said) => Number(new RegExp(`^\\s+(\\d+) ${word}\\b`, 'm').exec(said)?.[1] ?? 0);
+const checks = async () => {
+  await check('lint', [bin('eslint', 'bin/eslint.js'), '.']);
+  await check('format', [bin('prettier', 'bin/prettier.cjs'), '--check', '--log-level', 'warn', '.']);
+  await check('types of what runs', [bin('typescript', 'bin/tsc'), '-p', 'test/tsconfig.json']);
+  await check('types of the editor', [bin('typescript', 'bin/tsc'), '-p', 'tsconfig.editor.json']);
+  await check('docs are up to date', [at('scripts', 'docs.mjs'), '--check']);
+};
 
-const tests = async () => {
-  // Much of a test's time is spent waiting for a Node-RED or a page, so two files run at once.
-  const args = [mocha, '--parallel', '--jobs', '2', '--forbid-only', '--forbid-pending', ...files];
-  const { ok, said } = await run(args, {
-    aloud: true,
-    // Where the settings name no language, Node-RED and its nodes use the system's.
-    env: { ADVISOR_TEXTING_BUILT: '1', FORCE_COLOR: '0', LC_ALL: 'C.UTF-8' },
+/** The same everywhere: where settings name no language and no time zone, Node-RED and its nodes use the system's. */
+const env = {
+  ADVISOR_TEXTING_BUILT: '1',
+  ADVISOR_TEXTING_TESTS: isLong ? 'long' : 'short',
+  FORCE_COLOR: '0',
+  LC_ALL: 'C.UTF-8',
+  TZ: 'UTC',
+};
+
+/** What to run of each file; with `--rest`, the tests that are not in `npm test`. */
+const ordersFor = async (files) => {
+  if (!isRest) return files.map((file) => ({ file }));
+  const [all, short] = await Promise.all([
+    titlesOf(files, env),
+    titlesOf(files, { ...env, ADVISOR_TEXTING_TESTS: 'short' }),
+  ]);
+  return files
+    .map((file) => {
+      const ran = new Set(short.get(file));
+      return { file, titles: all.get(file).filter((title) => !ran.has(title)) };
+    })
+    .filter(({ titles }) => titles.length > 0);
+};
+
+const indented = (text) => text.trimEnd().replace(/^/gm, '    ');
+
+const runTests = async (orders) => {
+  const times = lastTimes();
+  const took = [];
+  await runAll(orders, {
+    jobs: availableParallelism(),
+    env,
+    failed: ({ file, failed }) => console.log(`✖ ${file}\n${indented(failed)}`),
+    ended: (file, { passed, failures: failed, skipped, reasons: why, milliseconds, cpu }, said) => {
+      counts.passed += passed;
+      counts.skipped += skipped.length;
+      if (skipped.length > 0) for (const reason of why) reasons.set(file, reason);
+      for (const failure of failed) fail(`${file}\n${indented(failure)}`);
+      took.push([file, milliseconds]);
+      if (!isLong) times[file] = Math.round(milliseconds);
+      const mark = failed.length === 0 ? '✔' : '✖';
+      console.log(
+        `${took.length} of ${orders.length}, ${clock()} ${mark} ${file}: ${passed} passed` +
+          `${failed.length > 0 ? `, ${failed.length} failed` : ''} (${(milliseconds / 1000).toFixed(1)} s` +
+          `${cpu === undefined ? '' : `, ${cpu.toFixed(1)} s of CPU`})`,
+      );
+      if (said.trim() !== '') console.log(indented(said));
+    },
   });
-  const failing = numberBefore('failing', said);
-  counts.passed += numberBefore('passing', said);
-  // A mocha that could not start has counted no failures.
-  counts.failed += ok ? 0 : Math.max(1, failing);
+  mkdirSync(dirname(timesFile), { recursive: true });
+  writeFileSync(timesFile, JSON.stringify(times, null, 2));
+  if (took.length > 10) {
+    const slowest = took.sort(([, a], [, b]) => b - a).slice(0, 10);
+    console.log('\nThe ten slowest:');
+    for (const [file, milliseconds] of slowest)
+      console.log(`  ${(milliseconds / 1000).toFixed(1).padStart(6)} s  ${file}`);
+  }
 };
 
 const main = async () => {
-  const complaints = leftOut();
-  for (const complaint of complaints) console.log(`✖ ${complaint}`);
-  counts.failed += complaints.length;
-  const built = await check('build', [at('scripts', 'build.mjs')]);
-  console.log(built.report);
-  if (!built.ok) return;
+  const files = chosenFiles(words);
+  if (files.length === 0) {
+    fail(`No test file is at ${words.join(', ')}: give a folder such as texting, or a file.`);
+    return;
+  }
+  if (!isPart) forbidLeavingOut();
+  if (!(await check('build', [at('scripts', 'build.mjs')]))) return;
   ensureChromium();
   ensureStrace();
   ensurePostgres();
-  // Mocha's output appears as it comes; that of the checks follows when they are done.
-  const [report] = await Promise.all([checks(), tests()]);
-  console.log(report);
+  const orders = await ordersFor(slowFirst(files));
+  await Promise.all([isPart || isRest ? undefined : checks(), runTests(orders)]);
 };
 
 await main();
-console.log(`${counts.passed} passed, ${counts.failed} failed`);
+if (failures.length > 0) console.log(`\nWhat failed:\n\n${failures.join('\n\n')}`);
+for (const [file, reason] of reasons) console.log(`Left out of ${file}: ${reason}`);
+const left = counts.skipped > 0 ? `, ${counts.skipped} skipped` : '';
+console.log(`\n${counts.passed} passed, ${counts.failed} failed${left}`);
 process.exitCode = counts.failed === 0 ? 0 : 1;

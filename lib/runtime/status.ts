@@ -149,6 +149,7 @@ export const createStatus = (
   let unauthorized: string | undefined;
   let shown: (() => StatusLook) | undefined;
   let cancelTomorrow: (() => void) | undefined;
+  let isClosed = false;
 
   const draw = (): void => {
     cancel = undefined;
@@ -173,6 +174,7 @@ export const createStatus = (
 
   return {
     show(look) {
+      if (isClosed) return;
       latest = look;
       if (cancel) return;
       const wait = lastDrawn + leastInterval - clock.now();
@@ -187,10 +189,9 @@ export const createStatus = (
       node.status({});
     },
     close() {
+      isClosed = true;
       cancel?.();
       cancelTomorrow?.();
-      cancel = undefined;
-      latest = undefined;
     },
   };
 };

@@ -337,7 +337,11 @@ describe('what goes on, for others than people', () => {
 
   describe('while the store is away', () => {
     beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
-    afterEach(() => mock.timers.reset());
+    let services: ReturnType<typeof servicesOf>;
+    afterEach(async () => {
+      mock.timers.reset();
+      await (await services.simulator.start()).close();
+    });
     /** Moves time until the work has ended. */
     const settled = async <T>(work: Promise<T>): Promise<T | Error> => {
       let result: { readonly value: T | Error } | undefined;
@@ -358,14 +362,14 @@ describe('what goes on, for others than people', () => {
         settings: { available: () => false },
         log: { info: quiet, warn: quiet, error: quiet },
       } as unknown as Red;
-      const services = { ...servicesOf(RED), openStore: () => away };
+      services = { ...servicesOf(RED), openStore: () => away };
       const running = new RunningEnvironment(services, 'env', {}, () => undefined);
       const request = { headers: {}, query: {}, acceptsLanguages: () => ['en'] };
-      return { RED, services, running, asked: { form: { running, written: {} }, request } as never };
+      return { RED, running, asked: { form: { running, written: {} }, request } as never };
     };
 
     it('gives a support bundle, without failures', async () => {
-      const { RED, services, asked } = begin();
+      const { RED, asked } = begin();
       should(await settled(bundleOf(RED, services, asked))).containDeep({
         failures: [],
         state: { store: null },

@@ -72,9 +72,10 @@ describe('several processes on one PostgreSQL', () => {
     handle.onOrphan((store) => left.push(store));
     return handle;
   };
-  const orphanOf = async (handle: PostgresHandle): Promise<Slot> => {
+  /** The first that one of these has taken over. */
+  const orphanOf = async (...successors: PostgresHandle[]): Promise<Slot> => {
     for (;;) {
-      const [first] = orphans.get(handle) ?? [];
+      const [first] = successors.flatMap((handle) => orphans.get(handle) ?? []);
       if (first) return first;
       await pause(10);
     }
@@ -369,7 +370,7 @@ describe('several processes on one PostgreSQL', () => {
     await (await one.opened).write([put('job', 'left')]);
     await two.opened;
     await one.close();
-    const left = await Promise.race([orphanOf(two), orphanOf(three)]);
+    const left = await orphanOf(two, three);
     const [from, to] = (orphans.get(two) ?? []).includes(left) ? [two, three] : [three, two];
     const { processName } = await to.opened;
     assert.equal(await from.handOn(left, 'nobody'), false);
@@ -467,7 +468,7 @@ describe('several processes on one PostgreSQL', () => {
     const stores = await Promise.all([one, two, three].map((each) => each.opened));
     await stores[2]?.write([put('job', 'left')]);
     await three.close();
-    const left = await Promise.race([orphanOf(one), orphanOf(two)]);
+    const left = await orphanOf(one, two);
     const obeyed: number[] = [];
     let isReady = false;
     for (const handle of [one, two])

@@ -595,6 +595,20 @@ describe('send text node', () => {
       should(texts).deepEqual(['sent 12:00 PM', 'sent Jan 31, 12:00 PM']);
     });
 
+    it('shows nothing after its node has closed', async () => {
+      const clock = new MovableClock(() => Date.parse('2030-01-31T12:00:00'));
+      const texts: string[] = [];
+      const status = createStatus(
+        { status: (shown) => texts.push((shown as { text: string }).text) },
+        () => '',
+        clock,
+      );
+      status.close();
+      status.show(() => look('green', 'dot', 'late'));
+      await clock.move(2 * 86_400_000);
+      should(texts).deepEqual([]);
+    });
+
     it('shows the date of what is older than today by a simulator that was moved', async () => {
       const flow = await sendNode(on.environment);
       await flow.ask({ phone: numbers.consented, text: 'Hi' });

@@ -1,0 +1,80 @@
+import { fork } from 'node:child_process';
+import { at } from '../build/folders.mjs';
+
+/** Milliseconds that a file may take, however much it is: nothing waits for ever in silence. */
+const longest = 20 * 60_000;
+
+const start = (env) => {
+  const child = fork(at('scripts', 'test', 'worker.mjs'), [], {
+    cwd: at(),
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  });
+  let said = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text) => (said += text));
+  return {
+    child,
+    /** What it has printed since it was asked last. */
+    said: () => {
+      const text = said;
+      said = '';
+      return text;
+    },
+  };
+};
+
+/** Sends an order and resolves with its answer; with undefined when the worker ends or takes too long. */
+const answerOf = ({ child }, order, hear = () => undefined) =>
+  new Promise((resolve) => {
+    const timer = setTimeout(() => child.kill('SIGKILL'), longest);
+    const settle = (answer) => {
+      clearTimeout(timer);
+      child.off('message', listen).off('exit', end);
+      resolve(answer);
+    };
+    const end = () => settle(undefined);
+    const listen = (message) => (message.failed === undefined ? settle(message) : hear(message));
+    child.on('message', listen).once('exit', end);
+    child.send(order);
+  });
+
+/** The titles of the tests in files, by file. */
+export const titlesOf = async (files, env) => {
+  const worker = start(env);
+  const answer = await answerOf(worker, { list: files });
+  worker.child.kill();
+  if (!answer) throw new Error(`The test files cannot be loaded:\n${worker.said()}`);
+  return new Map(answer.titles);
+};
+
+/**
+ * Runs orders (`{ file, titles }`) in this many processes. `failed` hears each failure as it comes, `ended` each file
+ * with its result and what it printed.
+ */
+export const runAll = async (orders, { jobs, env, failed, ended }) => {
+  const queue = [...orders];
+  const work = async () => {
+    let worker;
+    for (let order = queue.shift(); order; order = queue.shift()) {
+      worker ??= start(env);
+      const answer = await answerOf(worker, order, failed);
+      const said = worker.said();
+      const result = answer?.result ?? {
+        passed: 0,
+        failures: [`${order.file} ended its process, or ran for longer than ${longest / 60_000} minutes.`],
+        skipped: [],
+        reasons: [],
+        isClean: false,
+        milliseconds: longest,
+      };
+      if (!result.isClean) {
+        worker.child.kill('SIGKILL');
+        worker = undefined;
+      }
+      ended(order.file, result, said);
+    }
+    worker?.child.disconnect();
+  };
+  await Promise.all(Array.from({ length: Math.min(jobs, queue.length) }, work));
+};

@@ -1,0 +1,21 @@
+/** Milliseconds: connections that are kept alive have ended by then. */
+const patience = 10_000;
+
+/** What keeps this process from ending, such as timers and servers: how many there are of each kind. */
+export const openResources = (): Map<string, number> => {
+  const counts = new Map<string, number>();
+  for (const kind of process.getActiveResourcesInfo()) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  return counts;
+};
+
+/** What is open that was not open before, such as `2 Timeout`; what is just closing has some seconds for it. */
+export const whatStaysOpen = async (before = new Map<string, number>()): Promise<string[]> => {
+  const end = Date.now() + patience;
+  for (;;) {
+    const left = [...openResources()]
+      .map(([kind, count]) => [count - (before.get(kind) ?? 0), kind] as const)
+      .filter(([more]) => more > 0);
+    if (left.length === 0 || Date.now() > end) return left.map(([more, kind]) => `${more} ${kind}`);
+    await new Promise((resolve) => setTimeout(resolve, 20).unref());
+  }
+};
