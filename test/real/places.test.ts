@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
 import { Phones } from '../examples/support';
 import { startRed, type FlowNode, type Message, type RealRed } from '../support/node-red';
@@ -39,9 +40,15 @@ for (const version of [4, 5] as const) {
     });
 
     const polls = async (): Promise<number> => (await phones.ledger('getConsent')).length;
+    const waits = async (): Promise<number | null> => {
+      const { json } = await red.request('GET', `advisor-texting/${environmentId}/waits?pageSize=1`);
+      return (json as { pageInfo: { totalRecord: number | null } }).pageInfo.totalRecord;
+    };
+    /** Time moves once the wait is accepted: it would begin later otherwise, and be polled less often. */
     const begin = async (whom: string, port = 'wait'): Promise<void> => {
-      const before = await polls();
+      const [before, had] = [await polls(), await waits()];
       await red.send(port, { phone: whom, topic: 'kept' });
+      while ((await waits()) === had) await pause(10);
       while ((await polls()) === before) await phones.advance(5);
     };
 
