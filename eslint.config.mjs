@@ -86,6 +86,42 @@ const noCycle = {
   }),
 };
 
+/** Collections that live as long as their key, unless that lives as long as the process. */
+const livingKeys = new Set(['Red', 'RuntimeEvents', 'MeterProvider']);
+/** Loaded or filled at the first use, or used within one call: a deploy finds nothing in them. */
+const ofNoDeploy = [
+  'lib/auth/cipher.ts: nextNonce',
+  'lib/guards/text-hours.ts: zonesByPrefix',
+  'lib/outbox/recorder.ts: gathering',
+  'lib/runtime/metrics.ts: api',
+  'lib/service/exchange.ts: assembly',
+  'lib/texting/recipients.ts: parsePhoneNumber',
+];
+
+/** What outlives a deploy in memory is listed in one place: no module keeps anything else that changes. */
+const noModuleState = {
+  create: ({ filename, report }) => {
+    const file = relative(import.meta.dirname, filename).replaceAll('\\', '/');
+    const changes = (kind, init) =>
+      kind === 'let' ||
+      (init?.type === 'NewExpression' &&
+        init.arguments.length === 0 &&
+        (['Map', 'Set'].includes(init.callee.name) ||
+          (init.callee.name === 'WeakMap' && livingKeys.has(init.typeArguments?.params[0]?.typeName?.name))));
+    return {
+      'Program > VariableDeclaration, Program > ExportNamedDeclaration > VariableDeclaration'(node) {
+        for (const { id, init } of node.declarations)
+          if (changes(node.kind, init) && !ofNoDeploy.includes(`${file}: ${id.name}`))
+            report({
+              node: id,
+              message:
+                'This outlives a deploy: use processMemory (lib/process-memory.ts), and say there why.',
+            });
+      },
+    };
+  },
+};
+
 export default tseslint.config(
   { ignores: ['dist/', 'node_modules/', '.data*/', 'coverage/', 'test/output/'] },
   js.configs.recommended,
@@ -122,6 +158,12 @@ export default tseslint.config(
     files: ['lib/**/*.ts', 'nodes/**/*.ts', 'simulator/**/*.ts', 'command/**/*.ts'],
     plugins: { imports: { rules: { 'no-cycle': noCycle } } },
     rules: { 'imports/no-cycle': 'error' },
+  },
+  {
+    files: ['lib/**/*.ts', 'nodes/**/*.ts'],
+    ignores: ['lib/editor/**', 'nodes/*/dialog/**', 'nodes/*/editor.ts'],
+    plugins: { memory: { rules: { 'no-module-state': noModuleState } } },
+    rules: { 'memory/no-module-state': 'error' },
   },
   {
     // The files that load our own modules late.

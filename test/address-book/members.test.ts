@@ -185,11 +185,12 @@ describe('members of a group', () => {
     });
     const flow = await groupNode(environment, config);
     flow.send({});
-    while (hold.waiting() === 0) await nextIteration();
+    while (hold.waiting() === 0 || flow.arrivals.all.length === 0) await nextIteration();
     flow.send({ reset: true });
     await hold.open();
     await flow.completed.next();
-    should(flow.arrivals.all.length).be.below(15);
+    // They come in their order, and the ninth was held up.
+    should(flow.arrivals.all.length).be.within(1, 8);
   });
 
   it('of the simulator can be texted', async () => {

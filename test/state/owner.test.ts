@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseFile, loadLmdb } from '../../lib/state/database-file';
 import { openEmbedded } from '../../lib/state/embedded';
-import { showLife } from '../../lib/state/sign-of-life';
+import { lifeOf, showLife } from '../../lib/state/sign-of-life';
 import { endOf, key, type Store } from '../../lib/state/store';
 import { sealerOf } from './sealer';
 import { startStore, type StoreProcess } from './processes';
@@ -232,7 +232,9 @@ describe('the owner of a store', function () {
     try {
       const life = await showLife(directory);
       for (let n = 0; n < 2; n++) made[0]?.emit('error', new Error('too many open files'));
+      assert.equal(await lifeOf(directory, life.address), 'lives');
       await life.close();
+      assert.equal(made.length, 1);
     } finally {
       net.createServer = createServer;
     }
