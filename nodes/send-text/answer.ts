@@ -1,5 +1,6 @@
 import { countText } from '../../lib/guards/segments';
 import { nodeError } from '../../lib/runtime/errors';
+import { isNothing } from '../../lib/runtime/kinds';
 import { failedOutcome, type Outcome } from '../../lib/runtime/outcomes';
 import type { ResponseOf } from '../../lib/service/endpoints';
 
@@ -40,11 +41,24 @@ export const sent = (
   };
 };
 
-export const needsConsent = (reason: string, attempts: number, more: object = {}): Outcome => ({
+export const needsConsent = (
+  reason: string,
+  attempts: number,
+  more: { readonly details?: unknown; readonly segments?: number; readonly notBefore?: number } = {},
+): Outcome => ({
   port: 2,
   payload: { reason, ...more },
-  problem: nodeError('consent_required', 'consent_required', {}, { detail: reason, attempts }).problem,
+  problem: nodeError(
+    'consent_required',
+    'consent_required',
+    {},
+    { detail: reason, attempts, ...detailsIn(more.details) },
+  ).problem,
 });
+
+/** As a field, where the service gave any. */
+const detailsIn = (details: unknown): { readonly details?: unknown } =>
+  isNothing(details) ? {} : { details };
 
 interface RefusedText {
   readonly failures?: readonly string[] | null | undefined;
@@ -72,15 +86,19 @@ const optedOut = /(?<!\p{L})stop|opt(?:ed|ing)?[\s_-]?out|unsubscri|revok|withdr
 const hasOptedOut = (words: string): boolean => optedOut.test(words) || words.includes('Stop');
 const byDefault = /consent/i;
 
-/** Tests whether a refusal can be mended by asking for consent. It reads the codes; without any, the text. */
+/**
+ * Tests whether asking for consent can fix a refusal. A pattern of the user decides alone. Without one, the codes do, and
+ * where none is about consent, the text.
+ */
 export const consentTest = (pattern: string): ((refusal: RefusedText) => boolean) => {
-  const wanted = pattern === '' ? byDefault : new RegExp(pattern, 'i');
+  const own = pattern === '' ? undefined : new RegExp(pattern, 'i');
   return ({ failures, failureDetails }) => {
     const codes = codesIn(failureDetails);
+    const texts = failures ?? [];
+    if (own) return [...texts, ...codes].some((words) => own.test(words));
     if (codes.some(hasOptedOut)) return false;
     if (codes.some((code) => byDefault.test(code))) return true;
-    const texts = failures ?? [];
-    return !texts.some(hasOptedOut) && texts.some((words) => wanted.test(words));
+    return !texts.some(hasOptedOut) && texts.some((words) => byDefault.test(words));
   };
 };
 
@@ -96,8 +114,9 @@ export const sendOutcome = (
   const reason = result.failures?.[0];
   if (reason === undefined)
     return failedOutcome(nodeError('invalid_response', 'no_outcome', {}, { attempts }).problem);
-  if (isConsentMissing(result)) return needsConsent(reason, attempts);
+  const details = detailsIn(result.failureDetails);
+  if (isConsentMissing(result)) return needsConsent(reason, attempts, details);
   return failedOutcome(
-    nodeError('rejected', 'rejected', { said: reason }, { detail: reason, attempts }).problem,
+    nodeError('rejected', 'rejected', { said: reason }, { detail: reason, attempts, ...details }).problem,
   );
 };

@@ -1,5 +1,5 @@
 import should from 'should';
-import type { Environment } from '../../lib/runtime/environment';
+import type { Environment, EnvironmentSettings } from '../../lib/runtime/environment';
 import { alsoClose, closeAll } from '../support/closing';
 import { environmentOn } from '../support/environment';
 import { Flow } from '../support/flow';
@@ -15,10 +15,13 @@ describe('a text, answered with the freedom the contract leaves', () => {
     await closeAll();
   });
 
-  const scripted = async (answer: () => { body: unknown }): Promise<{ environment: Environment }> => {
+  const scripted = async (
+    answer: () => { body: unknown },
+    settings: Partial<EnvironmentSettings> = {},
+  ): Promise<{ environment: Environment }> => {
     const server = await startServer(answer);
     const service = { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' };
-    return { environment: alsoClose(environmentOn(service)) };
+    return { environment: alsoClose(environmentOn(service, { settings })) };
   };
 
   it('is sent though the answer has no failures, with ids as they came', async () => {
@@ -42,7 +45,48 @@ describe('a text, answered with the freedom the contract leaves', () => {
     const flow = await sendNode(environment);
     const { port, msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi' }));
     should(port).equal(2);
-    should(msg.payload).eql({ reason: 'Not sent' });
+    should(msg.payload).eql({ reason: 'Not sent', details: failureDetails });
+  });
+
+  it('keeps the failure details of a refusal in the error, also of a missing consent that nothing is wired to', async () => {
+    const failureDetails = [{ code: 'landline', hint: { carrier: 'none' } }];
+    const { environment } = await scripted(() => ({ body: { failures: ['Not textable'], failureDetails } }));
+    const flow = await sendNode(environment);
+    const { port, msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi' }));
+    should(port).equal(1);
+    should(errorOf(msg)).containEql({ code: 'rejected', detail: 'Not textable', details: failureDetails });
+    await Flow.unload();
+
+    const codes = [{ code: 'consent_required' }];
+    const other = await scripted(() => ({ body: { failures: ['Not sent'], failureDetails: codes } }));
+    const unwired = await sendNode(other.environment, {}, { unwired: [2] });
+    const failed = only(await unwired.ask({ phone: numbers.consented, text: 'Hi' }));
+    should(failed.port).equal(1);
+    should(errorOf(failed.msg)).containEql({ code: 'consent_required', details: codes });
+  });
+
+  it('has no details where the service gave none', async () => {
+    for (const failureDetails of [undefined, null]) {
+      const { environment } = await scripted(() => ({ body: { failures: ['Landline'], failureDetails } }));
+      const flow = await sendNode(environment);
+      const { msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi' }));
+      should(errorOf(msg)).not.have.property('details');
+      await Flow.unload();
+    }
+  });
+
+  it('needs consent where the pattern of the environment says so, whatever else the refusal says', async () => {
+    const reason = 'Member has not consented to receive texts or has opted out';
+    const refused = () => ({ body: { failures: [reason] } });
+    for (const [consentPattern, port] of [
+      ['not consented', 2],
+      ['', 1],
+    ] as const) {
+      const { environment } = await scripted(refused, { consentPattern });
+      const flow = await sendNode(environment);
+      should(only(await flow.ask({ phone: numbers.consented, text: 'Hi' })).port).equal(port);
+      await Flow.unload();
+    }
   });
 
   it('says that a text was probably sent when the answer cannot be read', async () => {

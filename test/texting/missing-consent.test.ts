@@ -1,7 +1,7 @@
 import should from 'should';
 import { consentTest } from '../../nodes/send-text/answer';
 
-describe('a refusal that asking for consent can mend', () => {
+describe('a refusal that asking for consent can fix', () => {
   const refusals: [isMissing: boolean, code: string | null | undefined, text: string][] = [
     [true, undefined, 'Recipient has no CONSENT'],
     [false, undefined, 'Landline'],
@@ -63,10 +63,15 @@ describe('a refusal that asking for consent can mend', () => {
     }
   });
 
-  it('is told by the pattern of the environment instead, and still not for who has left', () => {
+  it('is recognised by the pattern of the environment alone, in texts and in codes', () => {
     const isMissing = consentTest('permission');
     should(isMissing({ failures: ['No Permission yet'] })).equal(true);
     should(isMissing({ failures: ['No consent'] })).equal(false);
-    should(isMissing({ failures: ['Permission revoked'] })).equal(false);
+    should(isMissing({ failures: ['Permission revoked'] })).equal(true);
+    should(isMissing({ failures: ['No permission'], failureDetails: [{ code: 'opted_out' }] })).equal(true);
+    should(isMissing({ failures: ['Not sent'], failureDetails: [{ code: 'no_permission' }] })).equal(true);
+    should(isMissing({ failures: ['Not sent'], failureDetails: [{ code: 'consent_required' }] })).equal(
+      false,
+    );
   });
 });
