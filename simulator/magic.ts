@@ -11,6 +11,8 @@ export interface Magic {
   readonly consented?: true;
   /** How the owner answers a consent request: accepts after this many checks of the consent status, or declines. */
   readonly answers?: { readonly afterChecks: number } | 'declines';
+  /** A send fails for lack of consent though the consent status says `accepted`. */
+  readonly disbelieved?: true;
   /** The reason why no text reaches the number, whatever the consent. */
   readonly refusal?: string;
   readonly effect?: Effect;
@@ -85,6 +87,13 @@ const consenting: readonly Magic[] = [
     name: 'Is A Landline',
     does: 'is a landline: sends and consent requests answer 200 with a failure that says so',
     refusal: 'the number is a landline and cannot receive texts',
+  },
+  {
+    phone: magicPhone(116),
+    name: 'Is Not Believed',
+    does: 'has already accepted, and a send still fails for lack of consent',
+    consented: true,
+    disbelieved: true,
   },
 ];
 

@@ -46,6 +46,8 @@ export interface StepsRecord<E> {
   readonly held?: readonly (readonly [index: number, notBefore: number])[];
   /** Items that were held until a time, and are no longer: their age counts from then. */
   readonly released?: readonly (readonly [index: number, notBefore: number])[];
+  /** Items whose work was tried and delayed, and how often. */
+  readonly delays?: readonly (readonly [index: number, count: number])[];
   readonly begun?: readonly number[];
   readonly ended?: readonly (readonly [index: number, ended: Ended<E>])[];
   readonly told?: readonly number[];

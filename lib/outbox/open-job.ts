@@ -58,6 +58,8 @@ export class ItemPage<I extends OutboxItem, E> {
   readonly told: Set<number>;
   /** Until when items are held, by index. */
   readonly held: Map<number, number>;
+  /** How often the work of items was tried and delayed, by index. */
+  readonly delays: Map<number, number>;
   /** Until when items were held that are no longer, by index. */
   private readonly released: Map<number, number>;
 
@@ -70,6 +72,7 @@ export class ItemPage<I extends OutboxItem, E> {
     this.ended = new Map(steps?.ended);
     this.told = new Set(steps?.told);
     this.held = new Map(steps?.held);
+    this.delays = new Map(steps?.delays);
     this.released = new Map(steps?.released);
   }
 
@@ -94,17 +97,19 @@ export class ItemPage<I extends OutboxItem, E> {
   end(index: number, ended: Ended<E>): void {
     this.begun.delete(index);
     this.released.delete(index);
+    this.delays.delete(index);
     this.ended.set(index, ended);
   }
 
   get steps(): StepsRecord<E> {
-    const { begun, ended, told, held, released } = this;
+    const { begun, ended, told, held, released, delays } = this;
     return {
       ...(begun.size > 0 && { begun: [...begun] }),
       ...(ended.size > 0 && { ended: [...ended] }),
       ...(told.size > 0 && { told: [...told] }),
       ...(held.size > 0 && { held: [...held] }),
       ...(released.size > 0 && { released: [...released] }),
+      ...(delays.size > 0 && { delays: [...delays] }),
     };
   }
 }

@@ -7,9 +7,13 @@ import { hasNotEnded, QueueReader } from './queue-reader';
 import { moveRetypedWaits } from './retyped-waits';
 import { after, arrivalIn, heldIn, pageOf, type JobRecord, type ResetRecord } from './layout';
 
-/** Thrown by work that may not begin before a time: the item is put on record as held, and has another turn then. */
+/** Thrown by work that must not start before a time: the item is saved as held, and has another turn then. */
 export class Held extends Error {
-  constructor(readonly notBefore: number) {
+  constructor(
+    readonly notBefore: number,
+    /** For work that was tried and is delayed: how often it has been. */
+    readonly delays?: number,
+  ) {
     super('held');
   }
 }
@@ -31,6 +35,8 @@ export interface ItemTurn<I, O> extends AcceptedItem<I, O> {
   readonly atEnd: (operations: readonly Operation[], settled: () => void) => void;
   /** Where the steps are put on record. */
   readonly store: Store;
+  /** How often the work was tried and delayed before. */
+  readonly delays: number;
 }
 
 export interface RequestHost<I extends OutboxItem, O, E> extends Host<I, O, E> {
@@ -392,6 +398,7 @@ export class RequestOutbox<I extends OutboxItem, O, E> extends Outbox<I, O, E, R
       ...job.acceptedItem(item),
       signal,
       store: this.store,
+      delays: page.delays.get(item.index) ?? 0,
       begin: (operations = []) => {
         release();
         page.begun.add(item.index);
@@ -426,7 +433,7 @@ export class RequestOutbox<I extends OutboxItem, O, E> extends Outbox<I, O, E, R
     // An outcome is put on record also while the node closes.
     if (outcome !== undefined) this.trackEnd(this.settle(job, page, item, outcome));
     else if (held && isResetBy(signal)) this.endWithout('reset', job, page, item);
-    else if (held) step = this.holdBack(job, page, item, held.notBefore);
+    else if (held) step = this.holdBack(job, page, item, held);
     else if (page.begun.has(item.index)) step = turn.undo();
     if (ends.length > 0) {
       const settle = (): void => {
@@ -488,10 +495,11 @@ export class RequestOutbox<I extends OutboxItem, O, E> extends Outbox<I, O, E, R
     job: OpenJob<I, O, E>,
     page: ItemPage<I, E>,
     item: I,
-    notBefore: number,
+    { notBefore, delays }: Held,
   ): Promise<void> {
     this.letGo(job, page, item);
     page.hold(item.index, notBefore);
+    if (delays !== undefined) page.delays.set(item.index, delays);
     const put = this.keys.held(notBefore, job.arrival, item.index);
     job.inNextCommit.push({ table: this.table, put, value: 0 });
     this.needingResets += 1;

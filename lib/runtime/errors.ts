@@ -108,6 +108,8 @@ export const sentences = {
     'The service refused this recipient: “__said__” Correct the number, or leave this person out and do not ask again.',
   rejected_plain:
     'The service refused this recipient: read its reason in msg.error.detail (at a Catch node msg.error.cause.detail), then correct the number, or leave this person out and do not ask again.',
+  consent_not_believed:
+    'The service reports this consent as accepted, and still refused the text for lack of consent: ask its provider why, with the reason in msg.error.detail.',
   cancelled:
     'This was cancelled before it was sent, by msg.reset, texting activity or in the sidebar: send it again if it is still wanted.',
   dry_run_round:

@@ -44,7 +44,7 @@ export const problemOf = (thrown: unknown): Problem => {
 
 /** The service's words may quote the text or the recipient: they are for the flow, not for the log. */
 const unquoted = (why: Problem): Problem => {
-  if (why.code === 'rejected') return nodeError('rejected', 'rejected_plain').problem;
+  if (why.wording?.key === 'rejected') return nodeError('rejected', 'rejected_plain').problem;
   return why.detail !== undefined && why.detail !== '' && why.message.includes(why.detail)
     ? serviceError('invalid_request', 'invalid_request_plain').problem
     : why;

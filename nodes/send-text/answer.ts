@@ -3,6 +3,7 @@ import { nodeError } from '../../lib/runtime/errors';
 import { isNothing } from '../../lib/runtime/kinds';
 import { failedOutcome, type Outcome } from '../../lib/runtime/outcomes';
 import type { ResponseOf } from '../../lib/service/endpoints';
+import type { Problem } from '../../lib/service/errors';
 
 /** The text that was sent. */
 interface SentText {
@@ -59,6 +60,12 @@ export const needsConsent = (
 /** As a field, where the service gave any. */
 const detailsIn = (details: unknown): { readonly details?: unknown } =>
   isNothing(details) ? {} : { details };
+
+/** The failure of a text that the service still refuses for lack of consent after every delay, though it has the consent. */
+export const notBelieved = ({ detail = '', details, attempts }: Problem): Outcome =>
+  failedOutcome(
+    nodeError('rejected', 'consent_not_believed', {}, { detail, attempts, ...detailsIn(details) }).problem,
+  );
 
 interface RefusedText {
   readonly failures?: readonly string[] | null | undefined;

@@ -35,7 +35,7 @@ const placeOf = ({ parts }: Message): ListPlace | undefined => {
 export const textAgain = ({ phone, text, onceKey }: Resend, msg: Message): Text => {
   const place = placeOf(msg);
   const once = typeof onceKey === 'string' && { onceKey };
-  return { index: 0, phone, text, ...(place && { place }), ...once };
+  return { index: 0, phone, text, cameBack: true, ...(place && { place }), ...once };
 };
 
 interface Round {

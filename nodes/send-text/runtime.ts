@@ -1,5 +1,6 @@
 import { resultOfFault, nothingKnown, consentStatusOf } from '../../lib/consent/consent-status';
 import { countText } from '../../lib/guards/segments';
+import { Held } from '../../lib/outbox/request-outbox';
 import type { Mutable } from '../../lib/mutable';
 import { writtenOffset } from '../../lib/runtime/dates';
 import type { Environment } from '../../lib/runtime/environment';
@@ -10,12 +11,12 @@ import type { Message } from '../../lib/runtime/red';
 import { zoneOf, type GuardedTurn } from '../../lib/texting/guard-chain';
 import { RecipientNode, type Reading } from '../../lib/texting/recipient-node';
 import type { TextingOrder } from '../../lib/texting/recipients';
-import { consentTest, needsConsent, sendOutcome, sent } from './answer';
+import { consentTest, needsConsent, notBelieved, sendOutcome, sent } from './answer';
 import { spec } from './spec';
 import { asDuplicate, ReturnedRecipients, takeResend, textAgain, type Resend } from './resend';
 import { datesOf, deliveryOf, millisecondsOf, movedDelivery, type Delivery } from './schedule';
 import { onceKeyGiver, textGiver, textsOf, type Text } from './texts';
-import { hour } from '../../lib/durations';
+import { hour, minute, second } from '../../lib/durations';
 
 /** What holds for all texts of one message. */
 interface SendOrder extends TextingOrder {
@@ -105,6 +106,9 @@ const reader = (tools: Tools, phones: Source) => {
   };
 };
 
+/** Milliseconds before each further try of a text that is refused for a consent which is accepted. */
+const delaysOfReturned: readonly number[] = [30 * second, 2 * minute, 10 * minute];
+
 /** A number that the service does not know has given no consent. */
 const nothingKnownIf404 = (fault: unknown) => {
   if (resultOfFault(fault).kind !== 'unknown_number') throw fault;
@@ -133,30 +137,50 @@ const handler = (tools: Tools): Handler => {
     signal,
     begin,
     undo,
+    delays,
   }: SendTurn): Promise<Outcome> => {
     const { advisor } = order;
     const delivery = order.delivery && movedDelivery(order.delivery, movedTo, environment.settings);
     const { phone = '', text = '' } = item;
-    const { data, attempts } = await client.call(
+    const { data, ...answered } = await client.call(
       'sendMessage',
       { body: delivery ? { phone, text, ...delivery } : { phone, text } },
       { advisor, lane: tools.node.id, signal, begin, undo, permit },
     );
     isConsentMissing ??= consentTest(environment.settings.consentPattern);
     const dates = datesOf(order.delivery, movedTo, environment.settings);
+    const attempts = answered.attempts + delays;
     return sendOutcome(data, { text, attempts, offset: order.offset, ...dates }, isConsentMissing);
+  };
+
+  const consentOf = ({ client, order: { advisor }, item: { phone = '' }, signal }: SendTurn) =>
+    client
+      .call('getConsent', { query: { phone } }, { advisor, lane: tools.node.id, signal })
+      .then(({ data, attempts }) => ({ ...consentStatusOf(data), attempts }), nothingKnownIf404);
+
+  /**
+   * A service may report a consent before its sending side knows of it. A text that came back for its consent and is
+   * refused for it again would go round the flow without end: it is delayed instead, and then refused.
+   */
+  const sendReturned = async (turn: SendTurn): Promise<Outcome> => {
+    const outcome = await send(turn);
+    if (outcome.port !== 2 || !outcome.problem) return outcome;
+    const { state } = await consentOf(turn).catch(() => nothingKnown);
+    if (state !== 'accepted') return outcome;
+    const { environment, order, delays } = turn;
+    const notBefore = environment.clock.now() + (delaysOfReturned[delays] ?? Infinity);
+    const deliveryDate = order.delivery && millisecondsOf(order.delivery, environment.settings);
+    if (notBefore >= (deliveryDate ?? Infinity)) return notBelieved(outcome.problem);
+    throw new Held(notBefore, delays + 1);
   };
 
   /** A dry run: how the text would leave on an account that requires consent, as far as the consent status tells. */
   const preview = async (turn: SendTurn): Promise<Outcome> => {
-    const { environment, client, order, item, signal, notBefore, movedTo } = turn;
-    const { advisor } = order;
+    const { environment, order, item, notBefore, movedTo } = turn;
     const held = notBefore === undefined ? {} : { notBefore };
-    const { phone = '', text = '' } = item;
+    const { text = '' } = item;
     const { segments } = countText(text);
-    const { state, memberId, attempts } = await client
-      .call('getConsent', { query: { phone } }, { advisor, lane: tools.node.id, signal })
-      .then(({ data, attempts }) => ({ ...consentStatusOf(data), attempts }), nothingKnownIf404);
+    const { state, memberId, attempts } = await consentOf(turn);
     if (state !== 'accepted') return needsConsent(state ?? 'unknown_number', attempts, { segments, ...held });
     const dates = datesOf(order.delivery, movedTo, environment.settings);
     return sent({ memberId }, { text, attempts, offset: order.offset, ...dates }, held);
@@ -199,8 +223,10 @@ const handler = (tools: Tools): Handler => {
       deliveryDateOf: ({ delivery }, { settings }) => delivery && millisecondsOf(delivery, settings),
     },
     work: (turn) => {
-      const { advisor, delivery, dryRun } = turn.order;
-      return dryRun ? preview(turn) : returned.send(advisor, turn.item, delivery, () => send(turn));
+      const { item, order } = turn;
+      if (order.dryRun) return preview(turn);
+      if (!item.cameBack) return send(turn);
+      return returned.send(order.advisor, item, order.delivery, () => sendReturned(turn));
     },
     statusTexts: { first: sentOrScheduled, third: 'status.needsConsent', plannedFor },
     completeOutcome(outcome, order, text, index, entry) {

@@ -14,6 +14,8 @@ export interface ListPlace {
 
 /** One text to one number, ready to be sent; or the reason why it cannot be. */
 export interface Text extends Recipient {
+  /** The text came back with consent, in `msg.resend`. */
+  readonly cameBack?: true;
   /** Set when the text came back with consent: where it was in its list. */
   readonly place?: ListPlace;
   /** The key by which the text is sent once. */

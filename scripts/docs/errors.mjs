@@ -8,7 +8,7 @@ const words = {
     'Wire that output to _request consent_. Do not send again before they accept.',
   ],
   rejected: [
-    'The service refused this recipient: they opted out, or the number cannot receive texts. `detail` has its own words.',
+    'The service refused this recipient: they opted out, the number cannot receive texts, or it keeps refusing for lack of a consent that it reports as accepted. `detail` has its own words.',
     'Do not try again, and do not ask for consent again.',
   ],
   invalid_input: [

@@ -49,7 +49,7 @@ export const sendMessage = endpoint({
     const when = scheduledFor(body, settings.habits);
     const contact = account.contactFor(phone);
     const line = account.line(contact, phone);
-    const refusal = magicOf(phone)?.refusal;
+    const { refusal, disbelieved = false } = magicOf(phone) ?? {};
     if (refusal !== undefined) {
       const failures = [`${phone}: ${refusal}.`];
       return {
@@ -58,7 +58,7 @@ export const sendMessage = endpoint({
         reasons: [{ phone, code: 'undeliverable' }],
       };
     }
-    if (settings.consentRequired && consentStateOf(line) !== 'accepted') {
+    if (settings.consentRequired && (disbelieved || consentStateOf(line) !== 'accepted')) {
       const failures = [`${phone}: the member has not consented to receive texts.`];
       const reasons = [{ phone, code: 'consent_required' }];
       return { body: { successes: [], failures }, outcome: 'not-consented', reasons };

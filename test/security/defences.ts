@@ -756,4 +756,21 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
   ],
+  19: [
+    {
+      what: 'a consent that is not believed delays its text',
+      file: 'nodes/send-text/runtime.ts',
+      changes: [
+        [
+          "    if (state !== 'accepted') return outcome;\n    const",
+          '    if (Boolean(state) || true) return outcome;\n    const',
+        ],
+      ],
+      shownBy: {
+        'texting/not-believed.test.ts': [
+          'is tried after 30 seconds, 2 and 10 minutes, then refused, in a loop that checks with ${mode}',
+        ],
+      },
+    },
+  ],
 };

@@ -37,8 +37,9 @@ describe('the threats', () => {
     should(stdout).match(/^3\. parameters smuggled.*\n {2}✔ a parameter that is there twice is none/);
   });
 
-  it('are eighteen', () => {
-    should(Object.keys(threats).map(Number)).deepEqual(Array.from({ length: 18 }, (_, index) => index + 1));
+  it('are numbered without a gap', () => {
+    const numbers = Object.keys(threats).map(Number);
+    should(numbers).deepEqual(numbers.map((_, index) => index + 1));
   });
 
   for (const [number, { threat, shownBy, open = '' }] of Object.entries(threats)) {

@@ -255,4 +255,14 @@ export const threats: Readonly<Record<number, Threat>> = {
       'simulator/foreign-clients.test.ts': ['authorizes with PKCE, and knows who signed in'],
     },
   },
+  19: {
+    threat: 'a flow that spins',
+    shownBy: {
+      'texting/not-believed.test.ts': [
+        'is tried after 30 seconds, 2 and 10 minutes, then refused, in a loop that checks with ${mode}',
+        'goes on over a restart where it was',
+        'ends the canonical loop as refused, after four tries',
+      ],
+    },
+  },
 };

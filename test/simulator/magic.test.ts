@@ -64,6 +64,12 @@ describe('magic numbers', () => {
     });
   }
 
+  it('are not believed: accepted, and refused for lack of consent', async () => {
+    const phone = named('Is Not Believed');
+    should((await caller.check(phone)).body['state']).equal('accepted');
+    should(failureOf(await caller.send(phone))).match(/not consented/);
+  });
+
   it('decline', async () => {
     const phone = named('Declines');
     await caller.ask(phone);
@@ -189,6 +195,7 @@ describe('magic numbers', () => {
       ...['Accepts At Once', 'Declines', 'Stays Silent', 'Has Not Consented', 'Has Consented', 'Opted Out'],
       ...[
         'Is A Landline',
+        'Is Not Believed',
         'Slow',
         'Very Slow',
         'Cut Before Once',

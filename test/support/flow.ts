@@ -37,6 +37,8 @@ export interface FlowOptions {
   readonly environment?: Environment;
   /** The nodes under test, less `environment` and `wires`, which they are given. */
   readonly nodes: readonly NodeConfig[];
+  /** Outputs that are also wired to one of the nodes under test. */
+  readonly wires?: readonly (readonly [from: string, port: number, to: string])[];
   /** Outputs that nothing is wired to. */
   readonly unwired?: readonly number[];
   /**
@@ -89,14 +91,17 @@ export class Flow {
 
   static async load(options: FlowOptions): Promise<Flow> {
     helper.init(runtimePath);
-    const { folders, environment, nodes, unwired = [] } = options;
+    const { folders, environment, nodes, unwired = [], wires = [] } = options;
     const specs = new Map(folders.map(({ spec }) => [spec.type, spec]));
     const ports = (type: string): number[] => (specs.get(type)?.outputs ?? []).map((_, port) => port);
     const underTest = nodes.map((node) => ({
       environment: environmentId,
       ...node,
       z: tab.id,
-      wires: ports(node.type).map((port) => (unwired.includes(port) ? [] : [outId(node.id, port)])),
+      wires: ports(node.type).map((port) => [
+        ...(unwired.includes(port) ? [] : [outId(node.id, port)]),
+        ...wires.flatMap(([from, at, to]) => (from === node.id && at === port ? [to] : [])),
+      ]),
     }));
     const outs = nodes.flatMap((node) =>
       ports(node.type).map((port) => ({ id: outId(node.id, port), type: 'helper', z: tab.id, wires: [] })),

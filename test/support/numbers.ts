@@ -7,4 +7,6 @@ export const numbers = {
   consented: '+12025550113',
   optedOut: '+12025550114',
   landline: '+12025550115',
+  /** Has accepted, and is refused for lack of consent. */
+  disbelieved: '+12025550116',
 } as const;

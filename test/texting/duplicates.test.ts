@@ -15,11 +15,14 @@ describe('the same number and text twice in one list', () => {
     await closeAll();
   });
 
-  /** A service that gives these answers, one after the other. */
+  /** A service that gives these answers to texts, one after the other; nobody has consented there. */
   const answering = async (...answers: readonly object[]) => {
-    const server = await startServer(({ index }) => ({ body: answers[index] ?? sent }));
+    let texts = 0;
+    const server = await startServer(({ method }) =>
+      method === 'GET' ? { body: { memberId: 9, state: 'pending' } } : { body: answers[texts++] ?? sent },
+    );
     const service = { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' };
-    return { environment: alsoClose(environmentOn(service)), received: () => server.received.length };
+    return { environment: alsoClose(environmentOn(service)), received: () => texts };
   };
 
   const one = '+12025550101';
