@@ -6,7 +6,6 @@ import { parseArgs } from 'node:util';
 import { commandOf, root, type Version } from '../test/support/installation';
 import { isReached } from './figures';
 import type { Part, Surroundings } from './part';
-import { editor } from './parts/editor';
 import { growth } from './parts/growth';
 import { instances } from './parts/instances';
 import { latency } from './parts/latency';
@@ -14,6 +13,7 @@ import { list } from './parts/list';
 import { million } from './parts/million';
 import { send } from './parts/send';
 import { sidebar } from './parts/sidebar';
+import { size } from './parts/size';
 import { start } from './parts/start';
 import { stream } from './parts/stream';
 import { tokens } from './parts/tokens';
@@ -33,7 +33,7 @@ const parts: readonly Part[] = [
   stream,
   tokens,
   start,
-  editor,
+  size,
   sidebar,
   growth,
 ];

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import should from 'should';
 import { figureOf, interleaved, isReached, median, quantile, ratioOf, type Row } from '../../bench/figures';
-import { editorCode } from '../../bench/parts/editor';
+import { editorCode, packageSize, packedMeasurement } from '../../bench/parts/size';
 import { type Service, startService } from '../../bench/service';
 import { scalingOf } from '../../bench/scaling';
 import { tableOf, withTable, type Results } from '../../bench/table';
@@ -101,6 +101,20 @@ describe('editor code of all nodes', function () {
     // The editor loads it once; ten nodes, their forms and a sidebar have to fit.
     bytes.should.be.below(200_000);
     fetched.should.equal(0);
+  });
+});
+
+describe('the tarball', function () {
+  this.timeout(180_000);
+
+  it('has grown by less than a tenth since its size was measured', () => {
+    tarball();
+    const results = JSON.parse(readFileSync(join(root, 'bench', 'results.json'), 'utf8')) as Results;
+    const rows = results.parts.flatMap((part) => part.rows);
+    const measured = rows.find((row) => row.measurement === packedMeasurement)?.ours.median;
+    should(measured).be.a.Number();
+    // If the growth is wanted, `npm run bench -- size` measures it anew.
+    should(packageSize().packed / 1000).be.below(1.1 * (measured ?? 0));
   });
 });
 

@@ -1,0 +1,56 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { at, readJson } from './build/folders.mjs';
+
+const usage = `Usage: npm run release -- COMMAND
+
+  check TAG     fails unless TAG is v and the version of package.json, and CHANGELOG.md has its section
+  pack FOLDER   writes package.tgz, notes.md and sbom.json (CycloneDX) into FOLDER`;
+
+/** The lines under the heading of a version in a changelog, up to the next version. */
+export const notesOf = (changelog, version) => {
+  const sections = changelog.split(/^## /m).slice(1);
+  const section = sections.find((each) => each.split(/[\s\]]/, 1)[0].replace('[', '') === version);
+  const notes = section?.slice(section.indexOf('\n')).trim() ?? '';
+  if (notes === '')
+    throw new Error(`CHANGELOG.md says nothing about ${version}: rename "Unreleased" to "${version}".`);
+  return notes;
+};
+
+/** Why a tag cannot be released, as an error. */
+export const checkTag = (tag, version, changelog) => {
+  if (tag !== `v${version}`)
+    throw new Error(`The tag is ${tag ?? 'missing'}, and package.json says ${version}: tag v${version}.`);
+  notesOf(changelog, version);
+};
+
+const npm = (...args) => execFileSync('npm', args, { cwd: at(), encoding: 'utf8' });
+
+const pack = (folder, version, changelog) => {
+  const target = resolve(folder);
+  mkdirSync(target, { recursive: true });
+  // `prepack` prints as it works, so the report is the last thing.
+  const said = npm('pack', '--json', '--pack-destination', target);
+  const [{ filename }] = JSON.parse(said.slice(said.search(/^\[$/m)));
+  renameSync(join(target, filename), join(target, 'package.tgz'));
+  writeFileSync(join(target, 'notes.md'), `${notesOf(changelog, version)}\n`);
+  writeFileSync(join(target, 'sbom.json'), npm('run', '--silent', 'sbom'));
+};
+
+const main = ([command, argument]) => {
+  const { version } = readJson('package.json');
+  const changelog = readFileSync(at('CHANGELOG.md'), 'utf8');
+  if (command === 'check') checkTag(argument, version, changelog);
+  else if (command === 'pack' && argument !== undefined) pack(argument, version, changelog);
+  else throw new Error(usage);
+};
+
+if (process.argv[1] === at('scripts', 'release.mjs')) {
+  try {
+    main(process.argv.slice(2));
+  } catch (fault) {
+    console.error(fault.message);
+    process.exitCode = 1;
+  }
+}
