@@ -1,4 +1,4 @@
-import type { Express, NextFunction, Request, Response } from 'express';
+import type { Express, RequestHandler } from 'express';
 import { areKeysKept, isStateKept, type RuntimeSettings } from '../../lib/auth/data-keys';
 import { processMemory } from '../../lib/process-memory';
 import type { Red } from '../../lib/runtime/red';
@@ -6,7 +6,34 @@ import type { OpenRoutes } from './open-routes';
 import type { OnDemand } from './on-demand';
 import { runningOf } from './running';
 
-const listeners = processMemory('listeners', new WeakMap<Red['events'], () => void>());
+interface Installation {
+  isInstalled: boolean;
+  /** Takes our listeners off the runtime's events. */
+  readonly unlisten: () => void;
+}
+
+const installations = processMemory('listeners', new WeakMap<Red['events'], Installation>());
+
+const packageName = '@advisor-texting/node-red';
+
+/** What Node-RED emits when a module was removed from the palette: what it had registered, by module. */
+interface RuntimeEvent {
+  readonly id: string;
+  readonly payload?: unknown;
+}
+
+const isOurRemoval = ({ id, payload }: RuntimeEvent): boolean =>
+  id === 'node/removed' &&
+  Array.isArray(payload) &&
+  payload.some((set: { module?: unknown } | undefined) => set?.module === packageName);
+
+/** Node-RED cannot unmount a route: after the package was removed, requests pass all of ours by. */
+const whileInstalled =
+  (events: Red['events'], handle: RequestHandler): RequestHandler =>
+  (request, response, next) => {
+    if (installations.get(events)?.isInstalled === true) handle(request, response, next);
+    else next('router');
+  };
 
 /**
  * Runs at registration, in every Node-RED that has the package installed. It loads the rest only for a request, or for
@@ -18,33 +45,47 @@ export const routes = (RED: Red, onDemand: () => OnDemand): void => {
   // that data keys can be wrapped anew by a secret that was set since.
   if (areKeysKept(settings)) onDemand().readKeys(RED);
 
+  const { events } = RED;
   let areAdded = false;
-  const addAll = (_request: Request, _response: Response, next: NextFunction): void => {
+  const addAll: RequestHandler = (_request, _response, next) => {
     if (!areAdded) onDemand().addRoutes(RED);
     areAdded = true;
     next();
   };
   // The routes are added now, before those of HTTP nodes, which may match every path.
   const open =
-    (name: keyof OpenRoutes) =>
-    (request: Request, response: Response): void => {
+    (name: keyof OpenRoutes): RequestHandler =>
+    (request, response) => {
       onDemand().openRoutes(RED)[name](request, response);
     };
+  const health: RequestHandler = (_request, response) => {
+    onDemand().health(RED, response);
+  };
   for (const app of [RED.httpAdmin, RED.httpNode] as (Express | undefined)[]) {
-    app?.get('/advisor-texting/callback', open('callback'));
-    app?.get('/advisor-texting/link/:token', open('link'));
-    app?.get('/advisor-texting/health', (_request: Request, response: Response) => {
-      onDemand().health(RED, response);
-    });
+    app?.get('/advisor-texting/callback', whileInstalled(events, open('callback')));
+    app?.get('/advisor-texting/link/:token', whileInstalled(events, open('link')));
+    app?.get('/advisor-texting/health', whileInstalled(events, health));
   }
-  RED.httpAdmin.use('/advisor-texting', addAll);
+  RED.httpAdmin.use('/advisor-texting', whileInstalled(events, addAll));
 
   const onStarted = (): void => {
     const isInDatabase = [...runningOf(RED)].some((environment) => environment.isInDatabase);
     if (isInDatabase || isStateKept(settings.userDir)) onDemand().forgetRemoved(RED);
   };
-  const before = listeners.get(RED.events);
-  if (before) RED.events.off('flows:started', before);
-  listeners.set(RED.events, onStarted);
-  RED.events.on('flows:started', onStarted);
+  const onRuntimeEvent = (event: RuntimeEvent): void => {
+    if (!isOurRemoval(event)) return;
+    installation.isInstalled = false;
+    installation.unlisten();
+  };
+  const installation: Installation = {
+    isInstalled: true,
+    unlisten: () => {
+      events.off('flows:started', onStarted);
+      events.off('runtime-event', onRuntimeEvent);
+    },
+  };
+  installations.get(events)?.unlisten();
+  installations.set(events, installation);
+  events.on('flows:started', onStarted);
+  events.on('runtime-event', onRuntimeEvent);
 };

@@ -243,6 +243,11 @@ export class RedProcess {
     return (await this.ask({ ask: 'cpu' })) as NodeJS.CpuUsage;
   }
 
+  /** What keeps the process running, by name: timers, sockets, servers. */
+  async resources(): Promise<string[]> {
+    return (await this.ask({ ask: 'resources' })) as string[];
+  }
+
   async stop(): Promise<void> {
     await this.end('SIGTERM');
   }

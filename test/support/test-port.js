@@ -29,7 +29,12 @@ const scripts = () => {
   return urls;
 };
 
-const answers = { scripts, memory: () => process.memoryUsage(), cpu: () => process.cpuUsage() };
+const answers = {
+  scripts,
+  memory: () => process.memoryUsage(),
+  cpu: () => process.cpuUsage(),
+  resources: () => process.getActiveResourcesInfo(),
+};
 
 /** The way of tests into a running flow: what arrives is told to the test, what the test says is sent on. */
 module.exports = (RED) => {

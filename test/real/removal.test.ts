@@ -1,0 +1,88 @@
+import { mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import should from 'should';
+import { addTestPort, install, tarball } from '../support/installation';
+import { type FlowNode, type RealRed, startRed } from '../support/node-red';
+
+const port: FlowNode = { id: 'in', type: 'test-port', name: 'in', z: 'tab', wires: [[]] };
+const without: readonly FlowNode[] = [{ id: 'tab', type: 'tab', label: 'removal' }, port];
+const outcomes = [['out'], ['out'], ['out']];
+const using: readonly FlowNode[] = [
+  { id: 'tab', type: 'tab', label: 'removal' },
+  { id: 'environment', type: 'advisor-environment', service: 'simulator' },
+  { ...port, wires: [['send', 'check']] },
+  { id: 'send', type: 'advisor-send-text', z: 'tab', environment: 'environment', wires: outcomes },
+  {
+    id: 'check',
+    type: 'advisor-check-consent',
+    z: 'tab',
+    environment: 'environment',
+    mode: 'wait',
+    wires: outcomes,
+  },
+  { id: 'events', type: 'advisor-events', z: 'tab', environment: 'environment', wires: [['out']] },
+  { id: 'out', type: 'test-port', name: 'out', z: 'tab', wires: [] },
+];
+
+const openFiles = (pid: number): string[] =>
+  readdirSync(`/proc/${String(pid)}/fd`).flatMap((name) => {
+    try {
+      return readlinkSync(`/proc/${String(pid)}/fd/${name}`);
+    } catch {
+      return [];
+    }
+  });
+
+const timersIn = (resources: readonly string[]): number =>
+  resources.filter((name) => name === 'Timeout').length;
+
+describe('the package, removed from the palette', function () {
+  this.timeout(180_000);
+  let userDir: string;
+  let red: RealRed;
+  let timersBefore: number;
+
+  before(async () => {
+    // A directory of its own: npm writes into the files of an installation.
+    userDir = mkdtempSync(join(tmpdir(), 'advisor-texting-removal-'));
+    install(userDir, tarball());
+    addTestPort(userDir);
+    red = await startRed({ version: 5, userDir, flows: without });
+    timersBefore = timersIn(await red.resources());
+    await red.deploy(using);
+    await red.send('in', { phone: '+12175550107', text: 'Hello' });
+    await red.messages('out');
+    should((await red.request('GET', 'advisor-texting/environment/waits')).status).equal(200);
+    await red.deploy(without);
+    should((await red.request('DELETE', 'nodes/@advisor-texting/node-red')).status).equal(204);
+  });
+
+  after(async () => {
+    await red.close();
+    rmSync(userDir, { recursive: true, force: true });
+  });
+
+  it('leaves no file open', () => {
+    should(openFiles(red.pid ?? 0).filter((path) => path.includes('advisor-texting/store'))).eql([]);
+  });
+
+  it('leaves no timer running', async () => {
+    should(timersIn(await red.resources())).be.belowOrEqual(timersBefore);
+  });
+
+  it('answers on none of its routes', async () => {
+    const paths = ['health', 'callback', 'link/x', 'environment/waits', 'environment/advisors', 'simulator/'];
+    const answers = await Promise.all(
+      paths.map(async (path) => ({
+        path,
+        status: (await red.request('GET', `advisor-texting/${path}`)).status,
+      })),
+    );
+    should(answers.filter(({ status }) => status !== 404)).eql([]);
+  });
+
+  it('keeps what it has stored, for whoever installs it again', () => {
+    should(readdirSync(join(userDir, 'advisor-texting'))).containEql('store.mdb');
+  });
+});
