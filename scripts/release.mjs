@@ -1,12 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { at, readJson } from './build/folders.mjs';
+import { at, exists, readJson } from './build/folders.mjs';
 
 const usage = `Usage: npm run release -- COMMAND
 
   check TAG     fails unless TAG is v and the version of package.json, and CHANGELOG.md has its section
-  pack FOLDER   writes package.tgz, notes.md and sbom.json (CycloneDX) into FOLDER`;
+  pack FOLDER   writes package.tgz, notes.md and sbom.json (CycloneDX) into FOLDER
+  snapshot      writes test/upgrade/VERSION.tgz, a user directory that later versions must open: commit it`;
 
 /** The lines under the heading of a version in a changelog, up to the next version. */
 export const notesOf = (changelog, version) => {
@@ -23,6 +24,10 @@ export const checkTag = (tag, version, changelog) => {
   if (tag !== `v${version}`)
     throw new Error(`The tag is ${tag ?? 'missing'}, and package.json says ${version}: tag v${version}.`);
   notesOf(changelog, version);
+  if (!exists('test', 'upgrade', `${version}.tgz`))
+    throw new Error(
+      `No user directory of ${version} is kept for later versions: npm run release -- snapshot`,
+    );
 };
 
 const npm = (...args) => execFileSync('npm', args, { cwd: at(), encoding: 'utf8' });
@@ -43,6 +48,8 @@ const main = ([command, argument]) => {
   const changelog = readFileSync(at('CHANGELOG.md'), 'utf8');
   if (command === 'check') checkTag(argument, version, changelog);
   else if (command === 'pack' && argument !== undefined) pack(argument, version, changelog);
+  else if (command === 'snapshot')
+    execFileSync(process.execPath, ['--import', 'tsx', at('test', 'upgrade', 'write.ts')]);
   else throw new Error(usage);
 };
 

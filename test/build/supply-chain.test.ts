@@ -45,6 +45,12 @@ describe('what is installed with the package', () => {
     should(newer).eql([]);
   });
 
+  it('has a binary of the database for every system that the docs name', () => {
+    const systems = ['darwin-arm64', 'darwin-x64', 'linux-arm64', 'linux-x64', 'win32-arm64', 'win32-x64'];
+    const missing = systems.filter((system) => !(`node_modules/@lmdb/lmdb-${system}` in packages));
+    should(missing).eql([]);
+  });
+
   it('is fixed by a lock file that names no host, and published with provenance', () => {
     should(Object.values(packages).filter(({ resolved }) => resolved?.includes('://'))).eql([]);
     should(publishConfig).containEql({ provenance: true });
