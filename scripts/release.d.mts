@@ -1,2 +1,5 @@
 export function notesOf(changelog: string, version: string): string;
-export function checkTag(tag: string, version: string, changelog: string): void;
+export function checkTag(
+  tag: string,
+  release: { readonly version: string; readonly changelog: string; readonly isSnapshotKept: boolean },
+): void;

@@ -20,11 +20,11 @@ export const notesOf = (changelog, version) => {
 };
 
 /** Why a tag cannot be released, as an error. */
-export const checkTag = (tag, version, changelog) => {
+export const checkTag = (tag, { version, changelog, isSnapshotKept }) => {
   if (tag !== `v${version}`)
     throw new Error(`The tag is ${tag ?? 'missing'}, and package.json says ${version}: tag v${version}.`);
   notesOf(changelog, version);
-  if (!exists('test', 'upgrade', `${version}.tgz`))
+  if (!isSnapshotKept)
     throw new Error(
       `No user directory of ${version} is kept for later versions: npm run release -- snapshot`,
     );
@@ -46,7 +46,8 @@ const pack = (folder, version, changelog) => {
 const main = ([command, argument]) => {
   const { version } = readJson('package.json');
   const changelog = readFileSync(at('CHANGELOG.md'), 'utf8');
-  if (command === 'check') checkTag(argument, version, changelog);
+  const isSnapshotKept = exists('test', 'upgrade', `${version}.tgz`);
+  if (command === 'check') checkTag(argument, { version, changelog, isSnapshotKept });
   else if (command === 'pack' && argument !== undefined) pack(argument, version, changelog);
   else if (command === 'snapshot')
     execFileSync(process.execPath, ['--import', 'tsx', at('test', 'upgrade', 'write.ts')]);

@@ -71,18 +71,20 @@ describe('a release', () => {
     should(notesOf(changelog, '1.1.0')).equal('- More.');
   });
 
-  it('is refused where the tag is not the version, in words', async () => {
+  const refusalOf = async (tag: string, version: string, isSnapshotKept = true): Promise<string> => {
     const { checkTag } = await release;
-    should(() => {
-      checkTag('v1.1.0', '1.2.0', changelog);
-    }).throw('The tag is v1.1.0, and package.json says 1.2.0: tag v1.2.0.');
-  });
+    try {
+      checkTag(tag, { version, changelog, isSnapshotKept });
+      return '';
+    } catch (fault) {
+      return (fault as Error).message;
+    }
+  };
 
-  it('is refused where the changelog does not describe it', async () => {
-    const { checkTag } = await release;
-    should(() => {
-      checkTag('v1.3.0', '1.3.0', changelog);
-    }).throw(/CHANGELOG\.md says nothing about 1\.3\.0/);
-    checkTag('v1.2.0', '1.2.0', changelog);
+  it('is refused, in words, where the tag is not the version, or something is missing', async () => {
+    should(await refusalOf('v1.2.0', '1.2.0')).equal('');
+    should(await refusalOf('v1.1.0', '1.2.0')).match(/package\.json says 1\.2\.0: tag v1\.2\.0/);
+    should(await refusalOf('v1.3.0', '1.3.0')).match(/CHANGELOG\.md says nothing about 1\.3\.0/);
+    should(await refusalOf('v1.2.0', '1.2.0', false)).match(/npm run release -- snapshot/);
   });
 });
