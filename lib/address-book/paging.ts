@@ -1,4 +1,5 @@
 import { nodeError } from '../runtime/errors';
+import { RecentIds } from './recent-ids';
 
 /** One page of a search, as far as paging is concerned. */
 export interface ResultPage<T> {
@@ -106,12 +107,7 @@ export const pageCountOf = (first: ResultPage<unknown>, pageSize: number): numbe
 };
 
 /** The last page that is known to exist, once `read` records have come with the pages up to `page`. */
-export const lastPage = (
-  answer: ResultPage<unknown>,
-  page: number,
-  read: number,
-  pageSize: number,
-): number => {
+const lastPage = (answer: ResultPage<unknown>, page: number, read: number, pageSize: number): number => {
   if (answer.data.length === 0) return page;
   const total = totalOf(answer);
   if (total !== undefined) {
@@ -121,17 +117,37 @@ export const lastPage = (
   return answer.data.length < size ? page : page + 1;
 };
 
-/**
- * All pages in order. The next few are fetched while one is handled, and no more than that: memory stays constant
- * however long the search is.
- */
-export async function* pagesOf<P extends ResultPage<unknown>>(
-  fetch: Fetch<P>,
-  pageSize: number,
-  stop?: AbortSignal,
+/** An address book may grow while it is read, but not to this many times the total that it began with. */
+const mostGrowth = 10;
+/** The most pages of a search that says no total. */
+const mostPages = 10_000;
+
+/** One page of all, on the way through them. */
+export interface PageOfAll<T> {
+  readonly page: ResultPage<T>;
+  /** The records that no earlier page had: some move to a later page while the pages are read. */
+  readonly fresh: readonly T[];
+  readonly isLast: boolean;
+}
+
+export interface PagesOptions<T> {
+  readonly pageSize: number;
+  readonly stop?: AbortSignal | undefined;
   /** The pages are not from the service, and need no check. */
-  areOwn = false,
-): AsyncGenerator<P, void, undefined> {
+  readonly areOwn?: boolean | undefined;
+  /** The id of a record; undefined when it has none. */
+  readonly idOf?: ((record: T) => number | string | null | undefined) | undefined;
+}
+
+/**
+ * All pages in order: the one way through the pages of a search. The next few are fetched while one is handled, and no
+ * more than that: memory stays constant however long the search is. Throws `invalid_response` for pages that were not
+ * asked for, and for pages without an end.
+ */
+export async function* pagesOf<T>(
+  fetch: Fetch<ResultPage<T>>,
+  { pageSize, stop, areOwn = false, idOf = () => undefined }: PagesOptions<T>,
+): AsyncGenerator<PageOfAll<T>, void, undefined> {
   const abandon = new AbortController();
   const { signal } = abandon;
   const onStop = (): void => {
@@ -139,7 +155,7 @@ export async function* pagesOf<P extends ResultPage<unknown>>(
   };
   if (stop?.aborted) onStop();
   stop?.addEventListener('abort', onStop, { once: true });
-  const underWay: PageUnderWay<P>[] = [];
+  const underWay: PageUnderWay<ResultPage<T>>[] = [];
   const lead = new Lead();
   let asked = 0;
   const askUpTo = (last: number): void => {
@@ -154,10 +170,19 @@ export async function* pagesOf<P extends ResultPage<unknown>>(
       underWay.push(page);
     }
   };
+  const recent = new RecentIds();
+  const freshIn = (data: readonly T[]): readonly T[] => {
+    const ids = data.map(idOf);
+    const isOld = (id: number | string | null | undefined): boolean => id != null && recent.has(id);
+    const fresh = ids.some(isOld) ? data.filter((_, at) => !isOld(ids[at])) : data;
+    for (const id of ids) if (id != null) recent.add(id);
+    return fresh;
+  };
   try {
     let read = 0;
     let page = 0;
-    let before: P | undefined;
+    let total: number | undefined;
+    let before: ResultPage<T> | undefined;
     askUpTo(1);
     for (let next = underWay.shift(); next; next = underWay.shift()) {
       if (page > 0) lead.came(next.isThere);
@@ -166,10 +191,19 @@ export async function* pagesOf<P extends ResultPage<unknown>>(
       if (!areOwn) checkPage(answer, page, before);
       before = answer;
       read += answer.data.length;
+      total ??= totalOf(answer);
       const last = lastPage(answer, page, read, pageSize);
-      askUpTo(last);
-      yield answer;
+      const isEndless = !areOwn && (total === undefined ? page >= mostPages : read >= mostGrowth * total);
+      if (!isEndless) askUpTo(last);
+      yield { page: answer, fresh: freshIn(answer.data), isLast: last === page };
       if (last === page) return;
+      if (isEndless)
+        throw nodeError('invalid_response', 'pages_endless', {
+          pages: page,
+          records: read,
+          address: { setting: 'baseUrl' },
+          names: { setting: 'names' },
+        });
     }
   } finally {
     stop?.removeEventListener('abort', onStop);

@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+
 /** How many numbers share a block. */
 const blockSize = 256;
 const wordsPerBlock = blockSize / 32;
@@ -36,6 +38,12 @@ class Numbers {
   }
 }
 
+/** Characters: of a longer id, only a digest is kept. */
+const longestId = 64;
+
+const briefly = (id: number | string): number | string =>
+  typeof id === 'string' && id.length > longestId ? createHash('sha256').update(id).digest('base64') : id;
+
 /** A set of ids, and how many were added. */
 class Generation {
   private readonly numbers = new Numbers();
@@ -63,15 +71,16 @@ export class RecentIds {
 
   constructor(private readonly generation = 100_000) {}
 
-  has(id: number | string): boolean {
+  has(given: number | string): boolean {
+    const id = briefly(given);
     return this.recent.has(id) || (this.older.size > 0 && this.older.has(id));
   }
 
-  add(id: number | string): void {
+  add(given: number | string): void {
     if (this.recent.size >= this.generation) {
       this.older = this.recent;
       this.recent = new Generation();
     }
-    this.recent.add(id);
+    this.recent.add(briefly(given));
   }
 }

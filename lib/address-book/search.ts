@@ -1,7 +1,6 @@
 import type { MessageValue } from '../service/errors';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { checkOnePage, lastPage, pageCountOf, pagesOf, totalOf, type ResultPage } from './paging';
-import { RecentIds } from './recent-ids';
+import { checkOnePage, pageCountOf, pagesOf, totalOf, type ResultPage } from './paging';
 import { invalidInput } from '../runtime/errors';
 import type { Tools } from '../runtime/flow-node';
 import type { Outcome } from '../runtime/outcomes';
@@ -106,19 +105,8 @@ export class Sequence {
   }
 }
 
-/** Leaves out records of an earlier page: they moved while the pages were read. */
-const newIn = <T>({ data }: ResultPage<T>, recent: RecentIds, { idOf }: Search<T>): readonly T[] => {
-  const isOld = (item: T): boolean => {
-    const id = idOf(item);
-    return id !== undefined && recent.has(id);
-  };
-  const fresh = data.some(isOld) ? data.filter((item) => !isOld(item)) : data;
-  for (const item of data) {
-    const id = idOf(item);
-    if (id !== undefined) recent.add(id);
-  }
-  return fresh;
-};
+const allOf = <T>({ fetch, idOf, isOwn }: Search<T>, pageSize: number, stop: AbortSignal) =>
+  pagesOf((page, signal) => fetch(page, pageSize, signal), { pageSize, stop, areOwn: isOwn, idOf });
 
 const onePage = async <T>(
   stream: Stream<unknown>,
@@ -148,24 +136,22 @@ const onePage = async <T>(
 /** One page of the matches: reads until it is full, or to the end. */
 const matchedPage = async <T>(
   { stopped }: Stream<unknown>,
-  { fetch, matches }: Search<T>,
+  search: Search<T>,
   settings: SearchSettings,
 ): Promise<ResultPage<T>> => {
   const first = (settings.page - 1) * settings.pageSize;
   const data: T[] = [];
-  let [count, pages, read] = [0, 0, 0];
+  let count = 0;
   let isEnd = false;
   let pageInfo: ResultPage<T>['pageInfo'];
-  for await (const page of pagesOf((n, signal) => fetch(n, largestPage, signal), largestPage, stopped)) {
-    pages += 1;
-    read += page.data.length;
-    pageInfo = page.pageInfo;
-    for (const item of page.data) {
-      if (!matches?.(item)) continue;
+  for await (const { page, fresh, isLast } of allOf(search, largestPage, stopped)) {
+    ({ pageInfo } = page);
+    for (const item of fresh) {
+      if (!search.matches?.(item)) continue;
       if (count >= first && data.length < settings.pageSize) data.push(item);
       count += 1;
     }
-    isEnd = lastPage(page, pages, read, largestPage) === pages;
+    isEnd = isLast;
     if (data.length === settings.pageSize) break;
   }
   return { data, pageInfo: matchedInfo(pageInfo, settings, settings.page, isEnd ? count : null) };
@@ -188,7 +174,6 @@ const allMatches = async <T>(
   const { job, stopped } = stream;
   const { emit, pageSize } = settings;
   const sequence = new Sequence(job);
-  const recent = new RecentIds();
   let [records, found, pages] = [0, 0, 0];
   let data: T[] = [];
   let pageInfo: ResultPage<T>['pageInfo'];
@@ -200,12 +185,9 @@ const allMatches = async <T>(
     });
     data = [];
   };
-  const fetch = (page: number, signal?: AbortSignal): Promise<ResultPage<T>> =>
-    search.fetch(page, largestPage, signal);
   const isComplete = await sequence.filledBy(stream, async () => {
-    for await (const page of pagesOf(fetch, largestPage, stopped, search.isOwn)) {
+    for await (const { page, fresh } of allOf(search, largestPage, stopped)) {
       if (stopped.aborted) break;
-      const fresh = newIn(page, recent, search);
       records += fresh.length;
       ({ pageInfo } = page);
       for (const item of fresh) {
@@ -255,18 +237,14 @@ const allPages = async <T>(
 ): Promise<void> => {
   const { job, stopped } = stream;
   const { emit, pageSize } = settings;
-  const recent = new RecentIds();
   let pages = 0;
   let records = 0;
   let emitted = 0;
   let count: number | undefined;
   job.asList(undefined, 'payload');
-  const fetch = (page: number, signal?: AbortSignal): Promise<ResultPage<T>> =>
-    search.fetch(page, pageSize, signal);
-  for await (const page of pagesOf(fetch, pageSize, stopped, search.isOwn)) {
+  for await (const { page, fresh } of allOf(search, pageSize, stopped)) {
     if (stopped.aborted) break;
     pages += 1;
-    const fresh = newIn(page, recent, search);
     if (pages === 1) {
       count = emit === 'item' ? totalOf(page) : pageCountOf(page, pageSize);
       if (count !== undefined) job.setCount(count);

@@ -165,6 +165,8 @@ export const sentences = {
     'The service gave page __given__ when asked for page __page__: it probably has another name for the page number, so set that under "Query names" in the environment.',
   page_repeated:
     'The service gave the same records again when asked for page __page__: it probably has another name for the page number, so set that under "Query names" in the environment.',
+  pages_endless:
+    'The service has given __pages__ pages with __records__ records and still says that there are more, so the search was stopped. Check "__address__" and "__names__" in the environment, or ask the provider of the service.',
   contact_kind: 'There is no contact in __where__: put an object with fields such as firstName there.',
   contact_text:
     'What is in __where__ is a text, not a contact: make an object of it, for example with a JSON node.',

@@ -56,8 +56,8 @@ const filtered = async (
   const found: unknown[] = [];
   let fetched = 0;
   let isComplete = true;
-  for await (const { data } of pagesOf(fetch, largestPage)) {
-    found.push(...data.filter((record) => matches(record as object)));
+  for await (const { fresh } of pagesOf(fetch, { pageSize: largestPage })) {
+    found.push(...fresh.filter((record) => matches(record as object)));
     fetched += 1;
     if (found.length > page * pageSize || fetched === fetchLimit) {
       isComplete = false;

@@ -2,7 +2,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { BookOperation, Stream } from '../../lib/address-book/operation';
 import { pagesOf, totalOf } from '../../lib/address-book/paging';
 import { Sequence, streamed } from '../../lib/address-book/search';
-import { RecentIds } from '../../lib/address-book/recent-ids';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { failedOutcome, problemOf, type Outcome } from '../../lib/runtime/outcomes';
@@ -82,7 +81,6 @@ export const listingMembers = (tools: Tools): BookOperation => {
   const list = async (stream: Stream, group: NamedGroup): Promise<void> => {
     const { caller, job, stopped } = stream;
     const sequence = new Sequence(job);
-    const recent = new RecentIds();
     const counts = { done: 0, failed: 0, skipped: 0 };
     const byCode: Record<string, number> = {};
     const take = (found: MemberResult): void => {
@@ -101,9 +99,8 @@ export const listingMembers = (tools: Tools): BookOperation => {
     const fetch = (page: number, signal?: AbortSignal) =>
       caller.call('searchContacts', { query: { page, pageSize: largestPage } }, signal);
     const isComplete = await sequence.filledBy(stream, async () => {
-      for await (const page of pagesOf(fetch, largestPage, stopped)) {
-        const fresh = page.data.filter(({ contactId }) => contactId == null || !recent.has(contactId));
-        for (const { contactId } of fresh) if (contactId != null) recent.add(contactId);
+      const idOf = ({ contactId }: Summary): Summary['contactId'] => contactId;
+      for await (const { page, fresh } of pagesOf(fetch, { pageSize: largestPage, stop: stopped, idOf })) {
         for (let from = 0; from < fresh.length && !stopped.aborted; from += atOnce) {
           const some = fresh.slice(from, from + atOnce);
           const found = await Promise.all(some.map((each) => read(stream, each, group)));

@@ -8,83 +8,122 @@ import { largestPage } from '../../lib/contract-values';
 import { pagesOf } from '../../lib/address-book/paging';
 import type { Id } from '../../lib/service/endpoints';
 
-/** Ids by name: several where groups have the same name. */
-type Names = ReadonlyMap<string, readonly Id[]>;
-
-interface RememberedNames {
-  readonly at: number;
-  readonly names: Promise<Names>;
+/** What all groups together say about a text. */
+interface Found {
+  /** The groups of this name: more than one where groups share it. */
+  readonly named: Id[];
+  /** The group with this id: a service may use words as ids. */
+  withId?: { readonly id: Id; readonly name: string };
+  /** A name that is written nearly as the text. */
+  similar?: string;
 }
 
 const rememberFor = minute;
+/** What was found is remembered, and never all groups: a service may have, or make up, any number of them. */
+const mostRemembered = 1000;
+/** The most groups of one name that are kept: an error lists them. */
+const mostNamed = 20;
 
-/** All nodes of an environment share the names, by advisor. */
-const namesByEnvironment = new WeakMap<Environment, Map<string, RememberedNames>>();
+interface Lookup {
+  readonly at: number;
+  readonly found: Promise<Found>;
+}
 
-const readNames = async (caller: Caller): Promise<Names> => {
-  const names = new Map<string, Id[]>();
+/** The lookups of one advisor in one environment, for all nodes. */
+class Lookups {
+  private readonly byText = new Map<string, Lookup>();
+  /** Texts that the next pass over the groups looks for. */
+  private waiting: Map<string, Found> | undefined;
+  private pass: Promise<void> | undefined;
+
+  /** What is known about the text; it is looked up when that is older than `rememberFor`, or missing. */
+  find(caller: Caller, text: string): Promise<Found> {
+    const now = caller.environment.clock.now();
+    const known = this.byText.get(text);
+    if (known && now - known.at < rememberFor) return known.found;
+    const lookup: Lookup = { at: now, found: this.lookUp(caller, text) };
+    this.byText.delete(text);
+    this.byText.set(text, lookup);
+    for (const oldest of this.byText.keys()) {
+      if (this.byText.size <= mostRemembered) break;
+      this.byText.delete(oldest);
+    }
+    const forget = (): void => {
+      if (this.byText.get(text) === lookup) this.byText.delete(text);
+    };
+    // Somebody may create the group before the next message.
+    lookup.found.then(({ named, withId }) => {
+      if (named.length === 0 && withId === undefined) forget();
+    }, forget);
+    return lookup.found;
+  }
+
+  /** All lookups of one tick share a pass over the groups. */
+  private async lookUp(caller: Caller, text: string): Promise<Found> {
+    const found: Found = { named: [] };
+    if (this.waiting === undefined || this.pass === undefined) {
+      const waiting = new Map<string, Found>();
+      this.waiting = waiting;
+      this.pass = Promise.resolve().then(() => {
+        this.waiting = undefined;
+        return lookThrough(caller, waiting);
+      });
+    }
+    this.waiting.set(text, found);
+    await this.pass;
+    return found;
+  }
+}
+
+const lookThrough = async (caller: Caller, wanted: ReadonlyMap<string, Found>): Promise<void> => {
   const pages = pagesOf(
     (page, signal) => caller.call('searchGroups', { query: { page, pageSize: largestPage } }, signal),
-    largestPage,
+    { pageSize: largestPage, idOf: ({ groupId }) => groupId },
   );
-  for await (const { data } of pages) {
-    for (const { groupId, name } of data) {
-      if (groupId == null || groupId === '' || typeof name !== 'string') continue;
-      const ids = names.get(name.trim()) ?? [];
-      if (!ids.includes(groupId)) names.set(name.trim(), [...ids, groupId]);
+  const likeWanted = [...wanted].map(([text, found]) => ({ text, found }));
+  for await (const { fresh } of pages) {
+    for (const { groupId: id, name: written } of fresh) {
+      if (id == null || id === '' || typeof written !== 'string') continue;
+      const name = written.trim();
+      const { named } = wanted.get(name) ?? {};
+      if (named && named.length < mostNamed) named.push(id);
+      const same = wanted.get(String(id));
+      if (same) same.withId ??= { id, name };
+      for (const { text, found } of likeWanted)
+        if (found.similar === undefined && isAlike(name, text)) found.similar = name;
     }
   }
-  return names;
 };
 
-const rememberedNames = (caller: Caller, olderThan: number): RememberedNames => {
+const lookupsByEnvironment = new WeakMap<Environment, Map<string, Lookups>>();
+
+const find = (caller: Caller, text: string): Promise<Found> => {
   const { environment, advisor } = caller;
-  const now = environment.clock.now();
-  const byAdvisor = namesByEnvironment.get(environment) ?? new Map<string, RememberedNames>();
-  namesByEnvironment.set(environment, byAdvisor);
-  const known = byAdvisor.get(advisor);
-  if (known && now - known.at < olderThan) return known;
-  const fresh: RememberedNames = { at: now, names: readNames(caller) };
-  byAdvisor.set(advisor, fresh);
-  fresh.names.catch(() => {
-    if (byAdvisor.get(advisor) === fresh) byAdvisor.delete(advisor);
-  });
-  return fresh;
+  const byAdvisor = lookupsByEnvironment.get(environment) ?? new Map<string, Lookups>();
+  lookupsByEnvironment.set(environment, byAdvisor);
+  const lookups = byAdvisor.get(advisor) ?? new Lookups();
+  byAdvisor.set(advisor, lookups);
+  return lookups.find(caller, text);
 };
 
 /** To be called when a group was, or may have been, created or deleted. */
 export const forgetNames = ({ environment, advisor }: Caller): void => {
-  namesByEnvironment.get(environment)?.delete(advisor);
+  lookupsByEnvironment.get(environment)?.delete(advisor);
 };
-
-/** The result of `find` on the groups. When it finds nothing among the remembered groups, they are read again. */
-const found = async <T>(caller: Caller, find: (names: Names) => T | undefined): Promise<T | undefined> => {
-  const remembered = namesByEnvironment.get(caller.environment)?.get(caller.advisor);
-  const current = rememberedNames(caller, rememberFor);
-  const known = find(await current.names);
-  // Somebody else may have created the group since.
-  return known === undefined && current === remembered ? find(await rememberedNames(caller, 0).names) : known;
-};
-
-const withId = (names: Names, text: string): Id | undefined =>
-  [...names.values()].flat().find((id) => id === text);
 
 /** The text as an id, if a group of the service has that id. */
-export const knownId = (caller: Caller, text: string): Promise<Id | undefined> =>
-  found(caller, (names) => withId(names, text));
+export const knownId = async (caller: Caller, text: string): Promise<Id | undefined> => {
+  const { withId } = await find(caller, text);
+  return withId?.id === text ? text : undefined;
+};
 
-const isAlike = (one: string, other: string): boolean =>
-  one.localeCompare(other, undefined, { sensitivity: 'base', ignorePunctuation: true }) === 0;
+const { compare } = new Intl.Collator(undefined, { sensitivity: 'base', ignorePunctuation: true });
+const isAlike = (one: string, other: string): boolean => compare(one, other) === 0;
 
 /** Looks among the names first, then among ids: a service may use words as ids. */
 const idNamed = async (caller: Caller, name: string): Promise<Id> => {
-  let similar: string | undefined;
-  const ids = await found(caller, (names) => {
-    similar = [...names.keys()].find((each) => isAlike(each, name));
-    const id = withId(names, name);
-    return names.get(name) ?? (id === undefined ? undefined : [id]);
-  });
-  const [id, ...others] = ids ?? [];
+  const { named, withId, similar } = await find(caller, name);
+  const [id = withId?.id, ...others] = named;
   if (id === undefined)
     throw similar === undefined
       ? invalidInput('group_unknown', { name })
@@ -108,8 +147,8 @@ export const isSame = (one: Id, other: Id): boolean => String(one) === String(ot
 /** A string of digits as the service writes this id: a number or a string. If no group has this id, the string is kept. */
 export const asServiceWrites = async (caller: Caller, digits: string): Promise<Id> => {
   const text = digits.trim();
-  const same = found(caller, (names) => [...names.values()].flat().find((id) => isSame(id, text)));
-  return (await same.catch(() => undefined)) ?? text;
+  const found = await find(caller, text).catch(() => undefined);
+  return found?.withId?.id ?? text;
 };
 
 /** A group that exists, and whether its name is unique. Throws `invalid_input`. */
@@ -119,11 +158,11 @@ export const groupNamed = async (
   where: MessageValue,
 ): Promise<{ readonly id: Id; readonly name: string; readonly isOnlyOne: boolean }> => {
   const wanted = await groupFrom(caller, value, where);
-  for (const olderThan of [rememberFor, 0]) {
-    for (const [name, ids] of await rememberedNames(caller, olderThan).names) {
-      const id = ids.find((each) => isSame(each, wanted));
-      if (id !== undefined) return { id, name, isOnlyOne: ids.length === 1 };
-    }
-  }
-  throw invalidInput('group_unknown', { name: String(wanted) });
+  const name = typeof value === 'string' ? value.trim() : '';
+  const [id] = name === '' ? [] : (await find(caller, name)).named;
+  if (id !== undefined && isSame(id, wanted)) return { id, name, isOnlyOne: true };
+  const { withId } = await find(caller, String(wanted));
+  if (!withId) throw invalidInput('group_unknown', { name: String(wanted) });
+  const { named } = await find(caller, withId.name);
+  return { ...withId, isOnlyOne: named.length === 1 };
 };

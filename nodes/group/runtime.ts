@@ -156,13 +156,13 @@ const setting = (tools: Tools): ItemOperation => {
   return changing(tools, groups.read, async (caller, value) => {
     const none = isSelectAllGroup && (value === undefined || value === null || value === '');
     const given: readonly unknown[] = Array.isArray(value) ? value : none ? [] : [value];
+    const written = (one: unknown): Promise<Id> =>
+      typeof one === 'string' && wholeId(one) !== undefined
+        ? asServiceWrites(caller, one)
+        : groupFrom(caller, one, groups.where);
     const groupIds: Id[] = [];
-    for (const one of given) {
-      const id = await groupFrom(caller, one, groups.where);
-      const isDigits = typeof one === 'string' && wholeId(one) !== undefined;
-      const written = isDigits ? await asServiceWrites(caller, one) : id;
-      if (!groupIds.some((other) => isSame(other, written))) groupIds.push(written);
-    }
+    for (const id of await Promise.all(given.map(written)))
+      if (!groupIds.some((other) => isSame(other, id))) groupIds.push(id);
     const body = { groupIds, ...(isSelectAllGroup && { isSelectAllGroup }) };
     return {
       known: {},

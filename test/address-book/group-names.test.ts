@@ -140,6 +140,19 @@ describe('groups by name', () => {
     should(lookups(requests)).equal(6);
   });
 
+  it('looks several names up at once', async () => {
+    const { environment, requests } = await scripted(
+      serving(() => [
+        [9, 'VIP'],
+        [12, 'Clients'],
+      ]),
+    );
+    const flow = await groupNode(environment, { operation: 'setGroups' });
+    await flow.ask({ contactId: 5, groupIds: ['Clients', 'VIP', '9', 'Clients'] });
+    should(lookups(requests)).equal(1);
+    should(requests().at(-1)?.body).eql({ groupIds: [12, 9] });
+  });
+
   it('refuses what is neither an id nor a name', async () => {
     const flow = await groupNode(on.environment, { operation: 'addContact' });
     for (const groupId of [undefined, '', '  ', 1.5, {}, ['Clients']]) {

@@ -69,7 +69,7 @@ describe('pages asked for ahead', () => {
 
   it('become fewer while they are there before their turn, and three again when they are waited for', async () => {
     const service = serviceOf(100);
-    const reading = pagesOf(service.fetch, 1);
+    const reading = pagesOf(service.fetch, { pageSize: 1 });
     let read = 0;
     const late = async (): Promise<void> => {
       const reached = reading.next();

@@ -1,8 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import should from 'should';
 import { recommended } from '../../lib/consent/rings';
 import type { Wait } from '../../lib/consent/waits';
@@ -16,10 +14,8 @@ import { bob, seconds, World } from '../consent/world';
 import { sealerOf } from '../state/sealer';
 import { nextIteration } from '../support/event-loop';
 import { gate } from '../support/gate';
+import { collectGarbage } from '../support/memory';
 import { plainHost, requestsOn, type Host } from './requests';
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
 
 const refusing = (): never => {
   throw new Error('nothing is to be done');

@@ -1,17 +1,7 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import should from 'should';
 import { Exchange } from '../../lib/service/exchange';
 import type { Result } from '../../lib/service/exchange';
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
-
-const memoryInUse = (): number => {
-  collectGarbage();
-  const { heapUsed, external } = process.memoryUsage();
-  return heapUsed + external;
-};
+import { memoryInUse } from '../support/memory';
 
 describe('one request on its way', () => {
   const start = (
