@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { UsageError } from '../lib/usage-error';
+import { visible } from '../lib/visible';
 import { settingsTold, installedVersions } from '../nodes/environment/bundle';
 import { askRunning, flowFileIn, isEnvironment, savedNodesIn, usualUserDir } from './installation';
 
@@ -52,11 +53,11 @@ export const bundle = async (args: readonly string[], variables: Variables): Pro
       environments.push('answer' in asked ? (asked.answer as object) : { environment: id, ...asked });
     }
     const whole = { made: new Date().toISOString(), versions: installedVersions(null), environments };
-    process.stdout.write(`${JSON.stringify(whole, null, 2)}\n`);
+    process.stdout.write(visible(`${JSON.stringify(whole, null, 2)}\n`, '\n'));
     return 0;
   } catch (fault) {
     if (!(fault instanceof UsageError)) throw fault;
-    process.stderr.write(`${fault.message}\nSee: advisor-texting bundle --help\n`);
+    process.stderr.write(`${visible(fault.message, '\n')}\nSee: advisor-texting bundle --help\n`);
     return 2;
   }
 };

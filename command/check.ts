@@ -1,6 +1,7 @@
 import { UsageError } from '../lib/usage-error';
 import type { Variables } from '../lib/service/proxy';
 import { minute } from '../lib/durations';
+import { visible } from '../lib/visible';
 import { closeSync, fsyncSync, openSync, unlinkSync, writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { authorizeAgain, clientScopes, TokenEndpoints } from '../lib/auth/token-endpoint';
@@ -509,9 +510,12 @@ const signs = { ok: 'ok', wrong: 'WRONG', untried: '?', none: '-' } as const;
 const print = (lines: readonly CheckLine[], isJson: boolean): void => {
   process.stdout.write(
     isJson
-      ? `${JSON.stringify(lines, null, 2)}\n`
+      ? visible(`${JSON.stringify(lines, null, 2)}\n`, '\n')
       : lines
-          .map(({ check: name, mark, message }) => `${signs[mark].padEnd(6)}${name.padEnd(18)}${message}\n`)
+          .map(
+            ({ check: name, mark, message }) =>
+              `${visible(`${signs[mark].padEnd(6)}${name.padEnd(18)}${message}`)}\n`,
+          )
           .join(''),
   );
 };
@@ -541,7 +545,7 @@ export const check = async (
     if (!isKnown && !isJson) throw fault;
     const said = fault instanceof Error ? fault.message : String(fault);
     const message = fault instanceof ServiceError ? words.problem(fault.problem) : said;
-    process.stderr.write(`${message}\nSee: advisor-texting check --help\n`);
+    process.stderr.write(`${visible(message, '\n')}\nSee: advisor-texting check --help\n`);
     if (isJson) print([{ check: 'settings', ok: null, mark: 'untried', message }], true);
     return 2;
   }

@@ -1,3 +1,5 @@
+import { visible } from '../visible';
+
 /** Everything is set as text: nothing from the server is ever treated as HTML. */
 
 export const icon = (name: string): JQuery => $('<i>', { class: `fa fa-${name}`, 'aria-hidden': 'true' });
@@ -12,7 +14,8 @@ export const valueIn = (input: JQuery): string => String(input.val() ?? '');
 
 /** An unchanged text is not set again, because setting it draws it anew. */
 export const setText = (element: JQuery, text: string): void => {
-  if (element.text() !== text) element.text(text);
+  const shown = visible(text);
+  if (element.text() !== shown) element.text(shown);
 };
 
 /** As `setText`, for attributes. */
@@ -63,5 +66,5 @@ export const placeBeside = (row: JQuery, extra: JQuery): void => {
 
 /** Node-RED would treat a bare string as HTML. */
 export const notify = (words: string, type: 'error' | 'warning' | 'success', timeout?: number): void => {
-  RED.notify($('<p>', { text: words }), { type, ...(timeout !== undefined && { timeout }) });
+  RED.notify($('<p>', { text: visible(words) }), { type, ...(timeout !== undefined && { timeout }) });
 };

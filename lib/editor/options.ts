@@ -1,3 +1,4 @@
+import { visible } from '../visible';
 import { icon } from './dom';
 import type { Choice } from './records';
 
@@ -84,8 +85,8 @@ export class OptionList {
 
   private option(choice: Choice, index: number): JQuery {
     const words = $('<div>').append(
-      $('<div>', { class: 'advisor-option-title', text: choice.title }),
-      $('<small>', { text: choice.detail }),
+      $('<div>', { class: 'advisor-option-title', text: visible(choice.title) }),
+      $('<small>', { text: visible(choice.detail) }),
     );
     return $('<li>', { id: `${this.id}-${String(index)}`, role: 'option', 'aria-selected': 'false' })
       .append(this.settings.several ? icon('check') : $(), words)

@@ -1,4 +1,5 @@
 import type { TypedField } from '../runtime/spec';
+import { visible } from '../visible';
 import { ask, faultText } from './ask';
 import { button, iconButton, placeBeside, textBox } from './dom';
 import { localNumber } from './locale';
@@ -58,7 +59,7 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
       options.mark(ids.map(String));
     } else {
       form.set(field.name, value, 'num');
-      chosen.text(title);
+      chosen.text(visible(title));
       close();
     }
   };

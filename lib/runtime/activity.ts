@@ -9,6 +9,7 @@ import { day, second } from '../durations';
 import type { Problem } from '../service/errors';
 import { endOf, key, type Store, type StoreCommand } from '../state/store';
 import type { Environment } from './environment';
+import { visible } from '../visible';
 import { folded } from './kinds';
 import type { NodeName, WaitItem, QueueItem, ListItem, Failure, Listed } from './activity-items';
 
@@ -387,7 +388,7 @@ export class Activity {
     const { phone, advisor, text } = msg;
     const { code, detail, traceId, message, wording } = problem;
     const isQuotedIn = (said: string | undefined): boolean =>
-      typeof text === 'string' && text !== '' && (said?.includes(text) ?? false);
+      typeof text === 'string' && text !== '' && [text, visible(text)].some((each) => said?.includes(each));
     this.failing.push({
       at: this.environment.clock.now(),
       node,

@@ -6,6 +6,7 @@ import { isRecord } from './kinds';
 import type { Red } from './red';
 import { inWords, reasons, type MessageValue, type MessageValues, type Problem } from '../service/errors';
 import { processMemory } from '../process-memory';
+import { visible } from '../visible';
 
 const folder = join(__dirname, '..', '..', 'locales');
 
@@ -131,7 +132,7 @@ export const wordsIn = (...wanted: string[]): Words => {
     problem(why) {
       const { wording } = why;
       const said = wording && sentence(language, `errors.${wording.key}`);
-      return said === undefined ? why.message : filled(said, wording?.values ?? {});
+      return said === undefined ? visible(why.message) : filled(said, wording?.values ?? {});
     },
     number: (value) => numbers.format(value),
     time: (at, now) => (dayOf(at) === dayOf(now) ? plain(times.format(at)) : moment(at)),

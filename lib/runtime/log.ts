@@ -1,3 +1,4 @@
+import { visible } from '../visible';
 import type { Red } from './red';
 
 /** What may stand beside a sentence in the log: never a secret, a token or a text. */
@@ -17,9 +18,21 @@ export interface Log {
 }
 
 /** `…0199`: enough to recognize the recipient, too little to text them. */
-export const lastFour = (phone: string): string => `…${phone.slice(-4)}`;
+export const lastFour = (phone: string): string => `…${phone.replaceAll(/\P{Nd}/gu, '').slice(-4)}`;
 
-export const hideNumbers = (sentence: string): string => sentence.replaceAll(/\+\d{8,15}\b/g, lastFour);
+/** Phone numbers as people and programs write them. */
+const writtenNumbers = [
+  // International, with up to two separators between the digits.
+  /(?:\+|(?<!\p{Nd})00)[\s().\-‐-―/]{0,2}\p{Nd}(?:[\s().\-‐-―/]{0,2}\p{Nd}){7,14}(?!\p{Nd})/gu,
+  // An area code in parentheses.
+  /\(\p{Nd}{2,5}\)(?:[\s.\-‐-―/]{0,2}\p{Nd}){5,10}(?!\p{Nd})/gu,
+  // In the groups of North America.
+  /(?<!\p{Nd})(?:1[\s.\-‐-―])?\p{Nd}{3}[\s.\-‐-―]\p{Nd}{3}[\s.\-‐-―]\p{Nd}{4}(?!\p{Nd})/gu,
+  /(?<!\p{Nd})\p{Nd}{10,15}(?!\p{Nd})/gu,
+] as const;
+
+export const hideNumbers = (sentence: string): string =>
+  writtenNumbers.reduce((hidden, written) => hidden.replaceAll(written, lastFour), sentence);
 
 /**
  * Hides secrets and numbers. Our own sentences hold none, but the message of a platform error may quote an address or a
@@ -37,7 +50,7 @@ export const redact = (sentence: string): string =>
 const line = (sentence: string, { phone, ...rest }: About = {}): string => {
   const shown = Object.entries({ ...rest, ...(phone === undefined ? {} : { phone: lastFour(phone) }) });
   const details = shown.map(([name, value]) => `${name} ${String(value)}`).join(', ');
-  return `[advisor-texting] ${redact(sentence)}${details === '' ? '' : ` (${redact(details)})`}`;
+  return visible(`[advisor-texting] ${redact(sentence)}${details === '' ? '' : ` (${redact(details)})`}`);
 };
 
 /** The one way to Node-RED's log for what concerns no single node. */

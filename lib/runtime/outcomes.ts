@@ -1,4 +1,5 @@
 import { serviceError, type Problem, ServiceError } from '../service/errors';
+import { visible } from '../visible';
 import { hideNumbers } from './log';
 import { nodeError } from './errors';
 import type { Message, Red, RunningNode } from './red';
@@ -45,7 +46,7 @@ export const problemOf = (thrown: unknown): Problem => {
 /** The service's words may quote the text or the recipient: they are for the flow, not for the log. */
 const unquoted = (why: Problem): Problem => {
   if (why.wording?.key === 'rejected') return nodeError('rejected', 'rejected_plain').problem;
-  return why.detail !== undefined && why.detail !== '' && why.message.includes(why.detail)
+  return why.detail !== undefined && why.detail !== '' && why.message.includes(visible(why.detail))
     ? serviceError('invalid_request', 'invalid_request_plain').problem
     : why;
 };
@@ -61,7 +62,7 @@ class OutcomeError extends Error {
     this.name = 'Error';
     this.code = details.code;
     // A stack tells the user nothing, and turns one line of the log into ten.
-    this.stack = `${details.code}: ${sentence}`;
+    this.stack = `${visible(details.code)}: ${sentence}`;
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Node, NodeAPI, NodeDef } from 'node-red';
+import { visible } from '../visible';
 import type { Registered } from './spec';
 
 /** A node's properties as saved in the flow: in a flow of an older version, any may be missing. */
@@ -9,7 +10,13 @@ export interface NodeRuntime {
   create(RED: NodeAPI, node: Node, config: Config): void;
 }
 
-const asError = (fault: unknown): Error => (fault instanceof Error ? fault : new Error(String(fault)));
+/** A fault may quote a setting of the node. */
+const asError = (fault: unknown): Error => {
+  const { message, stack } = fault instanceof Error ? fault : new Error(String(fault));
+  const shown = new Error(visible(message), { cause: fault });
+  if (stack !== undefined) shown.stack = stack.replace(message, shown.message);
+  return shown;
+};
 
 /**
  * The one `registerType`. `load` requires the runtime when the first node of the type is made: an installed but unused

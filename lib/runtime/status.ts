@@ -5,6 +5,7 @@ import type { Words } from './language';
 import type { Outcome, Outputs } from './outcomes';
 import type { RunningNode } from './red';
 import { second } from '../durations';
+import { visible } from '../visible';
 
 export type Fill = 'green' | 'yellow' | 'red' | 'blue' | 'grey';
 
@@ -165,7 +166,7 @@ export const createStatus = (
     });
     unauthorized = drawn.unauthorized;
     lastDrawn = clock.now();
-    const whole = prefix() + text;
+    const whole = visible(prefix() + text);
     const key = `${fill} ${shape} ${whole}`;
     if (key === lastText) return;
     lastText = key;

@@ -1,4 +1,5 @@
 import { fill } from '../languages';
+import { visible } from '../visible';
 
 /** The codes of the contract (*Errors*, Codes), each with its HTTP status and whether it is retryable. */
 export const serviceCodes = {
@@ -224,11 +225,17 @@ const uncatalogued = (value: MessageValue): string | number => {
   return value.map(uncatalogued).join(', ');
 };
 
+/** The values of a sentence as it says them: many come from a message or from the service. */
 export const inWords = (
   values: MessageValues,
   word: (value: MessageValue) => string | number,
-): Record<string, string | number> =>
-  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, word(value)]));
+): Record<string, string | number> => {
+  const shown = (value: MessageValue): string | number => {
+    const said = word(value);
+    return typeof said === 'string' ? visible(said) : said;
+  };
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, shown(value)]));
+};
 
 /** Makes errors with the sentences of a table; `inEnglish` puts a value into words. */
 export const errorMaker =

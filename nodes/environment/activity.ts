@@ -13,8 +13,9 @@ import { processMemory } from '../../lib/process-memory';
 import type { AdvisorItem } from '../../lib/runtime/environment';
 import { pausedUntil } from '../../lib/runtime/flow-node';
 import type { Gauges } from '../../lib/runtime/metrics';
-import { hideNumbers, lastFour } from '../../lib/runtime/log';
+import { lastFour } from '../../lib/runtime/log';
 import { problemOf } from '../../lib/runtime/outcomes';
+import { ownWords, plainCode } from '../../lib/runtime/own-words';
 import type { Red } from '../../lib/runtime/red';
 import { elapsedBy, systemClock, within } from '../../lib/service/clock';
 import { phoneNumber } from '../../lib/texting/recipients';
@@ -96,16 +97,16 @@ const textIn = ({ query }: Request, name: string): string => {
 
 /** The name is left out too: with it, the last four digits would identify a person. */
 const masked = <T extends { readonly phone: string | null }>(item: T): T => {
-  const {
-    detail,
-    name: _,
-    ...rest
-  } = item as T & { readonly detail?: string | null; readonly name?: string };
-  return {
-    ...rest,
-    phone: item.phone === null ? null : lastFour(item.phone),
-    ...(detail !== undefined && { detail: detail === null ? null : hideNumbers(detail) }),
-  } as unknown as T;
+  const { name: _, ...rest } = item as T & { readonly name?: string };
+  return { ...rest, phone: item.phone === null ? null : lastFour(item.phone) } as unknown as T;
+};
+
+/** A failure without anything that the service said. */
+const maskedFailure = (failure: FailureRecord): FailureRecord => {
+  const { problem, ...rest } = masked(failure);
+  const code = plainCode(failure.code);
+  const own = problem && ownWords({ ...problem, code: failure.code });
+  return { ...rest, code, detail: null, traceId: null, ...(own && { problem: own }) };
 };
 
 /** A number in the notation of its country is first searched in E.164, by key, and then by its digits. */
@@ -148,8 +149,8 @@ export const advisorsIn = (
 };
 
 /**
- * A page of the activity. Without the permission to write, numbers show their last four digits, and a search finds
- * nothing.
+ * A page of the activity. Without the permission to write, numbers show their last four digits, what the service said
+ * is left out, and a search finds nothing.
  */
 export const readActivity = async (
   what: 'waits' | 'queue' | 'lists' | 'failures',
@@ -175,13 +176,10 @@ export const readActivity = async (
     const found = await soon(activity.queue(state === undefined ? wanted : { ...wanted, state }));
     return { ...found, data: shown(found.data) };
   }
-  const { data, pageInfo } = await soon(activity.failureRecords(wanted));
-  const inWords = failuresInWords(data, request);
-  const advice = mayWrite
-    ? inWords.advice
-    : inWords.advice.map((said) => (said === null ? null : hideNumbers(said)));
-  const items = data.map(({ problem: _, ...failure }) => failure);
-  return { data: shown(items), pageInfo, codes: inWords.codes, advice };
+  const { data: all, pageInfo } = await soon(activity.failureRecords(wanted));
+  const failures = mayWrite ? all : all.map(maskedFailure);
+  const data = failures.map(({ problem: _, ...failure }) => failure);
+  return { data, pageInfo, ...failuresInWords(failures, request) };
 };
 
 /** The short words for the codes of these failures, and the sentence of each failure. */

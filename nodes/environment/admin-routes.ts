@@ -1,5 +1,6 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { Connection } from '../../lib/auth/connection';
+import { visible } from '../../lib/visible';
 import { deployEnd } from '../../lib/runtime/delivery';
 import type { Red } from '../../lib/runtime/red';
 import { advisorsIn, cancelItem, checkWait, pendingIn, readActivity, serviceState } from './activity';
@@ -234,7 +235,7 @@ interface AuditLog {
 /** The advisor that the request was about, where the path does not name one. */
 const advisorTold = (result: unknown, request: Request): { readonly advisor?: string } => {
   const told = field(request, 'advisor') ?? (result as { advisor?: unknown } | undefined)?.advisor;
-  return typeof told === 'string' && told !== '' ? { advisor: told } : {};
+  return typeof told === 'string' && told !== '' ? { advisor: visible(told) } : {};
 };
 
 export const adminRoutes = (RED: Red, services: Services): void => {
@@ -256,14 +257,13 @@ export const adminRoutes = (RED: Red, services: Services): void => {
       };
       const isReplaced = (): boolean => form?.running !== findRunning(RED, id);
       void reply(
-        { log: services.log, request, response },
+        { log: services.log, request, response, mayWrite, hide: (said) => (form ? form.hide(said) : said) },
         () =>
           // A read that a deploy interrupts is repeated on the new environment.
           tryOnce().catch((fault: unknown) => {
             if (method === 'get' && isReplaced()) return tryOnce();
             throw fault;
           }),
-        (said) => (form ? form.hide(said) : said),
       );
     };
     RED.httpAdmin[method](

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { activityOf, type Failure } from '../../lib/runtime/activity';
 import { lastFour } from '../../lib/runtime/log';
+import { plainCode } from '../../lib/runtime/own-words';
 import type { Red } from '../../lib/runtime/red';
 import type { Field } from '../../lib/runtime/spec';
 import { ownVersion } from '../../lib/service/transport';
@@ -64,17 +65,20 @@ export const settingsTold = (written: EnvironmentValues): object =>
 
 const mostFailuresTold = 100;
 
-const failureTold = ({ at, node, phone, code, traceId }: Failure): object => ({
-  at: new Date(at).toISOString(),
-  node: node.id,
-  phone: phone === null ? null : lastFour(phone),
-  code: /^\w{1,60}$/.test(code) ? code : 'another code',
-  traceId: traceId !== null && /^[\w.:/=-]{1,200}$/.test(traceId) ? traceId : null,
-});
+/** Trace ids are what the service said, and are shown to people who may write alone. */
+const failureTold =
+  (mayWrite: boolean) =>
+  ({ at, node, phone, code, traceId }: Failure): object => ({
+    at: new Date(at).toISOString(),
+    node: node.id,
+    phone: phone === null ? null : lastFour(phone),
+    code: plainCode(code),
+    traceId: mayWrite && traceId !== null && /^[\w.:/=-]{1,200}$/.test(traceId) ? traceId : null,
+  });
 
 /** Everything that helps to find out what is wrong with an environment, and nothing confidential. */
 export const bundleOf = async (RED: Red, services: Services, asked: RouteRequest): Promise<object> => {
-  const { id, form } = asked;
+  const { id, form, mayWrite } = asked;
   const { running, written } = form;
   const whole = {
     made: new Date().toISOString(),
@@ -105,7 +109,7 @@ export const bundleOf = async (RED: Red, services: Services, asked: RouteRequest
       expiresAt,
       refreshedAt,
     })),
-    failures: found.data.map(failureTold),
+    failures: found.data.map(failureTold(mayWrite)),
   };
 };
 

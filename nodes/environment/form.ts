@@ -15,7 +15,13 @@ const secrets = spec.fields.flatMap((field) =>
   field.kind === 'credential' && field.secret ? field.name : [],
 );
 
+/** Where secrets are sent. */
 const addresses = ['tokenUrl', 'baseUrl'] as const;
+/** Where this machine, or a browser that follows our page, is sent. */
+const destinations = ['baseUrl', 'authUrl', 'tokenUrl', 'redirectUri', 'proxy'];
+
+const withoutDestinations = (form: EnvironmentValues): EnvironmentValues =>
+  Object.fromEntries(Object.entries(form).filter(([name]) => !destinations.includes(name)));
 
 export const originOf = (address: unknown): string | undefined =>
   typeof address === 'string' && URL.canParse(address) ? new URL(address).origin : undefined;
@@ -53,12 +59,13 @@ const verbatim = new Set([
 /**
  * The environment that a request is about: the deployed one, and the form in the request. The user may not have the
  * right to deploy. So a variable is resolved only where the deployed environment has it in the same setting, or for a
- * user who could deploy a flow that reads it.
+ * user who could deploy a flow that reads it, and only such a user's form says where requests go.
  */
 export class FormReader {
   private readonly runningEnvironment: RunningEnvironment | undefined;
   /** The deployed settings as they are written, with `${…}`; also those of a disabled environment, which does not run. */
   readonly written: EnvironmentValues;
+  private readonly isDeployed: boolean;
   /** The credentials as they are written; empty when the id is that of another type of node. */
   private readonly stored: EnvironmentValues;
   private readonly variableValue: VariableValue;
@@ -76,6 +83,7 @@ export class FormReader {
       if (node.id === id && node.type === spec.type) nodes.push({ ...node });
     });
     const [node] = nodes;
+    this.isDeployed = node !== undefined;
     this.stored = (node && credentialsOf(RED, id)) ?? {};
     this.written = { ...node, ...this.stored };
     this.used = this.written;
@@ -92,10 +100,14 @@ export class FormReader {
     return this.runningEnvironment;
   }
 
+  /** The values that are deployed, also those of a disabled environment. */
+  private get deployedValues(): EnvironmentValues {
+    return this.runningEnvironment?.values ?? resolveValues(this.written, this.variableValue);
+  }
+
   /** The origin to which the deployed environment sends its secrets. */
   deployedOrigin(name: (typeof addresses)[number]): string | undefined {
-    const values = this.runningEnvironment?.values ?? resolveValues(this.written, this.variableValue);
-    return originOf(values[name]);
+    return originOf(this.deployedValues[name]);
   }
 
   /** The values of the form, for showing alone: they include stored secrets wherever the form points to. */
@@ -108,7 +120,7 @@ export class FormReader {
     for (const [name, value] of Object.entries(this.form)) filled[name] = this.resolved(name, value);
     const written = 'proxy' in this.form ? { proxyAsWritten: this.form['proxy'] } : {};
     return {
-      ...this.runningEnvironment?.values,
+      ...this.deployedValues,
       ...filled,
       ...written,
       ...resolveValues(kept, this.variableValue),
@@ -117,12 +129,14 @@ export class FormReader {
 
   /**
    * The values to send requests with: those of the form if the request has one (the environment may have changes that
-   * are not deployed), else the deployed ones. Throws `not_configured` when there are neither, and when a form would
-   * send stored secrets to another place.
+   * are not deployed), else the deployed ones. They go to the places in the form for a user who may deploy, else to the
+   * deployed ones. Throws `not_configured` when there are neither, and when a form would send stored secrets to another
+   * place.
    */
   use(given: unknown): EnvironmentValues {
     if (!isRecord(given)) return this.deployed().values;
-    const values = this.look(given);
+    if (!this.mayDeploy && !this.isDeployed) throw nodeError('not_configured', 'environment_undeployed');
+    const values = this.look(this.mayDeploy ? given : withoutDestinations(flat(given)));
     const withheld = this.withheld();
     if (withheld.length > 0) throw nodeError('not_configured', 'variables_withheld', { variables: withheld });
     if (this.isMoved(values) && this.isOurs(values)) throw nodeError('not_configured', 'secrets_again');
@@ -187,15 +201,13 @@ export class FormReader {
   private isMoved(values: EnvironmentValues): boolean {
     return addresses.some((name) => {
       const place = this.deployedOrigin(name);
-      // A user who may deploy may send the secrets of an environment without an address anywhere.
-      return place === undefined && this.mayDeploy ? false : place !== originOf(values[name]);
+      return place !== undefined && place !== originOf(values[name]);
     });
   }
 
   /** Whether the values hold secrets that the form only refers to: a user may give away only what the form itself holds. */
   private isOurs(values: EnvironmentValues): boolean {
-    if (secrets.some((name) => Boolean(values[name]) && values[name] !== this.form[name])) return true;
-    return !this.mayDeploy && variablesIn(Object.values(this.used)).length > 0;
+    return secrets.some((name) => Boolean(values[name]) && values[name] !== this.form[name]);
   }
 }
 

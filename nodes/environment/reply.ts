@@ -5,7 +5,8 @@ import { isRecord } from '../../lib/is-record';
 import type { Log } from '../../lib/runtime/log';
 import { invalidInput } from '../../lib/runtime/errors';
 import { type Words, wordsIn } from '../../lib/runtime/language';
-import { ServiceError } from '../../lib/service/errors';
+import { ownWords, plainCode } from '../../lib/runtime/own-words';
+import { ServiceError, type Problem } from '../../lib/service/errors';
 import type english from '../../locales/en-US/runtime.json';
 
 /** The words in the language of the request: the editor's, or the browser's. */
@@ -21,29 +22,41 @@ export class Refused extends Error {
   }
 }
 
-/** Removes from an answer what the user may not see. */
-export type Hide = (answer: unknown) => unknown;
+/** A request of the editor or of a program, and what its user may see. */
+export interface Exchange {
+  readonly log: Log;
+  readonly request: Request;
+  readonly response: Response;
+  /** Whether the user may read what the service said. */
+  readonly mayWrite: boolean;
+  /** Removes from an answer what nobody may see. */
+  readonly hide?: (answer: unknown) => unknown;
+}
 
-const asItIs: Hide = (answer) => answer;
+const asItIs = (answer: unknown): unknown => answer;
 
 /** Answers with the result of the work, as JSON. */
-export const reply = async (
-  { log, request, response }: { log: Log; request: Request; response: Response },
-  work: () => unknown,
-  hide = asItIs,
-): Promise<void> => {
+export const reply = async (exchange: Exchange, work: () => unknown): Promise<void> => {
   try {
     const result = await work();
+    const { response, hide = asItIs } = exchange;
     response.set('Cache-Control', 'no-store').json(hide(result));
   } catch (fault) {
-    replyFault({ log, request, response }, fault, hide);
+    replyFault(exchange, fault);
   }
 };
 
+/** The failure of a request to the service, as the user may see it. */
+const answerTo = ({ code, ...problem }: Problem, words: Words, mayWrite: boolean): object => {
+  if (mayWrite) return { code, message: words.problem({ code, ...problem }) };
+  const own = ownWords({ code, ...problem });
+  const plain = plainCode(code);
+  return { code: plain, message: own ? words.problem(own) : (words.find(`failed.${plain}`) ?? plain) };
+};
+
 export const replyFault = (
-  { log, request, response }: { log: Log; request: Request; response: Response },
+  { log, request, response, mayWrite, hide = asItIs }: Exchange,
   fault: unknown,
-  hide = asItIs,
 ): void => {
   const words = wordsForRequest(request);
   if (fault instanceof Refused) {
@@ -51,10 +64,9 @@ export const replyFault = (
   } else if (fault instanceof VaultAway) {
     response.status(503).json({ message: words.say('refused.storeAway') });
   } else if (fault instanceof ServiceError) {
-    const { code } = fault.problem;
     response
-      .status(code === 'network_error' ? 502 : 400)
-      .json(hide({ code, message: words.problem(fault.problem) }));
+      .status(fault.code === 'network_error' ? 502 : 400)
+      .json(hide(answerTo(fault.problem, words, mayWrite)));
   } else {
     log.error(`A request of the editor failed: ${fault instanceof Error ? fault.message : String(fault)}`);
     response.status(500).json({ message: words.say('refused.fault') });

@@ -45,7 +45,7 @@ export const simulatorRoutes = (RED: Red, { log, simulator }: Services): void =>
 
   const mayOpen = RED.auth.needsPermission('advisor-texting.write') as RequestHandler;
   RED.httpAdmin.post('/advisor-texting/simulator/open', mayOpen, jsonOnly, (request, response) => {
-    void reply({ log, request, response }, () => {
+    void reply({ log, request, response, mayWrite: true }, () => {
       if (!simulator.isWanted) throw new Refused(409, 'refused.noSimulator');
       return { url: `advisor-texting/simulator/?key=${keys.issue()}` };
     });
@@ -71,7 +71,7 @@ export const simulatorRoutes = (RED: Red, { log, simulator }: Services): void =>
     const { key } = request.query;
     const handle = (): void => {
       serve(request, response).catch((fault: unknown) => {
-        replyFault({ log, request, response }, fault);
+        replyFault({ log, request, response, mayWrite: true }, fault);
       });
     };
     const isKeyed = typeof key === 'string' && request.path === '/' && keys.spend(key);

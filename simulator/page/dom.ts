@@ -1,3 +1,5 @@
+import { visible } from '../../lib/visible';
+
 type Child = Node | string;
 
 interface Attributes {
@@ -5,7 +7,8 @@ interface Attributes {
   readonly [name: string]: string | undefined;
 }
 
-/** The only way in which this page makes elements. Strings become text nodes: a name that looks like HTML stays a name. */
+/** The only way in which this page makes elements. Strings become text nodes: a name that looks like HTML stays a name.
+ * A text may have several lines. */
 export const element = <K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Attributes = {},
@@ -15,7 +18,7 @@ export const element = <K extends keyof HTMLElementTagNameMap>(
   for (const [name, value] of Object.entries(attributes)) {
     if (value !== undefined) made.setAttribute(name, value);
   }
-  made.append(...children);
+  made.append(...children.map((child) => (typeof child === 'string' ? visible(child, '\n') : child)));
   return made;
 };
 

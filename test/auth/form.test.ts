@@ -24,6 +24,8 @@ describe('what a form may do with what is stored', () => {
   let RED: Red;
   let services: Services;
   let server: Server;
+  /** The permissions of whoever asks; undefined where there are no logins. */
+  let scope: readonly string[] | undefined;
   /** The flows that are deployed. */
   let nodes: object[];
   let stored: Record<string, string>;
@@ -31,6 +33,7 @@ describe('what a form may do with what is stored', () => {
   beforeEach(async () => {
     simulator = await startSimulator();
     elsewhere = await startServer(() => ({ status: 401, body: {} }));
+    scope = undefined;
     nodes = [];
     stored = {};
     const quiet = (): void => undefined;
@@ -38,14 +41,25 @@ describe('what a form may do with what is stored', () => {
     RED = {
       events: new EventEmitter(),
       httpAdmin: app,
-      auth: { needsPermission: () => (_: Request, __: Response, next: NextFunction) => next() },
+      auth: {
+        needsPermission: () => (request: Request, _: Response, next: NextFunction) => {
+          Object.assign(request, { authInfo: { scope } });
+          next();
+        },
+      },
       nodes: {
         getCredentials: () => stored,
         eachNode: (visit: (node: object) => void) => {
           nodes.forEach(visit);
         },
       },
-      settings: { available: () => false, userDir: freshFolder() },
+      settings: {
+        available: () => false,
+        userDir: freshFolder(),
+        get adminAuth() {
+          return scope && {};
+        },
+      },
       log: { info: quiet, warn: quiet, error: quiet, audit: quiet },
     } as unknown as Red;
     services = servicesOf(RED);
@@ -209,6 +223,48 @@ describe('what a form may do with what is stored', () => {
   it('tries what was authorized before the first deploy', async () => {
     await authorize(typed());
     should(await check(typed())).deepEqual(allWell);
+  });
+
+  for (const [what, prepare] of [
+    ['deployed', () => undefined],
+    ['disabled', stop],
+  ] as const) {
+    it(`reaches no place that only the form names for who may not deploy, but the one that is ${what}`, async () => {
+      run();
+      await authorize();
+      await prepare();
+      scope = ['advisor-texting.write'];
+      const { url } = elsewhere;
+      const places = {
+        baseUrl: `${url}/v1`,
+        authUrl: `${url}/authorize`,
+        tokenUrl: `${url}/token`,
+        redirectUri: `${url}/advisor-texting/callback`,
+        proxy: url,
+      };
+      for (const form of [places, { ...typed(), ...places }, { ...hidden(), ...places }]) {
+        should(await check(form)).deepEqual(allWell);
+        const { json } = await ask('POST', 'authorize', { form });
+        const asked = new URL((json as { url: string }).url);
+        should(asked.href).startWith(simulator.authUrl);
+        should(asked.searchParams.get('redirect_uri')).equal(callbackUri);
+        const address = (await decide(asked.href)).href;
+        should((await ask('POST', 'complete', { address })).status).equal(200);
+      }
+      should(elsewhere.received).be.empty();
+      scope = ['advisor-texting.write', 'flows.write'];
+      should(await check({ ...typed(), baseUrl: `${url}/v1` })).containEql({ reachability: true });
+      should(elsewhere.received).not.be.empty();
+    });
+  }
+
+  it('tries nothing before the first deploy for who may not deploy, and says so', async () => {
+    scope = ['advisor-texting.write'];
+    for (const route of ['test', 'authorize']) {
+      const { status, json } = await ask('POST', route, { form: typed() });
+      should(status).equal(400);
+      should((json as { message: string }).message).match(/not deployed: deploy it/);
+    }
   });
 
   it('lists advisors whatever address the form holds', async () => {

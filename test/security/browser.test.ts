@@ -3,12 +3,15 @@ import type { Locator, Page } from 'playwright-core';
 import { closeEnvironment, closeNode, openEditor, openEnvironment, openNode } from '../editor/support';
 import { problemReply } from '../service/support';
 import { launchBrowser, type TestBrowser } from '../support/browser';
+import { visible } from '../../lib/visible';
 import { closeAll } from '../support/closing';
 import { type FlowNode, type RealRed, startRed } from '../support/node-red';
 import { type Reply, startServer } from '../support/server';
 import { officeOn } from './flow';
 
-const hostile = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>';
+/** It ends with a terminal code and an override of the direction. */
+const hostile = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\u001b[2J\u202e';
+const shown = visible(hostile);
 const record = {
   contactId: 1,
   fullName: hostile,
@@ -80,7 +83,7 @@ describe('hostile data and errors in a real browser', function () {
   const showsIn = async (id: string, field: string, list: (picker: Locator) => Locator): Promise<void> => {
     await openNode(page, id);
     await picker(field).locator('.advisor-icon-button').click();
-    await list(picker(field)).filter({ hasText: hostile }).first().waitFor();
+    await list(picker(field)).filter({ hasText: shown }).first().waitFor();
     await page.keyboard.press('Escape');
     await closeNode(page, 'cancel');
   };
@@ -92,13 +95,13 @@ describe('hostile data and errors in a real browser', function () {
   ] as const) {
     it(`are text in the list to choose from (${id})`, async () => {
       answer = { body: { data: [record], pageInfo: { page: 1, pageSize: 20, totalRecord: 1 } } };
-      await showsIn(id, field, (shown) => shown.getByRole('option'));
+      await showsIn(id, field, (list) => list.getByRole('option'));
     });
   }
 
   it('are text where a list says why it is empty', async () => {
     answer = problemReply('invalid_request', { detail: hostile });
-    await showsIn('contact', 'contactId', (shown) => shown.getByRole('status'));
+    await showsIn('contact', 'contactId', (list) => list.getByRole('status'));
   });
 
   it('are text in the dialog of the environment: who signed in, and what a test of the connection says', async () => {
@@ -108,7 +111,7 @@ describe('hostile data and errors in a real browser', function () {
     answer = { body: { ...contact, state: 'none', data: [contact], pageInfo } };
     await openEnvironment(page, 'office');
     const card = page.locator('.advisor-card').first();
-    await card.getByText(`Signed in as ${hostile}`).waitFor();
+    await card.getByText(`Signed in as ${shown}`).waitFor();
     await card.getByRole('button', { name: 'Test connection', exact: true }).click();
     const results = card.locator('.advisor-results > li');
     await results.filter({ hasText: 'birthDate <img src=x onerror="window.hacked=#' }).waitFor();

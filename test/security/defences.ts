@@ -143,15 +143,12 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       needsBuild: true,
     },
     {
-      what: 'what is deployed goes to no address that only a form names',
+      what: 'addresses of a form are tried for who may deploy alone',
       file: form,
-      changes: [
-        ['return !this.mayDeploy && variablesIn(Object.values(this.used)).length > 0;', 'return false;'],
-      ],
+      changes: [['this.mayDeploy ? given : withoutDestinations(flat(given))', 'given']],
       shownBy: {
-        'security/routes.test.ts': ['hands what the deployed environment refers to over to no other place'],
+        'auth/form.test.ts': ['reaches no place that only the form names for who may not deploy'],
       },
-      needsBuild: true,
     },
     {
       what: 'secrets of other kinds of nodes are none of ours',
@@ -210,8 +207,8 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'lib/editor/options.ts',
       changes: [
         [
-          "{ class: 'advisor-option-title', text: choice.title }",
-          "{ class: 'advisor-option-title', html: choice.title }",
+          "{ class: 'advisor-option-title', text: visible(choice.title) }",
+          "{ class: 'advisor-option-title', html: visible(choice.title) }",
         ],
       ],
       shownBy: { 'security/browser.test.ts': ['are text in the list to choose from'] },
@@ -771,6 +768,75 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
           'is tried after 30 seconds, 2 and 10 minutes, then refused, in a loop that checks with ${mode}',
         ],
       },
+    },
+  ],
+  23: [
+    {
+      what: 'control characters are escaped',
+      file: 'lib/visible.ts',
+      changes: [['    kept.includes(sign)\n', '    kept.includes(sign) || sign !== ""\n']],
+      shownBy: {
+        'security/foreign-words.test.ts': [
+          'is escaped where it cannot be seen, and is otherwise as it was',
+          'is one line in the log, in a status and in a sentence of every language',
+        ],
+      },
+    },
+    {
+      what: 'each line of the log is one line',
+      file: 'lib/runtime/log.ts',
+      changes: [['return visible(`[advisor-texting]', 'return String(`[advisor-texting]']],
+      shownBy: {
+        'security/foreign-words.test.ts': [
+          'is one line in the log, in a status and in a sentence of every language',
+        ],
+      },
+    },
+    {
+      what: 'each status is one line',
+      file: 'lib/runtime/status.ts',
+      changes: [['visible(prefix() + text)', 'prefix() + text']],
+      shownBy: {
+        'security/foreign-words.test.ts': [
+          'is one line in the log, in a status and in a sentence of every language',
+        ],
+      },
+    },
+    {
+      what: 'what is filled into a sentence is escaped',
+      file: 'lib/service/errors.ts',
+      changes: [["typeof said === 'string' ? visible(said) : said", 'said']],
+      shownBy: {
+        'security/foreign-words.test.ts': [
+          'is one line in the log, in a status and in a sentence of every language',
+        ],
+      },
+    },
+    {
+      what: 'numbers are recognized in the notations of people',
+      file: 'lib/runtime/log.ts',
+      changes: [['writtenNumbers.reduce(', 'writtenNumbers.slice(0, 1).reduce(']],
+      shownBy: {
+        'security/foreign-words.test.ts': ['shows four digits of a number in the log, however it is written'],
+      },
+    },
+    {
+      what: 'a reader gets failures without what the service said',
+      file: 'nodes/environment/activity.ts',
+      changes: [['mayWrite ? all : all.map(maskedFailure)', 'all']],
+      shownBy: {
+        'security/foreign-words.test.ts': ['is shown to who may write, and to a reader are code and time'],
+      },
+      needsBuild: true,
+    },
+    {
+      what: 'a refusal quotes the service to who may write alone',
+      file: 'nodes/environment/reply.ts',
+      changes: [['if (mayWrite) return { code', 'if (mayWrite || code) return { code']],
+      shownBy: {
+        'security/foreign-words.test.ts': ['is shown to who may write, and to a reader are code and time'],
+      },
+      needsBuild: true,
     },
   ],
 };

@@ -38,6 +38,10 @@ export const threats: Readonly<Record<number, Threat>> = {
         'tells ${user} none either, who may use them',
       ],
       'auth/real-routes.test.ts': ['takes nothing but JSON, so that no page of another site can post here'],
+      'auth/form.test.ts': [
+        'reaches no place that only the form names for who may not deploy',
+        'tries nothing before the first deploy for who may not deploy, and says so',
+      ],
     },
   },
   3: {
@@ -263,6 +267,21 @@ export const threats: Readonly<Record<number, Threat>> = {
         'goes on over a restart where it was',
         'ends the canonical loop as refused, after four tries',
       ],
+    },
+  },
+  23: {
+    threat: 'forged lines in a log, what the service said shown to a reader',
+    shownBy: {
+      'security/foreign-words.test.ts': [
+        'is escaped where it cannot be seen, and is otherwise as it was',
+        'is one line in the log, in a status and in a sentence of every language',
+        'shows four digits of a number in the log, however it is written',
+        'is left out of what a reader is shown, and our own words stay',
+        'forges no line in the log, and shows no number in it',
+        'is one line in each status and each message of ours',
+        'is shown to who may write, and to a reader are code and time',
+      ],
+      'security/browser.test.ts': ['are text in the list to choose from'],
     },
   },
 };

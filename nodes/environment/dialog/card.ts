@@ -6,6 +6,7 @@ import { entry, question, results, shownLink } from './panels';
 import { scopeWords } from './scopes';
 import { linkTo, openWindow, type Sent } from '../../../lib/editor/window';
 import { second } from '../../../lib/durations';
+import { visible } from '../../../lib/visible';
 
 export interface Card {
   readonly element: JQuery;
@@ -176,8 +177,11 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
   });
 
   const actions = $('<div>', { class: 'advisor-actions' });
-  const header = $('<div>', { class: 'advisor-card-header' }).append($('<strong>', { text: advisor }), state);
-  const element = $('<div>', { class: 'advisor-card', role: 'group', 'aria-label': advisor }).append(
+  const header = $('<div>', { class: 'advisor-card-header' }).append(
+    $('<strong>', { text: visible(advisor) }),
+    state,
+  );
+  const element = $('<div>', { class: 'advisor-card', role: 'group', 'aria-label': visible(advisor) }).append(
     header,
     facts,
     actions.append(confirm, authorize, test, link, paste, disconnect),
@@ -195,7 +199,7 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
       .empty()
       .append(
         ...factsOf(record, isByCode(), say, name, new Date()).map(({ text, isWarning }) =>
-          $('<li>', { class: isWarning ? 'advisor-warning' : '', text }),
+          $('<li>', { class: isWarning ? 'advisor-warning' : '', text: visible(text) }),
         ),
       );
     authorize

@@ -1,4 +1,5 @@
 import { minute, second } from '../../../lib/durations';
+import { visible } from '../../../lib/visible';
 import type { Failure, Listed, ListItem, QueueItem, WaitItem } from '../../../lib/runtime/activity-items';
 import { ask, editorAddress, faultText } from '../../../lib/editor/ask';
 import { badgeOf } from '../../../lib/editor/badge';
@@ -386,7 +387,7 @@ export class FailuresPart extends PagedPart<Advised, Failures> {
       update: ({ at, phone, code, detail, advice }) => {
         reveal.refresh();
         setText(head, this.codes[code] ?? code);
-        const isDetailTold = detail === null || advice?.includes(detail) === true;
+        const isDetailTold = detail === null || advice?.includes(visible(detail)) === true;
         setText(facts, joined(timeOf(at), nodeLabel(node), phone));
         setText(
           advised,
