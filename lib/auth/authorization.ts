@@ -40,6 +40,7 @@ export type SignInRefusal =
   | 'declined'
   | 'refused'
   | 'client'
+  | 'tokenType'
   | 'later'
   | 'spentLink';
 
@@ -226,7 +227,7 @@ export class Authorizations {
     connection: Connection,
     code: string,
     verifier: string,
-  ): Promise<TokenAnswer | 'refused' | 'client' | 'later'> {
+  ): Promise<TokenAnswer | 'refused' | 'client' | 'tokenType' | 'later'> {
     const { clock, endpoints } = this.options;
     const controller = new AbortController();
     const forget = clock.after(pageWaitsFor, () => {
@@ -241,7 +242,8 @@ export class Authorizations {
       return result.outcome === 'issued' ? result.answer : 'refused';
     } catch (fault) {
       if (fault instanceof ServiceError && fault.code === 'not_configured') throw fault;
-      return fault instanceof ServiceError && fault.code === 'authorization_required' ? 'client' : 'later';
+      if (!(fault instanceof ServiceError) || fault.code !== 'authorization_required') return 'later';
+      return fault.problem.wording?.key === 'token_type' ? 'tokenType' : 'client';
     } finally {
       forget();
     }

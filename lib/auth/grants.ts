@@ -59,6 +59,8 @@ export interface TokenAnswer {
   readonly expiresIn: number | null;
   readonly scopes: readonly string[] | null;
   readonly identity: Identity | null;
+  /** Empty where the answer does not name it. */
+  readonly tokenType: string;
 }
 
 type Claims = Readonly<Record<string, unknown>>;
@@ -113,15 +115,20 @@ export const readTokenAnswer = (body: string): TokenAnswer | undefined => {
   const accessToken = text(fields['access_token']);
   if (accessToken === undefined || /[^\x21-\x7e]/.test(accessToken)) return undefined;
   const seconds = Number(fields['expires_in'] ?? Number.NaN);
-  const scope = fields['scope'];
+  const { scope, token_type: type } = fields;
   return {
     accessToken,
     refreshToken: text(fields['refresh_token']) ?? null,
     expiresIn: Number.isFinite(seconds) && seconds > 0 ? seconds * second : null,
     scopes: typeof scope === 'string' ? splitScopes(scope) : null,
     identity: identityOf(fields),
+    tokenType: type == null ? '' : typeof type === 'string' ? type : JSON.stringify(type),
   };
 };
+
+/** The type of a token is compared without regard to case (RFC 6749, section 5.1). */
+export const isBearer = ({ tokenType }: TokenAnswer): boolean =>
+  tokenType === '' || tokenType.toLowerCase() === 'bearer';
 
 /** The grant after a token was issued or refreshed. Fields that the answer lacks stay as they were. */
 export const renewed = (grant: Grant, answer: TokenAnswer, now: number): Grant => ({

@@ -75,11 +75,12 @@ export const rehearseClient = async (connection: Connection, chance: Chance): Pr
   try {
     const said = await patiently(connection, chance, () => ask(connection.clientSecret));
     const { status = 0, error } = said ?? {};
+    if (status >= 400 && status < 500 && error === 'invalid_grant')
+      return say(true, 'check.client', { address });
     const isRefused = status === 401 || status === 403 || (status === 400 && clientErrors.includes(error));
     if (isRefused) return say(false, 'check.clientRefused', { address, status });
     if (isTrouble(status)) return troubled('client', address, status);
     if (status !== 400) return say(false, 'check.clientElsewhere', { address, status });
-    if (error === 'invalid_grant') return say(true, 'check.client', { address });
     const wrong = await ask(randomBytes(24).toString('base64url'));
     const isToldApart = wrong.status !== status || wrong.error !== error;
     return isToldApart

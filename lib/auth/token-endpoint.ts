@@ -5,7 +5,7 @@ import { type ReasonWord, serviceError, ServiceError } from '../service/errors';
 import { contractScope, usualPrefixes, wireScope } from '../service/prefixes';
 import { backoff, decide, readRetryAfter, RetryBudget, type Happened } from '../service/retry';
 import type { Connection } from './connection';
-import { readTokenAnswer, type TokenAnswer } from './grants';
+import { isBearer, readTokenAnswer, type TokenAnswer } from './grants';
 import { second } from '../durations';
 
 export type PostForm = (
@@ -44,6 +44,11 @@ const clientRefused = ({ name }: Connection): ServiceError =>
 const scopesRefused = ({ name }: Connection): ServiceError =>
   serviceError('authorization_required', 'scopes_refused', { name });
 
+const typeRefused =
+  (type: string) =>
+  ({ name }: Connection): ServiceError =>
+    serviceError('authorization_required', 'token_type', { name, type: type.slice(0, 40) });
+
 export const tryLater =
   (reason: ReasonWord) =>
   ({ name }: Connection): ServiceError =>
@@ -81,6 +86,8 @@ const inContractWords = (result: TokenResult, { prefixes = usualPrefixes }: Conn
 
 /** Errors about the application, not about its code or token (RFC 6749, section 5.2). */
 export const clientErrors: readonly unknown[] = ['invalid_client', 'unauthorized_client'];
+/** Errors about the request itself (RFC 6749, section 5.2): they say nothing about a refresh token. */
+const requestErrors: readonly unknown[] = ['invalid_request', 'invalid_scope', 'unsupported_grant_type'];
 /** Errors of other endpoints (RFC 6749, section 4.1.2.1; RFC 8628, section 3.5) that some token endpoints send with a 400. */
 const passingErrors: readonly unknown[] = ['temporarily_unavailable', 'server_error', 'slow_down'];
 
@@ -94,23 +101,25 @@ export const errorIn = (text: string): unknown => {
 };
 
 /**
- * Any other 400 means that the code or the refresh token is invalid: the contract names only the status
- * (*Authentication*, 9 and 10).
+ * `invalid_grant` means that the code or the refresh token is invalid, also with a 401 or 403, which some servers send.
+ * So does any other 400: the contract names only the status (*Authentication*, 9 and 10).
  */
 const read = ({ status, text, retryAfter }: Awaited<ReturnType<PostForm>>, now: number): TokenResult => {
   const said = `HTTP ${String(status)}`;
   if (status >= 200 && status < 300) {
     const answer = readTokenAnswer(text);
-    if (answer) return { outcome: 'issued', answer };
-    throw new Trouble({ what: 'refused', status }, tryLater({ reason: 'no_token' }));
+    if (answer && isBearer(answer)) return { outcome: 'issued', answer };
+    const fault = answer ? typeRefused(answer.tokenType) : tryLater({ reason: 'no_token' });
+    throw new Trouble({ what: 'refused', status }, fault);
   }
   const after = readRetryAfter(retryAfter, now);
   if (status === 429) throw new Trouble({ what: 'limited', retryAfter: after }, tryLater(said), after);
-  const error = status === 400 ? errorIn(text) : undefined;
-  if (status >= 500 || passingErrors.includes(error)) {
+  const error = errorIn(text);
+  if (status >= 500 || (status === 400 && passingErrors.includes(error))) {
     throw new Trouble({ what: 'gateway' }, tryLater(said), after);
   }
-  if (status === 401 || status === 403 || clientErrors.includes(error)) {
+  if (status >= 400 && error === 'invalid_grant') return { outcome: 'refused', error };
+  if (status === 401 || status === 403 || (status === 400 && clientErrors.includes(error))) {
     throw new Trouble({ what: 'refused', status }, clientRefused);
   }
   if (status === 400) return { outcome: 'refused', error };
@@ -196,8 +205,12 @@ export class TokenEndpoints {
   }
 
   /** Makes one request; `run` judges what it throws. */
-  refresh(connection: Connection, refreshToken: string): Promise<TokenResult> {
-    return this.ask(connection, { grant_type: 'refresh_token', refresh_token: refreshToken });
+  async refresh(connection: Connection, refreshToken: string): Promise<TokenResult> {
+    const fields = { grant_type: 'refresh_token', refresh_token: refreshToken };
+    const result = await this.ask(connection, fields);
+    if (result.outcome === 'issued' || !requestErrors.includes(result.error)) return result;
+    const fault = result.error === 'invalid_scope' ? scopesRefused : tryLater('HTTP 400');
+    throw new Trouble({ what: 'refused', status: 400 }, fault);
   }
 
   /** Makes one request; `run` judges what it throws. */

@@ -158,7 +158,9 @@ const urlProblem = (field: TextField, text: string, say: Say): string | undefine
   const url = new URL(text);
   if (!isConfidential(url)) return say('invalid.https');
   if (field.name === 'baseUrl' && !/\/v1\/*$/.test(url.pathname)) return say('invalid.version');
-  return field.name === 'redirectUri' && text.includes('#') ? say('invalid.fragment') : undefined;
+  if (field.name !== 'redirectUri') return undefined;
+  if (text.includes('#')) return say('invalid.fragment');
+  return text.includes('*') ? say('invalid.wildcard') : undefined;
 };
 
 /** A flow is readable, so a user and a password must come from variables. */

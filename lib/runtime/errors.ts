@@ -203,6 +203,8 @@ export const sentences = {
   setting_insecure:
     '"__name__" is not ready: "__setting__" must begin with https://, unless it is on this machine.',
   setting_fragment: '"__name__" is not ready: "__setting__" must have no part after #.',
+  setting_wildcard:
+    '"__name__" is not ready: "__setting__" must be one exact address, without the wildcard *: enter it as it is registered.',
   setting_prefix:
     '"__name__" is not ready: "__setting__" must be one word without slashes, dots or spaces; leave it empty for the usual one.',
   setting_proxy:

@@ -167,6 +167,8 @@ export const sentences = {
     'The authorization service did not accept the client ID or client secret of "__name__": correct them in the environment.',
   scopes_refused:
     'The authorization service refused the permissions that "__name__" asks for: untick what was not provisioned for your application, and check both prefixes.',
+  token_type:
+    'The authorization service issued a token of the type "__type__" for "__name__", and only Bearer tokens can be used: ask its provider to issue those for your application.',
   token_later:
     'The token for "__name__" could not be renewed because the authorization service failed (__reason__): the authorization is kept, try again later.',
   token_unstored:

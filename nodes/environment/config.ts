@@ -225,7 +225,10 @@ const addressFault = (setting: Setting, value: string): NodeErrorKey | undefined
     return 'setting_address';
   }
   if (!isConfidential(url)) return 'setting_insecure';
-  return setting === 'redirectUri' && value.includes('#') ? 'setting_fragment' : undefined;
+  if (setting !== 'redirectUri') return undefined;
+  // The contract: no wildcards and no fragments (*Authentication*, 5).
+  if (value.includes('#')) return 'setting_fragment';
+  return value.includes('*') ? 'setting_wildcard' : undefined;
 };
 
 /** Throws `not_configured` with what to fill in or correct. */

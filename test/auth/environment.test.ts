@@ -221,6 +221,11 @@ describe('environment', () => {
       /"Redirect address".*after #/,
     ],
     [
+      'a redirect address with a wildcard',
+      { redirectUri: 'https://*.red.example/callback' },
+      /"Redirect address" must be one exact address/,
+    ],
+    [
       'a redirect address without https',
       { redirectUri: 'http://red.example/x' },
       /"Redirect address" must begin/,

@@ -47,8 +47,19 @@ const odd: Readonly<Record<string, readonly [answer: Odd, outcome: string]>> = {
   'a page instead': [{ body: '<html>Sign in</html>' }, 'network_error'],
   'a list instead': [{ body: [good] as unknown as Record<string, unknown> }, 'network_error'],
   'nothing at all': [{ body: '' }, 'network_error'],
-  'an error that is no word': [{ status: 400, body: { error: { code: 7 } } }, 'authorization_required'],
-  'a refused grant': [{ status: 400, body: { error: 'invalid_grant' } }, 'authorization_required'],
+  'a type in capitals': [{ body: { ...good, token_type: 'BEARER' } }, 'renewed'],
+  'a type that cannot be used': [{ body: { ...good, token_type: 'DPoP' } }, 'authorization_required'],
+  'a type that is no word': [{ body: { ...good, token_type: 7 } }, 'authorization_required'],
+  'a 400 without a word': [{ status: 400, body: '' }, 'ended'],
+  'an error that is no word': [{ status: 400, body: { error: { code: 7 } } }, 'ended'],
+  'a refused grant': [{ status: 400, body: { error: 'invalid_grant' } }, 'ended'],
+  'a refused grant, with a 401': [{ status: 401, body: { error: 'invalid_grant' } }, 'ended'],
+  'a refused grant, with a 403': [{ status: 403, body: { error: 'invalid_grant' } }, 'ended'],
+  'a refused grant, with a 422': [{ status: 422, body: { error: 'invalid_grant' } }, 'ended'],
+  'a refused grant, with a 500': [{ status: 500, body: { error: 'invalid_grant' } }, 'network_error'],
+  'a malformed request': [{ status: 400, body: { error: 'invalid_request' } }, 'network_error'],
+  'an unsupported grant': [{ status: 400, body: { error: 'unsupported_grant_type' } }, 'network_error'],
+  'a refused scope': [{ status: 400, body: { error: 'invalid_scope' } }, 'authorization_required'],
   'a refused client': [{ status: 401, body: { error: 'invalid_client' } }, 'authorization_required'],
   'a refused client, with a 400': [
     { status: 400, body: { error: 'invalid_client' } },
@@ -121,6 +132,11 @@ describe('a token endpoint that others wrote, and its odd answers', () => {
     should(renewed.split('.')).have.length(3);
   });
 
+  it('says which type of token it cannot use', async () => {
+    answering({ body: { ...good, token_type: 'DPoP' } });
+    should((await failureOf(token)).message).match(/type "DPoP".*only Bearer tokens/);
+  });
+
   for (const [what, [answer, outcome]] of Object.entries(odd)) {
     it(`${what}: ${outcome}`, async () => {
       answering(answer);
@@ -131,11 +147,10 @@ describe('a token endpoint that others wrote, and its odd answers', () => {
         should(kept).equal(given ?? 'refresh-0');
         return;
       }
-      should((await failureOf(token)).code).equal(outcome);
+      const isEnded = outcome === 'ended';
+      should((await failureOf(token)).code).equal(isEnded ? 'authorization_required' : outcome);
       // What says nothing about the grant does not end it.
-      const isOver =
-        answer.status === 400 && outcome === 'authorization_required' && !what.includes('client');
-      should(red.vault.get(connection, 'default')?.grant.refused ?? false).equal(isOver);
+      should(red.vault.get(connection, 'default')?.grant.refused ?? false).equal(isEnded);
     });
   }
 });

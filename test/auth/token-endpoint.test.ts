@@ -286,6 +286,14 @@ describe('while the token endpoint is in trouble', () => {
     await failureOf(() => troubled.tokens.token(connection(), 'default'));
     for (const [now, result] of [
       [{ status: 401 }, { ok: false, why: 'client' }],
+      [
+        { status: 401, text: '{"error":"invalid_grant"}' },
+        { ok: false, why: 'refused' },
+      ],
+      [
+        { status: 200, text: '{"access_token":"a","token_type":"DPoP"}' },
+        { ok: false, why: 'tokenType' },
+      ],
       ['fine', { ok: true, advisor: 'late' }],
     ] as const) {
       const back = await decide(await troubled.authorizations.begin(connection(), 'late'));

@@ -255,6 +255,12 @@ describe('what a form complains about', () => {
     [
       environment.fields,
       'redirectUri',
+      { service: 'sandbox', grant: 'authorization_code', redirectUri: 'https://a.example/*' },
+      'invalid.wildcard',
+    ],
+    [
+      environment.fields,
+      'redirectUri',
       { service: 'sandbox', grant: 'client_credentials', redirectUri: '' },
       undefined,
     ],
