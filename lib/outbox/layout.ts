@@ -1,5 +1,6 @@
 import { endOf, key, nextKey, type Operation, type Table } from '../state/store';
 import type { Input } from './storable-message';
+import type { Visits } from './visits';
 
 /** How an item ended, on record before it is told. */
 export interface Ended<E> {
@@ -36,6 +37,8 @@ interface Single<I> extends MessageRecord {
 export interface MessageRecord extends Input {
   /** A part of the message could not be kept: a function, a connection. */
   readonly dropped?: boolean;
+  /** The nodes that the message has left before, where there are any. */
+  readonly visits?: Visits;
   /** For a long list, whose job record may not be written yet. */
   readonly order?: unknown;
 }

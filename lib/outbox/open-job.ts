@@ -10,6 +10,7 @@ import {
   type StepsRecord,
 } from './layout';
 import { liveMessages, storable, type Input } from './storable-message';
+import { setVisits } from './visits';
 
 /** One recipient of a message, or one contact, group or id. */
 export interface OutboxItem {
@@ -227,7 +228,8 @@ export class OpenJob<I extends OutboxItem, O, E> {
   get input(): Input & { readonly dropped: boolean } {
     const live = this.original ?? liveMessages.get(this.name);
     if (live) return { ...live, dropped: false };
-    const { message = {}, entries, dropped = false } = this.message ?? {};
+    const { message = {}, entries, dropped = false, visits } = this.message ?? {};
+    if (visits) setVisits(message, visits);
     return { message, entries, dropped };
   }
 

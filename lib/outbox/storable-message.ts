@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { processMemory } from '../process-memory';
+import { visitsIn, type Visits } from './visits';
 
 /** A deeper message means nothing; the limit protects the stack. */
 const deepest = 100;
@@ -91,6 +92,8 @@ export interface Input {
 }
 
 export interface Storable extends Input {
+  /** They are in a symbol of the message, which is not stored with it. */
+  readonly visits?: Visits;
   readonly dropped: boolean;
   /** About the number of bytes that it takes on record. */
   readonly bytes: number;
@@ -100,8 +103,10 @@ export const storable = ({ message, entries }: Input): Storable => {
   const copier = new Copier();
   const isConnection = (key: string): boolean => ofAConnection.has(key) && typeof message[key] === 'object';
   const copy = copier.copyOfFields(message, isConnection);
+  const visits = visitsIn(message);
   return {
     message: copy,
+    ...(visits && { visits }),
     ...(entries && { entries: copier.copyOf(entries) as readonly unknown[] }),
     dropped: copier.dropped,
     bytes: copier.bytes,

@@ -2,6 +2,7 @@ import { handOver } from '../outbox/hand-over';
 import { systemClock } from '../service/clock';
 import { activityOf } from './activity';
 import { whoseAdvisor } from './advisor';
+import { Brake, mostReturns } from './brake';
 import type { Environment } from './environment';
 import { faultInSettings, plainSettings, noSource, type PlainSettings, source, type Source } from './inputs';
 import { Job } from './job';
@@ -15,6 +16,7 @@ import { atNextStart } from './delivery';
 import {
   createStatus,
   failureLook,
+  heldLook,
   pausedLook,
   simulatorMark,
   storeTroubleLook,
@@ -207,6 +209,19 @@ const startNode = (
     resumed: (msg, isOwn) =>
       new Job(RED, node, outputs, msg, isOwn ? (error) => node._complete(msg, error) : undefined),
   };
+  let hasWarnedOfLoop = false;
+  const brake = new Brake(node.id, environment?.clock ?? systemClock, (count, until) => {
+    status.show(() => heldLook(words, count, until, now()));
+    if (hasWarnedOfLoop) return;
+    hasWarnedOfLoop = true;
+    const name = node.name ?? '';
+    node.warn(
+      words.say('warning.loop', {
+        node: name === '' ? node.id : name,
+        count: words.number(mostReturns),
+      }),
+    );
+  });
   let handler = start(tools);
   /** The number of messages that wait until the store is open. */
   let inLine = 0;
@@ -270,6 +285,8 @@ const startNode = (
     };
     const take = (): void => {
       try {
+        // A reset is also for what is delayed.
+        if (handler.control && isControl(msg, 'reset')) brake.release();
         if (handler.control?.(msg)) {
           environment?.tellOthers?.(node.id, controlIn(msg));
           done();
@@ -287,19 +304,22 @@ const startNode = (
         job.takeHandOver()?.();
       }
     };
-    const openings = [handler.opening, environment?.opening].filter((each) => each !== undefined);
-    if (openings.length === 0) take();
-    else if (inLine >= longestLine) fail(nodeError('queue_full', 'queue_full'));
-    else {
-      inLine += 1;
-      void Promise.all(openings).then(() => {
-        inLine -= 1;
-        take();
-      });
-    }
+    brake.admit(msg, () => {
+      const openings = [handler.opening, environment?.opening].filter((each) => each !== undefined);
+      if (openings.length === 0) take();
+      else if (inLine >= longestLine) fail(nodeError('queue_full', 'queue_full'));
+      else {
+        inLine += 1;
+        void Promise.all(openings).then(() => {
+          inLine -= 1;
+          take();
+        });
+      }
+    });
   });
 
   node.on('close', (closed: () => void) => {
+    brake.release();
     closing.abort();
     status.close();
     forgetStart();

@@ -1,4 +1,5 @@
 import { ofAConnection } from '../outbox/storable-message';
+import { setVisits, withVisit, type Visits } from '../outbox/visits';
 import { type Outputs, type Emission, type Outcome, type Parts } from './outcomes';
 import type { Message, Red, RunningNode } from './red';
 
@@ -46,6 +47,7 @@ export class Job {
   private list: JobList | undefined;
   private raised: Error | undefined;
   private settled = false;
+  private visits: Visits | undefined;
 
   constructor(
     private readonly RED: Red,
@@ -98,6 +100,7 @@ export class Job {
   emit(index: number, outcome: Outcome, about: ListEmission = {}): void {
     if (this.settled) return;
     const msg = this.list ? this.partOf(this.list, index) : this.msg;
+    this.markVisited(msg);
     if (about.summary && this.list) {
       this.conclude(about.summary);
       msg.summary = this.msg.summary;
@@ -117,6 +120,7 @@ export class Job {
   /** Ends the whole input with one failure; outcomes that have left stay as they are. */
   fail(failure: Outcome): void {
     if (this.settled) return;
+    this.markVisited(this.msg);
     this.raised = this.outputs.emit(this.msg, failure);
     this.settle();
   }
@@ -129,8 +133,16 @@ export class Job {
   private settle(): void {
     if (this.settled) return;
     this.settled = true;
+    // Complete and Catch nodes may lead back to this node, too.
+    this.markVisited(this.msg);
     if (this.done) this.done(this.raised);
     else if (this.raised) this.node.error(this.raised, this.msg);
+  }
+
+  /** Marks a message as one that was at this node, so that it is known when it comes back. */
+  private markVisited(msg: Message): void {
+    this.visits ??= withVisit(this.msg, this.node.id);
+    setVisits(msg, this.visits);
   }
 
   private partOf({ id, count, copy }: JobList, index: number): Message {

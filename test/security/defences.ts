@@ -769,6 +769,16 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
         ],
       },
     },
+    {
+      what: 'a message in a circle is delayed',
+      file: 'lib/runtime/brake.ts',
+      changes: [['returns.count <= mostReturns', 'returns.count <= Infinity']],
+      shownBy: {
+        'texting/spinning.test.ts': [
+          'is delayed after 20 times until a minute is over, with one warning that names the node',
+        ],
+      },
+    },
   ],
   23: [
     {

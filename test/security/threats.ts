@@ -267,6 +267,12 @@ export const threats: Readonly<Record<number, Threat>> = {
         'goes on over a restart where it was',
         'ends the canonical loop as refused, after four tries',
       ],
+      'texting/spinning.test.ts': [
+        'is delayed after 20 times until a minute is over, with one warning that names the node',
+        'is delayed when ${type} ${JSON.stringify(config)} refuses it as invalid',
+        'is delayed also where it was stored and read again on the way',
+        'is accepted when its node closes, and carried on by the next',
+      ],
     },
   },
   23: {
