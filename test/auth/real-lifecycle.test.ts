@@ -2,6 +2,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import should from 'should';
 import { startSimulator, type Simulator } from '../../simulator';
+import { versions } from '../support/extent';
 import { startRed, type FlowNode, type RealRed, type RedOptions } from '../support/node-red';
 import { refreshTokenFrom } from './support';
 import {
@@ -39,7 +40,7 @@ const traces = (secret: string): string[] => [
   Buffer.from(secret).toString('base64').replace(/=+$/, '').slice(0, -1),
 ];
 
-for (const version of [4, 5] as const) {
+for (const version of versions) {
   describe(`authorizations on a real Node-RED ${String(version)}`, function () {
     this.timeout(120_000);
     let simulator: Simulator;

@@ -1,4 +1,5 @@
 import should from 'should';
+import { versions } from '../support/extent';
 import { adminAuth, type FlowNode, type RealRed, startRed } from '../support/node-red';
 
 const flows: FlowNode[] = [
@@ -14,7 +15,7 @@ const flows: FlowNode[] = [
   { id: 'out', type: 'test-port', z: 'tab', name: 'out', wires: [[]] },
 ];
 
-for (const version of [4, 5] as const) {
+for (const version of versions) {
   describe(`a real Node-RED ${version.toString()} for tests`, function () {
     this.timeout(120_000);
     let red: RealRed;

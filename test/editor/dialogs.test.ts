@@ -1,5 +1,6 @@
 import should from 'should';
 import type { Page } from 'playwright-core';
+import { versions } from '../support/extent';
 import type { FlowNode } from '../support/node-red';
 import { boxOf, chooseType } from './canvas';
 import { keepPicture, nameless, ragged, setTheme, themesOf, violations } from './looks';
@@ -42,7 +43,7 @@ const flows: FlowNode[] = [
   })),
 ];
 
-for (const version of [4, 5] as const) {
+for (const version of versions) {
   describe(`the dialogs in Node-RED ${version.toString()}`, function () {
     this.timeout(180_000);
     let editor: StartedEditor;

@@ -4,6 +4,7 @@ import { startSimulator, type Simulator } from '../../simulator';
 import { adminAuth } from '../auth/real';
 import { decideFrom, enter } from '../auth/real';
 import { decide } from '../auth/support';
+import { versions } from '../support/extent';
 import { launchBrowser, type TestBrowser } from '../support/browser';
 import { type FlowNode, type RealRed, startRed } from '../support/node-red';
 import { numbers } from '../support/numbers';
@@ -55,7 +56,7 @@ const flows: FlowNode[] = [
   { id: 'use', type: 'subflow:sub', z: 'tab', x: 300, y: 180, wires: [] },
 ];
 
-for (const version of [4, 5] as const) {
+for (const version of versions) {
   describe(`the dialog of the environment in Node-RED ${version.toString()}`, function () {
     this.timeout(180_000);
     let simulator: Simulator;

@@ -1,5 +1,6 @@
 import should from 'should';
 import type { Page } from 'playwright-core';
+import { versions } from '../support/extent';
 import type { FlowNode } from '../support/node-red';
 import { boxOf, chooseType, enter } from './canvas';
 import {
@@ -38,7 +39,7 @@ const flows: FlowNode[] = [
 
 const unknown = 'This version does not know what is chosen here: choose again.';
 
-for (const version of [4, 5] as const) {
+for (const version of versions) {
   describe(`mistakes in a form in Node-RED ${version.toString()}`, function () {
     this.timeout(180_000);
     let editor: StartedEditor;

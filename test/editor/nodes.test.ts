@@ -1,6 +1,7 @@
 import should from 'should';
 import type { Page } from 'playwright-core';
 import { Phones } from '../examples/support';
+import { versions } from '../support/extent';
 import type { FlowNode, Message } from '../support/node-red';
 import { numbers } from '../support/numbers';
 import { chooseType, boxOf, dragFromPalette, enter, searchPalette, shownInPalette, wire } from './canvas';
@@ -65,7 +66,7 @@ const flows: FlowNode[] = [
   })),
 ];
 
-for (const version of [4, 5] as const) {
+for (const version of versions) {
   describe(`from the palette to the phone in Node-RED ${version.toString()}`, function () {
     this.timeout(180_000);
     let editor: StartedEditor;

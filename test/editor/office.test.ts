@@ -1,5 +1,6 @@
 import should from 'should';
 import type { Locator, Page } from 'playwright-core';
+import { versions } from '../support/extent';
 import type { FlowNode } from '../support/node-red';
 import { silent, unasked } from './sidebar';
 import {
@@ -33,7 +34,7 @@ const flows: FlowNode[] = [
   at('wait', 'advisor-check-consent', 120, { environment: 'env', mode: 'wait', wires: [[], [], []] }),
 ];
 
-for (const version of [4, 5] as const) {
+for (const version of versions) {
   describe(`an office in the editor of Node-RED ${version.toString()}`, function () {
     this.timeout(180_000);
     let editor: StartedEditor;

@@ -1,5 +1,6 @@
 import should from 'should';
 import type { Locator, Page } from 'playwright-core';
+import { versions } from '../support/extent';
 import type { FlowNode } from '../support/node-red';
 import { closeNode, openNode, type StartedEditor, startEditor } from './support';
 
@@ -23,7 +24,7 @@ const flows: FlowNode[] = [
   })),
 ];
 
-for (const version of [4, 5] as const) {
+for (const version of versions) {
   describe(`choosing from a list in Node-RED ${version.toString()}`, function () {
     this.timeout(180_000);
     let editor: StartedEditor;

@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import should from 'should';
 import type { Locator, Request } from 'playwright-core';
+import { versions } from '../support/extent';
 import { root } from '../support/installation';
 import type { FlowNode } from '../support/node-red';
 import { numbers } from '../support/numbers';
@@ -69,7 +70,7 @@ const flows: FlowNode[] = [
   ...subflow,
 ];
 
-for (const version of [4, 5] as const) {
+for (const version of versions) {
   describe(`the sidebar in Node-RED ${String(version)}`, function () {
     this.timeout(240_000);
     // One key in each version: both press a button.

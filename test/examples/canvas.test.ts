@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core';
 import should from 'should';
+import { versions } from '../support/extent';
 import { launchBrowser, type TestBrowser } from '../support/browser';
 import { root } from '../support/installation';
 import { type FlowNode, startRed, type RealRed } from '../support/node-red';
@@ -28,7 +29,7 @@ const readBoxes = `(() => {
   return boxes;
 })()`;
 
-for (const version of [4, 5] as const) {
+for (const version of versions) {
   describe(`the examples on the canvas of Node-RED ${version.toString()}`, function () {
     this.timeout(180_000);
     let red: RealRed;

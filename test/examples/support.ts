@@ -7,6 +7,7 @@ import {
   type ProfileName,
   type StateView,
 } from '../../simulator';
+import { versions } from '../support/extent';
 import { root } from '../support/installation';
 import { type FlowNode, type Message, type RealRed, startRed } from '../support/node-red';
 
@@ -51,14 +52,16 @@ export const nameOf = ({ name }: FlowNode): string => (typeof name === 'string' 
 export const tabOf = (nodes: readonly FlowNode[]): string =>
   nodes.find(({ type }) => type === 'tab')?.id ?? '';
 
-/** Both versions of Node-RED, and both services; which version it is makes no difference to a service. */
-export const runs = [
+const everyRun = [
   { version: 4, profile: 'usual' },
   { version: 5, profile: 'usual' },
   { version: 5, profile: 'foreign' },
 ] as const;
 
-export type Run = (typeof runs)[number];
+export type Run = (typeof everyRun)[number];
+
+/** The versions of Node-RED, and both services; which version it is makes no difference to a service. */
+export const runs: readonly Run[] = everyRun.filter(({ version }) => versions.includes(version));
 
 export const titleOf = ({ version, profile }: Run): string =>
   `on Node-RED ${version.toString()} and a service of the ${profile} profile`;

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
+import { versions } from '../support/extent';
 import type { FlowNode, Message, RealRed } from '../support/node-red';
 import { environmentId, numbers, randomFrom, Sandbox } from './sandbox';
 
@@ -69,7 +70,7 @@ const textsTo = ({ simulator }: Sandbox, phone: string, text?: string): number =
         (text === undefined || entry.text === text),
     ).length;
 
-for (const version of kills > 0 ? ([4, 5] as const) : ([5] as const))
+for (const version of versions)
   describe(`SIGKILL around the guards of Node-RED ${String(version)}, seed ${String(seed)}`, function () {
     this.timeout(kills > 0 ? 30 * minute : 4 * minute);
     const random = randomFrom(seed + version);

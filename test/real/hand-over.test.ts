@@ -1,5 +1,6 @@
 import should from 'should';
 import { startSimulator } from '../../simulator';
+import { versions } from '../support/extent';
 import type { FlowNode } from '../support/node-red';
 import { environmentId, numbers, randomFrom, Sandbox, senderId, toldOf, twoNodes, waiterId } from './sandbox';
 
@@ -12,7 +13,7 @@ const waitThenSend = (): FlowNode[] =>
     node.id === waiterId ? { ...node, wires: [[senderId], ['wait failed'], ['not accepted']] } : node,
   );
 
-for (const version of [4, 5] as const) {
+for (const version of versions) {
   describe(`between two nodes, on Node-RED ${version.toString()}`, function () {
     this.timeout(240_000);
     let on: Sandbox;

@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import should from 'should';
+import { versions } from '../support/extent';
 import { root } from '../support/installation';
 import { numbers, randomFrom, Sandbox, type Told, toldOf } from './sandbox';
 
@@ -38,7 +39,7 @@ const againIn = (byPhone: ReadonlyMap<string, readonly Told[]>): number =>
 const sum = (counts: ReadonlyMap<string, number>): number =>
   [...counts.values()].reduce((all, each) => all + each, 0);
 
-for (const version of [4, 5] as const) {
+for (const version of versions) {
   describe(`kill -9 on Node-RED ${version.toString()}`, function () {
     this.timeout(180_000);
     let on: Sandbox;

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
 import { Phones } from '../examples/support';
+import { versions } from '../support/extent';
 import { startRed, type FlowNode, type Message, type RealRed } from '../support/node-red';
 import { numbers } from '../support/numbers';
 import { environmentId, twoNodes, waiterId } from './sandbox';
@@ -22,7 +23,7 @@ const changed = (id: string, changes: object): FlowNode[] =>
   flows.map((node) => (node.id === id ? { ...node, ...changes } : node));
 const tab = 'f0f0f0f0f0f0f0f0';
 
-for (const version of [4, 5] as const) {
+for (const version of versions) {
   describe(`waits wherever their node goes, on Node-RED ${version.toString()}`, function () {
     this.timeout(180_000);
     let red: RealRed;

@@ -1,10 +1,11 @@
 import should from 'should';
+import { versions } from '../support/extent';
 import { numbers, Sandbox, toldOf, twoNodes } from './sandbox';
 
 const sends = ['sent', 'failed', 'needs consent'];
 const seconds = (count: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, count * 1000));
 
-for (const version of [4, 5] as const) {
+for (const version of versions) {
   describe(`restarts of Node-RED ${version.toString()}`, function () {
     this.timeout(240_000);
     let on: Sandbox;
