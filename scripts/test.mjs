@@ -3,11 +3,9 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
-import { ensureChromium } from './browser.mjs';
 import { at } from './build/folders.mjs';
-import { ensurePostgres } from './postgres.mjs';
-import { ensureStrace } from './strace.mjs';
-import { allFiles, chosenFiles, lastTimes, slowFirst, timesFile } from './test/files.mjs';
+import { getPrograms } from './programs.mjs';
+import { allFiles, chosenFiles, lastTimes, reachedFrom, slowFirst, timesFile } from './test/files.mjs';
 import { runAll, titlesOf } from './test/pool.mjs';
 
 const require = createRequire(import.meta.url);
@@ -98,6 +96,24 @@ const ordersFor = async (files) => {
     .filter(({ titles }) => titles.length > 0);
 };
 
+/** Leaves out the files that need what is not on this machine; in CI that is a failure. */
+const thoseThatCanRun = async (files) => {
+  const lacking = getPrograms(new Set(files.flatMap((file) => [...reachedFrom(file)])));
+  const whyNot = (file) => lacking.find(({ usedBy }) => reachedFrom(file).has(usedBy))?.reason;
+  const without = files.filter((file) => whyNot(file) !== undefined);
+  if (without.length === 0) return files;
+  const titles = await titlesOf(without, env);
+  for (const file of without) {
+    const reason = whyNot(file);
+    if (process.env.CI) fail(`${file} cannot run: ${reason}.`);
+    else {
+      reasons.set(file, reason);
+      counts.skipped += titles.get(file).length;
+    }
+  }
+  return files.filter((file) => !without.includes(file));
+};
+
 const indented = (text) => text.trimEnd().replace(/^/gm, '    ');
 
 const runTests = async (orders) => {
@@ -141,10 +157,7 @@ const main = async () => {
   }
   if (!isPart) forbidLeavingOut();
   if (!(await check('build', [at('scripts', 'build.mjs')]))) return;
-  ensureChromium();
-  ensureStrace();
-  ensurePostgres();
-  const orders = await ordersFor(slowFirst(files));
+  const orders = await ordersFor(slowFirst(await thoseThatCanRun(files)));
   await Promise.all([isPart || isRest ? undefined : checks(), runTests(orders)]);
 };
 

@@ -15,8 +15,9 @@ const { Base } = Mocha.reporters;
 Base.useColors = false;
 
 /** A failure as mocha's own reporters print it, with a diff. */
-const printed = (test) => {
+const printed = (test, fault) => {
   const lines = [];
+  test.err = fault;
   Base.consoleLog = (...args) => lines.push(format(...args));
   Base.list([test]);
   return lines
@@ -69,8 +70,8 @@ const run = async ({ file, titles }) => {
       mocha
         .run(resolve)
         .on('pass', () => (result.passed += 1))
-        .on('fail', (test) => {
-          const failure = printed(test);
+        .on('fail', (test, fault) => {
+          const failure = printed(test, fault);
           result.failures.push(failure);
           process.send({ failed: failure, file });
         })

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import should from 'should';
+import { describeInLongRun } from '../support/extent';
 import { launchBrowser, type TestBrowser } from '../support/browser';
 import { root } from '../support/installation';
 import { type RealRed, startRed } from '../support/node-red';
@@ -30,7 +31,7 @@ describe('the pictures of the docs', function () {
     bytes.reduce((sum, size) => sum + size, 0).should.be.below(1_500_000);
   });
 
-  describe('can still be taken', () => {
+  describeInLongRun('can still be taken', () => {
     let red: RealRed;
     let browser: TestBrowser;
     let editor: Stage;

@@ -1,10 +1,11 @@
 import 'should';
 import type { Page } from 'playwright-core';
+import { describeInLongRun } from '../support/extent';
 import { launchBrowser, type TestBrowser } from '../support/browser';
 import { type RealRed, startRed } from '../support/node-red';
 import { buildTheFlow, deploy, pressInject, statusOf } from './tour';
 
-describe('the five-minute tour of the README, by mouse and keyboard', function () {
+describeInLongRun('the five-minute tour of the README, by mouse and keyboard', function () {
   this.timeout(180_000);
   let red: RealRed;
   let browser: TestBrowser;

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
 import { type Habits, profiles } from '../../simulator';
+import { isLong } from '../support/extent';
 import type { Message, RealRed } from '../support/node-red';
 import { numbers } from '../support/numbers';
 import { errorOf } from '../support/outcomes';
@@ -233,7 +234,7 @@ for (const run of runs) {
     });
 
     // A week of polls takes long, and how often somebody is asked is no matter of the service.
-    if (run.profile === 'usual') {
+    if (run.profile === 'usual' && isLong) {
       it('2: pressed every six hours for a week, it asks a silent person three times and no more', async () => {
         const flow = example(2);
         const received = async (): Promise<readonly [texts: number, requests: number]> => [

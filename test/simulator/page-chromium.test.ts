@@ -3,7 +3,7 @@ import { delimiter } from 'node:path';
 
 describe('finding Chromium', () => {
   const find = async (env: Record<string, string>, ...present: string[]): Promise<string | undefined> => {
-    const { findChromium } = await import('../../scripts/browser.mjs');
+    const { findChromium } = await import('../../scripts/programs.mjs');
     return findChromium(env, (path) => present.includes(path));
   };
 
@@ -15,6 +15,11 @@ describe('finding Chromium', () => {
     await find({ CHROMIUM_PATH: '/opt/gone' }, '/usr/bin/chromium').should.be.rejectedWith(
       /CHROMIUM_PATH is \/opt\/gone, but there is no such file/,
     );
+  });
+
+  it('prefers the shell without a window', async () => {
+    const shell = '/usr/bin/chromium-headless-shell';
+    should(await find({}, '/usr/bin/chromium', shell)).equal(shell);
   });
 
   it('finds it where Linux and macOS put it', async () => {

@@ -70,8 +70,8 @@ export const openPages = (): Page[] =>
   [...browsers].flatMap((browser) => browser.contexts().flatMap((context) => context.pages()));
 
 export const launchBrowser = async (): Promise<TestBrowser> => {
-  const { ensureChromium } = await import('../../scripts/browser.mjs');
-  const browser = await chromium.launch({ executablePath: ensureChromium(), args: flags });
+  const { chromiumPath } = await import('../../scripts/programs.mjs');
+  const browser = await chromium.launch({ executablePath: chromiumPath(), args: flags });
   browsers.add(browser);
   browser.once('disconnected', () => browsers.delete(browser));
   return {

@@ -10,6 +10,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
@@ -119,25 +120,65 @@ export const tarball = (): string => {
   return join(folder, name);
 };
 
+/** As a user does it; without a network it fails after a while instead of waiting for one. */
 export const install = (userDir: string, file: string): void => {
-  npm(['install', '--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline', file], userDir);
+  const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline'];
+  npm(['install', ...flags, '--fetch-retries', '1', '--fetch-timeout', '30000', file], userDir);
 };
 
-/** A user directory with the package installed, to be copied. Only new dependencies need npm again. */
+interface Locked {
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+}
+
+/** The folders in `node_modules` of what is installed with the package: its dependencies and theirs. */
+const installedFolders = (): string[] => {
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+    packages: Readonly<Record<string, Locked>>;
+  };
+  const found = new Set<string>();
+  const add = (from: string, name: string): void => {
+    for (
+      let folder = from;
+      ;
+      folder = folder.slice(0, Math.max(0, folder.lastIndexOf('node_modules/') - 1))
+    ) {
+      const path = [folder, 'node_modules', name].filter((part) => part !== '').join('/');
+      if (packages[path] !== undefined) {
+        // An optional one for another system is not there.
+        if (found.has(path) || !existsSync(join(root, path))) return;
+        found.add(path);
+        addThoseOf(path);
+        return;
+      }
+      if (folder === '') return;
+    }
+  };
+  const addThoseOf = (path: string): void => {
+    const { dependencies, optionalDependencies } = packages[path] ?? {};
+    for (const name of Object.keys({ ...dependencies, ...optionalDependencies })) add(path, name);
+  };
+  addThoseOf('');
+  // Those inside another come with it.
+  return [...found].filter((path) => path.lastIndexOf('node_modules/') === 0);
+};
+
+/** A user directory as an installation leaves it, to be copied: what `npm ci` has fetched is linked into it. */
 const template = (): string => {
   const file = tarball();
-  const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
-    dependencies: Record<string, string>;
-  };
-  const base = once(join(cache, `installed-${digest([JSON.stringify(dependencies)])}`), (making) => {
-    install(making, file);
-  });
   return once(join(cache, `user-${digest([file])}`), (making) => {
-    copy(base, making);
+    for (const folder of installedFolders()) {
+      mkdirSync(join(making, folder), { recursive: true });
+      copy(join(root, folder), join(making, folder));
+    }
     const inside = join(making, 'node_modules', ...packageName.split('/'));
-    rmSync(inside, { recursive: true });
-    mkdirSync(inside);
+    mkdirSync(inside, { recursive: true });
     execFileSync('tar', ['-xzf', file, '-C', inside, '--strip-components=1']);
+    const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
+    writeFileSync(
+      join(making, 'package.json'),
+      JSON.stringify({ name: 'user-directory', private: true, dependencies: { [packageName]: version } }),
+    );
   });
 };
 

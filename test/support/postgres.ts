@@ -1,21 +1,8 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
-import { appendFileSync, chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { appendFileSync, chmodSync, chownSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-
-/** Where Debian, Ubuntu and Fedora put the programs of the server. */
-const binaries = (): string => {
-  const debian = '/usr/lib/postgresql';
-  const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
-  const found = [
-    ...versions.map((version) => join(debian, version, 'bin')),
-    '/usr/bin',
-    '/usr/local/bin',
-  ].find((folder) => existsSync(join(folder, 'initdb')));
-  if (found === undefined) throw new Error('PostgreSQL is not installed: sudo apt-get install postgresql');
-  return found;
-};
 
 /** The server refuses to run for root. */
 const identity = (): { uid?: number; gid?: number } => {
@@ -27,9 +14,7 @@ const identity = (): { uid?: number; gid?: number } => {
 /** A PostgreSQL of the test's own, on a socket in a temporary folder. */
 export class Postgres {
   readonly folder = mkdtempSync(join(tmpdir(), 'advisor-pg-'));
-  private readonly bin = binaries();
   private readonly who = identity();
-  private readonly fsync: 'on' | 'off';
   private server: ChildProcess | undefined;
   private inUse = 'data';
   private standby: { readonly server: ChildProcess; readonly data: string } | undefined;
@@ -37,7 +22,10 @@ export class Postgres {
 
   /** `isDurable`: as in production, what is committed survives a power cut. */
   static async start({ isDurable = false } = {}): Promise<Postgres> {
-    const server = new Postgres(isDurable ? 'on' : 'off');
+    const { findPostgres } = await import('../../scripts/programs.mjs');
+    const bin = findPostgres();
+    if (bin === undefined) throw new Error('PostgreSQL is not installed on this machine.');
+    const server = new Postgres(bin, isDurable ? 'on' : 'off');
     if (server.who.uid !== undefined) chownSync(server.folder, server.who.uid, server.who.gid ?? 0);
     chmodSync(server.folder, 0o755);
     server.execute('initdb', [
@@ -56,9 +44,10 @@ export class Postgres {
     return server;
   }
 
-  private constructor(fsync: 'on' | 'off') {
-    this.fsync = fsync;
-  }
+  private constructor(
+    private readonly bin: string,
+    private readonly fsync: 'on' | 'off',
+  ) {}
 
   private get data(): string {
     return join(this.folder, this.inUse);
