@@ -176,6 +176,16 @@ export const sentences = {
     'None of the fields of a contact is filled in, and "__field__" is not one of them: write "__meant__" instead.',
   contact_empty: 'None of the fields of a contact is filled in: give at least one, such as firstName.',
   contact_id_in_list: 'This contact of the list has no contactId of its own: give each one the id it has.',
+  match_no_email:
+    'The contact has neither an emailAddress to be found by nor a contactId: give it one, or match by full name.',
+  match_no_name:
+    'The contact has neither a firstName or lastName to be found by nor a contactId: give it one, or match by e-mail address.',
+  match_several_email:
+    'Several contacts have this e-mail address (ids __ids__): put the id of the one you mean into contactId.',
+  match_several_name:
+    'Several contacts have this name (ids __ids__): put the id of the one you mean into contactId.',
+  match_untold:
+    'The service gave no contact with "__field__", so nothing was written, for it might have been created twice: match by another field, or give a contactId.',
   field_text: 'The field "__field__" must be a text: correct it, or leave it out.',
   field_number: 'The field "__field__" must be a number: correct it, or leave it out.',
   group_ids_missing:

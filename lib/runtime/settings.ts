@@ -73,12 +73,17 @@ const wrongIn = (field: Field, value: unknown): WrongSetting | undefined => {
 /** The settings as a node reads them, with defaults for those that are missing. */
 export const settingsIn = (fields: readonly Field[], saved: Values): Values =>
   Object.fromEntries(
-    fields.map((field) => {
-      const value = saved[field.name];
-      if (field.kind === 'choice') return [field.name, chosenIn(field, value)];
-      if (field.kind === 'flag')
-        return [field.name, isNothing(value) ? field.default : String(value) === 'true'];
-      return [field.name, value];
+    fields.flatMap((field) => {
+      const { name } = field;
+      const value = saved[name];
+      if (field.kind === 'choice') return [[name, chosenIn(field, value)]];
+      if (field.kind === 'flag') return [[name, isNothing(value) ? field.default : String(value) === 'true']];
+      if (field.kind !== 'typed') return [[name, value]];
+      const type = saved[`${name}Type`];
+      return [
+        [name, value],
+        [`${name}Type`, isNothing(type) ? field.defaultType : type],
+      ];
     }),
   );
 

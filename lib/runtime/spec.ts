@@ -142,7 +142,7 @@ export type Field =
   | CredentialField
   | EnvironmentField;
 
-/** An endpoint that a node calls whatever its messages say: always, or while its fields have one of these values. */
+/** An endpoint that a node may call, as its messages say: always, or while its fields have one of these values. */
 export interface Use {
   readonly endpoint: keyof typeof endpoints;
   readonly when?: When;

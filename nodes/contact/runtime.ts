@@ -13,11 +13,21 @@ import { flowNode, type Tools } from '../../lib/runtime/flow-node';
 import { anyId, idFrom, oneOrList } from '../../lib/runtime/inputs';
 import { invalidInput } from '../../lib/runtime/errors';
 import { oneAtATime } from '../../lib/service/concurrency';
-import { isRecord } from '../../lib/runtime/kinds';
+import { isNothing, isRecord } from '../../lib/runtime/kinds';
 import type { Config } from '../../lib/runtime/register';
-import type { Id, RequestOf } from '../../lib/service/endpoints';
-import { contactBody, changesOf, contactReader, merged } from './input';
+import type { Id, RequestOf, ResponseOf } from '../../lib/service/endpoints';
+import { contactBody, changesOf, contactReader, merged, type ContactBody } from './input';
+import { Matcher, matchKey, matchValueOf, type MatchBy } from './matches';
 import { contactFieldKinds, spec } from './spec';
+
+const createOne = async (
+  { caller, known }: OperationTurn<unknown>,
+  body: ContactBody,
+): Promise<ResponseOf<'createContact'>> => {
+  const result = await caller.call('createContact', { body });
+  if (result.id != null) known.contactId = result.id;
+  return result;
+};
 
 const creating = (tools: Tools, config: Config): ItemOperation => {
   const contact = tools.source('contact');
@@ -32,28 +42,32 @@ const creating = (tools: Tools, config: Config): ItemOperation => {
       return { ...given, data: null };
     },
     carries: (item) => ({ contact: item }),
-    async work({ caller, item, known }) {
-      const body = contactBody(item, contact.where, caller.environment.settings.country);
-      const result = await caller.call('createContact', { body });
-      if (result.id != null) known.contactId = result.id;
-      return result;
+    async work(turn) {
+      return createOne(turn, contactBody(turn.item, contact.where, turn.caller.environment.settings.country));
     },
   };
 };
 
-/** In a list, each contact names its own id: with one id for all, each would overwrite the one before. */
-const idToUpdate = ({ item, data: ids, index, list }: OperationTurn<unknown>, where: MessageValue): Id => {
-  const own = isRecord(item) ? anyId(item.contactId) : undefined;
-  if (!list) return own !== undefined && anyId(ids) === undefined ? own : idFrom(ids, where);
-  const id = own ?? (Array.isArray(ids) ? anyId(ids[index]) : undefined);
-  if (id === undefined) throw invalidInput('contact_id_in_list');
-  return id;
+/**
+ * The id of the contact; undefined when none is given. In a list, each contact has its own: with one id for all, each
+ * would overwrite the one before.
+ */
+const idGiven = ({ item, data: ids, index, list }: OperationTurn<unknown>, where: MessageValue) => {
+  const own = isRecord(item) ? item.contactId : undefined;
+  const given: unknown[] = list ? [own, Array.isArray(ids) ? ids[index] : undefined] : [ids, own];
+  const id = given.map(anyId).find((each) => each !== undefined);
+  const wrong = given.find((each) => !isNothing(each));
+  return id === undefined && wrong !== undefined ? idFrom(wrong, list ? 'contactId' : where) : id;
 };
 
-const updating = (tools: Tools, config: Config): ItemOperation => {
+/** An operation on contacts of the message that may have ids. */
+const byContact = (
+  tools: Tools,
+  config: Config,
+  work: (turn: OperationTurn<unknown>, id: Id | undefined) => Promise<unknown>,
+): ItemOperation => {
   const contact = tools.source('contact');
   const contactId = tools.source('contactId');
-  const merge = tools.plain.flag('merge');
   const read = contactReader(tools, contact, config.fields);
   const warn = unknownFields(tools, { ...contactFieldKinds, contactId: true });
   return {
@@ -66,26 +80,56 @@ const updating = (tools: Tools, config: Config): ItemOperation => {
       return { ...given, data: ids };
     },
     carries: (item) => ({ contact: item }),
-    async work(turn) {
-      const id = idToUpdate(turn, contactId.where);
-      turn.known.contactId = id;
-      return updateOne(turn, id, contact.where, merge);
-    },
+    work: async (turn) => work(turn, idGiven(turn, contactId.where)),
   };
 };
 
-const updateOne = ({ caller, item }: OperationTurn<unknown>, id: Id, where: MessageValue, merge: boolean) => {
-  const params = { contactId: id };
-  const { country } = caller.environment.settings;
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => oneAtATime(contactKey(caller, id), work);
-  if (!merge) {
-    const body = contactBody(item, where, country);
-    return inTurn(() => caller.call('updateContact', { params, body }));
-  }
-  const changes = changesOf(item, where, country);
-  return inTurn(async () => {
-    const current = await caller.call('getContact', { params });
-    return caller.call('updateContact', { params, body: merged(current, changes, country) });
+const updating = (tools: Tools, config: Config): ItemOperation => {
+  const { where } = tools.source('contactId');
+  const update = updater(tools);
+  return byContact(tools, config, (turn, id) => {
+    if (id !== undefined) return update(turn, id);
+    throw turn.list ? invalidInput('contact_id_in_list') : invalidInput('id_missing', { where });
+  });
+};
+
+const updater = (tools: Tools) => {
+  const { where } = tools.source('contact');
+  const merge = tools.plain.flag('merge');
+  return async ({ caller, item, known }: OperationTurn<unknown>, id: Id) => {
+    known.contactId = id;
+    const params = { contactId: id };
+    const { country } = caller.environment.settings;
+    const inTurn = <T>(work: () => Promise<T>): Promise<T> => oneAtATime(contactKey(caller, id), work);
+    if (!merge) {
+      const body = contactBody(item, where, country);
+      return inTurn(() => caller.call('updateContact', { params, body }));
+    }
+    const changes = changesOf(item, where, country);
+    return inTurn(async () => {
+      const current = await caller.call('getContact', { params });
+      return caller.call('updateContact', { params, body: merged(current, changes, country) });
+    });
+  };
+};
+
+/** Updates the contact with the given id, else the only one that matches; creates it where there is none. */
+const saving = (tools: Tools, config: Config): ItemOperation => {
+  const { where } = tools.source('contact');
+  const matchBy = tools.plain.text('matchBy') as MatchBy;
+  const update = updater(tools);
+  return byContact(tools, config, async (turn, id) => {
+    if (id !== undefined) return update(turn, id);
+    const { caller, item, list, once } = turn;
+    const body = contactBody(item, where, caller.environment.settings.country);
+    const value = matchValueOf(body, matchBy);
+    return oneAtATime(matchKey(caller, matchBy, value), async () => {
+      const matcher = list ? await once(() => Matcher.ofList(caller, matchBy)) : Matcher.ofOne(matchBy);
+      const match = await matcher.find(caller, value);
+      return match === undefined
+        ? matcher.creating(caller, value, () => createOne(turn, body))
+        : update(turn, match);
+    });
   });
 };
 
@@ -151,11 +195,12 @@ const searching = (tools: Tools): BookOperation => {
 };
 
 const operationsOf = (tools: Tools, config: Config): Readonly<Record<string, BookOperation>> => ({
+  search: searching(tools),
+  get: getting(tools),
   create: creating(tools, config),
   update: updating(tools, config),
-  get: getting(tools),
+  save: saving(tools, config),
   delete: deleting(tools),
-  search: searching(tools),
 });
 
 export const create = flowNode(

@@ -32,14 +32,14 @@ export const specOf = ({ type }: SavedNode): NodeSpec | undefined => {
   }
 };
 
-/** The endpoints that a node calls whatever its messages say. */
-const endpointsOf = (node: SavedNode): EndpointName[] => {
+/** The endpoints that a node may call. */
+export const endpointsOf = (node: SavedNode): EndpointName[] => {
   const { fields, uses } = specOf(node) ?? { fields: [], uses: [] };
   const settings = settingsIn(fields, node);
   return uses.filter(({ when = {} }) => isMet(when, settings)).map(({ endpoint }) => endpoint);
 };
 
-/** The endpoints that the running nodes of an environment call. */
+/** The endpoints that the running nodes of an environment may call. */
 export const needsOf = (nodes: readonly SavedNode[], environment: string): Need[] =>
   runningIn(nodes)
     .filter((node) => node['environment'] === environment)

@@ -14,7 +14,7 @@ import { flowNode, type Tools } from '../../lib/runtime/flow-node';
 import { idFrom, oneOrList, wholeId } from '../../lib/runtime/inputs';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import { oneAtATime } from '../../lib/service/concurrency';
-import { isRecord } from '../../lib/runtime/kinds';
+import { isNothing, isRecord } from '../../lib/runtime/kinds';
 import type { Message } from '../../lib/runtime/red';
 import type { Id, RequestOf } from '../../lib/service/endpoints';
 import { listingMembers } from './members';
@@ -113,9 +113,15 @@ const changing = (
   };
 };
 
+/** Sent as set, true or false: the contract does not say what it does (*Endpoints*, Gaps). */
+const selectAllOf = ({ plain }: Tools): { readonly isSelectAllGroup?: boolean } => {
+  const chosen = plain.text('isSelectAllGroup');
+  return chosen === '' ? {} : { isSelectAllGroup: chosen === 'true' };
+};
+
 /** Reads the groups of a contact and writes them back with the change, if there is one. */
 const changeGroups =
-  (change: (groupIds: readonly Id[]) => readonly Id[]) =>
+  (selectAll: ReturnType<typeof selectAllOf>, change: (groupIds: readonly Id[]) => readonly Id[]) =>
   async (caller: Caller, contactId: Id): Promise<unknown> => {
     const params = { contactId };
     const { groupIds } = await caller.call('getContact', { params });
@@ -123,8 +129,9 @@ const changeGroups =
     // contact would leave its other groups.
     if (!groupIds) throw nodeError('invalid_response', 'group_ids_missing');
     const after = change(groupIds);
-    if (after.length === groupIds.length) return { id: contactId };
-    return caller.call('setContactGroups', { params, body: { groupIds: [...after] } });
+    const isUnchanged = after.length === groupIds.length && selectAll.isSelectAllGroup === undefined;
+    if (isUnchanged) return { id: contactId };
+    return caller.call('setContactGroups', { params, body: { groupIds: [...after], ...selectAll } });
   };
 
 const withGroup = (
@@ -132,9 +139,10 @@ const withGroup = (
   change: (groupIds: readonly Id[], groupId: Id) => readonly Id[],
 ): ItemOperation => {
   const group = tools.source('groupId');
+  const selectAll = selectAllOf(tools);
   return changing(tools, group.read, async (caller, value) => {
     const groupId = await groupFrom(caller, value, group.where);
-    return { known: { groupId }, make: changeGroups((groupIds) => change(groupIds, groupId)) };
+    return { known: { groupId }, make: changeGroups(selectAll, (groupIds) => change(groupIds, groupId)) };
   });
 };
 
@@ -152,9 +160,9 @@ const removing = (tools: Tools): ItemOperation =>
 
 const setting = (tools: Tools): ItemOperation => {
   const groups = tools.source('groupIds');
-  const isSelectAllGroup = tools.plain.flag('isSelectAllGroup');
+  const selectAll = selectAllOf(tools);
   return changing(tools, groups.read, async (caller, value) => {
-    const none = isSelectAllGroup && (value === undefined || value === null || value === '');
+    const none = selectAll.isSelectAllGroup === true && isNothing(value);
     const given: readonly unknown[] = Array.isArray(value) ? value : none ? [] : [value];
     const written = (one: unknown): Promise<Id> =>
       typeof one === 'string' && wholeId(one) !== undefined
@@ -163,7 +171,7 @@ const setting = (tools: Tools): ItemOperation => {
     const groupIds: Id[] = [];
     for (const id of await Promise.all(given.map(written)))
       if (!groupIds.some((other) => isSame(other, id))) groupIds.push(id);
-    const body = { groupIds, ...(isSelectAllGroup && { isSelectAllGroup }) };
+    const body = { groupIds, ...selectAll };
     return {
       known: {},
       make: (at, contactId) => at.call('setContactGroups', { params: { contactId }, body }),

@@ -13,6 +13,9 @@ export const groupFieldKinds = {
   externalGroupId: 'str',
 } as const satisfies Record<keyof RequestOf<'createGroup'>['body'], 'str'>;
 
+/** The types of a field whose value may be a text. */
+const mayBeText = ['msg', 'str', 'json', 'flow', 'global', 'env', 'jsonata'];
+
 export const spec: NodeSpec = {
   type: 'advisor-group',
   category: 'advisor texting',
@@ -21,8 +24,14 @@ export const spec: NodeSpec = {
   inputs: 1,
   outputs: ['done', 'failed'],
   uses: [
+    { endpoint: 'searchGroups', when: { operation: ['search', 'members'] } },
+    // A group may be named, and a text of digits is compared with the ids that the service has.
+    {
+      endpoint: 'searchGroups',
+      when: { operation: ['delete', 'addContact', 'removeContact'], groupIdType: mayBeText },
+    },
+    { endpoint: 'searchGroups', when: { operation: ['setGroups'], groupIdsType: mayBeText } },
     { endpoint: 'createGroup', when: { operation: ['create'] } },
-    { endpoint: 'searchGroups', when: { operation: ['search'] } },
     { endpoint: 'searchContacts', when: { operation: ['members'] } },
     { endpoint: 'getContact', when: { operation: ['members', 'addContact', 'removeContact'] } },
     { endpoint: 'setContactGroups', when: { operation: ['addContact', 'removeContact', 'setGroups'] } },
@@ -33,8 +42,8 @@ export const spec: NodeSpec = {
     {
       kind: 'choice',
       name: 'operation',
-      options: ['create', 'search', 'members', 'delete', 'addContact', 'removeContact', 'setGroups'],
-      default: 'create',
+      options: ['search', 'create', 'members', 'delete', 'addContact', 'removeContact', 'setGroups'],
+      default: 'search',
     },
     {
       kind: 'typed',
@@ -78,17 +87,18 @@ export const spec: NodeSpec = {
       default: 'groupIds',
       defaultType: 'msg',
       required: true,
-      optional: { isSelectAllGroup: [true] },
+      optional: { isSelectAllGroup: ['true'] },
       literal: 'group',
       lookup: 'groups',
       several: true,
       when: { operation: ['setGroups'] },
     },
     {
-      kind: 'flag',
+      kind: 'choice',
       name: 'isSelectAllGroup',
-      default: false,
-      when: { operation: ['setGroups'] },
+      options: ['', 'true', 'false'],
+      default: '',
+      when: { operation: ['addContact', 'removeContact', 'setGroups'] },
       advanced: true,
     },
     { kind: 'flag', name: 'skipWithoutPhone', default: true, when: { operation: ['members'] } },

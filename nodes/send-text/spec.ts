@@ -9,8 +9,8 @@ export const spec: NodeSpec = {
   icon: 'advisor-send-text.svg',
   inputs: 1,
   outputs: ['sent', 'failed', 'needsConsent'],
-  // A dry run calls getConsent too, but only a message asks for one: who never does needs no permission to read.
-  uses: [{ endpoint: 'sendMessage' }],
+  // A dry run reads the consent.
+  uses: [{ endpoint: 'sendMessage' }, { endpoint: 'getConsent' }],
   fields: [
     ...commonFields,
     phoneField,

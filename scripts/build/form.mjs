@@ -32,6 +32,8 @@ const icons = {
   thenEvery: 'fast-forward',
   giveUpAfter: 'stop-circle-o',
   operation: 'tasks',
+  matchBy: 'search',
+  isSelectAllGroup: 'check-square-o',
   contactId: 'hashtag',
   groupId: 'users',
   groupIds: 'users',

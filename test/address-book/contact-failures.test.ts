@@ -38,7 +38,7 @@ describe('contact node, failures', () => {
   it('fails each of a list for an advisor who has not authorized, so that Join completes', async () => {
     const { environment, requests } = await scripted(() => ({ body: { id: 7 } }));
     const payload = [{ firstName: 'A' }, { firstName: 'B' }];
-    const creating = await contactNode(environment, {});
+    const creating = await contactNode(environment, { operation: 'create' });
     const created = await creating.ask({ payload, advisor: 'eve' }, 2);
     should(created.map((one) => errorOf(one.msg).code)).deepEqual(Array(2).fill('authorization_required'));
     should(created.map(({ msg }) => msg.contact)).deepEqual(payload);
@@ -83,7 +83,7 @@ describe('contact node, failures', () => {
 
   it('does not create twice when the outcome is unknown', async () => {
     on.simulator.faults.add({ endpoint: 'createContact', kind: 'cut-after' });
-    const flow = await contactNode(on.environment, {});
+    const flow = await contactNode(on.environment, { operation: 'create' });
     const failed = only(await flow.ask({ payload: { firstName: 'A' } }));
     should(errorOf(failed.msg).code).equal('outcome_unknown');
     should(on.received('createContact')).equal(1);
@@ -118,7 +118,7 @@ describe('contact node, failures', () => {
     const { environment } = await scripted(() =>
       problemReply('invalid_request', { details: { field: 'phone' } }),
     );
-    const flow = await contactNode(environment, {});
+    const flow = await contactNode(environment, { operation: 'create' });
     const failed = only(await flow.ask({ payload: { phone: '12' } }));
     should(errorOf(failed.msg)).containEql({ code: 'invalid_request', status: 400, traceId: 'trace-1' });
     should(errorOf(failed.msg)).containEql({ details: { field: 'phone' } });

@@ -35,7 +35,7 @@ describe('contact node', () => {
 
     it('sends only the fields given, as the contract types them, and names the unknown ones once', async () => {
       const { environment, requests } = await scripted(() => ({ body: { id: 7 } }));
-      const flow = await contactNode(environment, {});
+      const flow = await contactNode(environment, { operation: 'create' });
       const payload = [
         { firstName: 'A', nickname: '', city: null, postalCode: 12345, gender: '0', shoeSize: 44 },
         { firstName: 'B', shoeSize: 43, maritalStatus: 2 },
@@ -73,7 +73,7 @@ describe('contact node', () => {
     });
 
     it('gives parts for a list of one and none for a single contact', async () => {
-      const flow = await contactNode(on.environment, {});
+      const flow = await contactNode(on.environment, { operation: 'create' });
       should(only(await flow.ask({ payload: [{ firstName: 'A' }] })).msg.parts).containEql({
         index: 0,
         count: 1,
@@ -84,6 +84,7 @@ describe('contact node', () => {
     it('reads the fields one by one, each from its own source', async () => {
       const { environment, requests } = await scripted(() => ({ body: { id: 7 } }));
       const flow = await contactNode(environment, {
+        operation: 'create',
         contactType: 'fields',
         fields: [
           { field: 'firstName', value: 'who.first', valueType: 'msg' },
@@ -99,7 +100,7 @@ describe('contact node', () => {
     });
 
     it('names no number of a list without a header row whole', async () => {
-      const flow = await contactNode(on.environment, {});
+      const flow = await contactNode(on.environment, { operation: 'create' });
       await flow.ask({ payload: { firstName: 'A', '+12025550123': '+12025550124' } });
       should(flow.warnings[0])
         .match(/0123/)
@@ -107,7 +108,7 @@ describe('contact node', () => {
     });
 
     it('refuses an empty list, an empty contact and what is no contact, without a request', async () => {
-      const flow = await contactNode(on.environment, {});
+      const flow = await contactNode(on.environment, { operation: 'create' });
       for (const payload of [
         [],
         {},
@@ -126,7 +127,7 @@ describe('contact node', () => {
     });
 
     it('says what is wrong with a contact that fills in nothing, and still warns', async () => {
-      const flow = await contactNode(on.environment, {});
+      const flow = await contactNode(on.environment, { operation: 'create' });
       const said = async (payload: unknown): Promise<string> =>
         errorOf(only(await flow.ask({ payload })).msg).message;
       should(await said({ firstname: 'A' })).match(/"firstname" is not one of them: write "firstName"/);
@@ -147,7 +148,7 @@ describe('contact node', () => {
 
     it('is read as a texting node reads it, and stays as it was in msg.contact', async () => {
       const { environment, requests } = await scripted(() => ({ body: { id: 7 } }), inUS);
-      const flow = await contactNode(environment, {});
+      const flow = await contactNode(environment, { operation: 'create' });
       for (const phone of ['(206) 555-0101', 2065550101, '+442079460123']) {
         const { port, msg } = only(await flow.ask({ payload: { phone } }));
         should(port).equal(0);
@@ -200,14 +201,14 @@ describe('contact node', () => {
 
     it('may be written with spaces where it begins with +', async () => {
       const { environment, requests } = await scripted(() => ({ body: { id: 7 } }));
-      const flow = await contactNode(environment, {});
+      const flow = await contactNode(environment, { operation: 'create' });
       await flow.ask({ payload: { phone: '+1 (206) 555-0101' } });
       should(phones(requests())).deepEqual(['+12065550101']);
     });
 
     it('goes as it is without a country: the service judges it', async () => {
       const { environment, requests } = await scripted(() => ({ body: { id: 7 } }));
-      const flow = await contactNode(environment, {});
+      const flow = await contactNode(environment, { operation: 'create' });
       await flow.ask({ payload: { phone: '(206) 555-0101' } });
       should(phones(requests())).deepEqual(['(206) 555-0101']);
     });
@@ -366,7 +367,7 @@ describe('contact node', () => {
       await held;
       return { body: { id: 7 } };
     });
-    const flow = await contactNode(environment, {});
+    const flow = await contactNode(environment, { operation: 'create' });
     const payload = Array.from({ length: 40 }, (_, index) => ({ firstName: String(index) }));
     const coming = flow.arrivals.next(40);
     flow.send({ payload });
@@ -389,7 +390,7 @@ describe('contact node', () => {
       await held;
       return { body: { id: 7 } };
     });
-    const flow = await contactNode(environment, {});
+    const flow = await contactNode(environment, { operation: 'create' });
     const names = Array.from({ length: 40 }, (_, n) => `Nr. ${String(n)}`);
     flow.send({ payload: names.map((firstName) => ({ firstName })) });
     while (requests().length < 16) await nextIteration();
@@ -400,7 +401,7 @@ describe('contact node', () => {
     should(requests()).have.length(16);
     should(flow.settled).be.empty();
 
-    const after = await contactNode(environment, {});
+    const after = await contactNode(environment, { operation: 'create' });
     const arrived = await after.arrivals.next(40);
     should(new Set(arrived.map(({ port }) => port))).deepEqual(new Set([0]));
     should(new Set(arrived.map(({ msg }) => (msg.contact as { firstName: string }).firstName))).deepEqual(

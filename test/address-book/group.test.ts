@@ -25,7 +25,7 @@ describe('contact group node', () => {
   describe('create and delete', () => {
     it('creates a group from an object or from a name alone', async () => {
       const { environment, requests } = await scripted(() => ({ body: { id: 7 } }));
-      const flow = await groupNode(environment, {});
+      const flow = await groupNode(environment, { operation: 'create' });
       const given = { name: 'VIP', externalGroupId: 'x-1', colour: 'red' };
       const { port, msg } = only(await flow.ask({ payload: given }));
       should(port).equal(0);
@@ -39,7 +39,7 @@ describe('contact group node', () => {
     });
 
     it('gives one outcome each for a list', async () => {
-      const flow = await groupNode(on.environment, {});
+      const flow = await groupNode(on.environment, { operation: 'create' });
       const arrived = await flow.ask({ payload: ['One', { name: 'Two' }, {}, 5] }, 4);
       const failed = arrived.filter(({ port }) => port === 1);
       should(failed.map(({ msg }) => msg.group)).deepEqual([{}, 5]);
@@ -155,14 +155,32 @@ describe('contact group node', () => {
       });
     }
 
-    it('sends isSelectAllGroup only when it is set', async () => {
-      for (const isSelectAllGroup of [false, true]) {
+    const groups = { groupIds: [1, 2] };
+    for (const [operation, msg, written] of [
+      ['setGroups', { groupIds: [1] }, [1]],
+      ['addContact', { groupId: 3 }, [1, 2, 3]],
+      ['addContact', { groupId: 2 }, [1, 2]],
+      ['removeContact', { groupId: 2 }, [1]],
+    ] as const)
+      for (const isSelectAllGroup of ['true', 'false', true, false])
+        it(`passes isSelectAllGroup on as set: ${operation} of ${JSON.stringify(msg)}, ${JSON.stringify(isSelectAllGroup)}`, async () => {
+          const { environment, requests } = await scripted(({ method }) => ({
+            body: method === 'GET' ? { contactId: 5, ...groups } : { id: 5 },
+          }));
+          const flow = await groupNode(environment, { operation, isSelectAllGroup });
+          should(only(await flow.ask({ contactId: 5, ...msg })).port).equal(0);
+          should(requests().at(-1)).containEql({
+            method: 'PUT',
+            body: { groupIds: [...written], isSelectAllGroup: String(isSelectAllGroup) === 'true' },
+          });
+        });
+
+    it('does not send isSelectAllGroup where it is not set', async () => {
+      for (const config of [{}, { isSelectAllGroup: '' }]) {
         const { environment, requests } = await scripted(() => ({ body: { id: 5 } }));
-        const flow = await groupNode(environment, { operation: 'setGroups', isSelectAllGroup });
+        const flow = await groupNode(environment, { operation: 'setGroups', ...config });
         await flow.ask({ contactId: 5, groupIds: [1] });
-        should(requests().map(({ body }) => body)).deepEqual([
-          isSelectAllGroup ? { groupIds: [1], isSelectAllGroup } : { groupIds: [1] },
-        ]);
+        should(requests().map(({ body }) => body)).deepEqual([{ groupIds: [1] }]);
         await Flow.unload();
       }
     });

@@ -211,10 +211,10 @@ describe('what a form complains about', () => {
     [group.fields, 'groupIds', set('[1, "Friends"]'), undefined],
     [group.fields, 'groupIds', set('[]'), undefined],
     [group.fields, 'groupIds', set('null'), 'invalid.group'],
-    [group.fields, 'groupIds', { ...set('null'), isSelectAllGroup: true }, undefined],
+    [group.fields, 'groupIds', { ...set('null'), isSelectAllGroup: 'true' }, undefined],
     [group.fields, 'groupIds', { ...set(''), groupIdsType: 'msg' }, 'invalid.required'],
-    [group.fields, 'groupIds', { ...set(''), groupIdsType: 'msg', isSelectAllGroup: true }, undefined],
-    [group.fields, 'groupIds', { ...set(''), isSelectAllGroup: true }, 'invalid.required'],
+    [group.fields, 'groupIds', { ...set(''), groupIdsType: 'msg', isSelectAllGroup: 'true' }, undefined],
+    [group.fields, 'groupIds', { ...set(''), isSelectAllGroup: 'true' }, 'invalid.required'],
     [group.fields, 'group', { operation: 'create', group: '[]', groupType: 'json' }, 'invalid.list'],
     [
       group.fields,
@@ -347,7 +347,7 @@ describe('the countries of a form', () => {
 describe('the values of a form', () => {
   it('mean the default where nothing was chosen, as the nodes do', () => {
     withDefaults(contact.fields, { operation: '', sortBy: '' }).should.containEql({
-      operation: 'create',
+      operation: 'search',
       sortBy: '',
     });
   });

@@ -44,9 +44,12 @@ describe('what nodes need of the service', () => {
       { id: 'tab', type: 'tab', disabled: true },
       { id: 'e', type: sendText.type, environment: 'env', z: 'tab' },
     ];
-    should(needsOf(nodes, 'env')).eql([{ endpoint: 'sendMessage', node: '"greet"' }]);
+    should(needsOf(nodes, 'env')).eql([
+      { endpoint: 'sendMessage', node: '"greet"' },
+      { endpoint: 'getConsent', node: '"greet"' },
+    ]);
     should(asked({ type: contact.type, operation: 'update', merge: false })).eql(['updateContact']);
-    should(asked({ type: contact.type })).eql(['createContact']);
+    should(asked({ type: contact.type })).eql(['searchContacts']);
     should(asked({ type: 'advisor-unheard-of' })).eql([]);
   });
 });

@@ -116,6 +116,7 @@ for (const version of versions) {
         giveUpAfter: 86400,
       });
       (await saved(page, 'contact')).should.containEql({
+        operation: 'search',
         contactType: 'msg',
         merge: true,
         fields: [],
@@ -324,6 +325,7 @@ for (const version of versions) {
 
     it('take a contact field by field, with a picture for that, and from a variable', async () => {
       await openNode(page, 'contact');
+      await page.locator('#node-input-operation').selectOption('create');
       await page
         .locator('#node-input-contact + .red-ui-typedInput-container .red-ui-typedInput-type-select')
         .click();

@@ -121,7 +121,7 @@ describe('the label of a node', () => {
       const labels = [
         checkConsent(number, check),
         checkConsent({ ...number, mode: 'wait' }, check),
-        group({ group: 'Friends', groupType: 'str' }, sayIn(language, 'advisor-group')),
+        group({ operation: 'create', group: 'Friends', groupType: 'str' }, sayIn(language, 'advisor-group')),
       ];
       for (const label of labels) label.should.match(/\+12025550113|Friends/);
       new Set(labels).size.should.equal(3);
@@ -134,8 +134,8 @@ describe('the label of a node', () => {
     checkConsent({ phone: '+12025550113', phoneType: 'str', by: 'memberId' }, say).should.equal(
       'check consent',
     );
-    should(group({ group: 'payload', groupType: 'msg' }, sayIn('en-US', 'advisor-group'))).equal(
-      'create group',
-    );
+    should(
+      group({ operation: 'create', group: 'payload', groupType: 'msg' }, sayIn('en-US', 'advisor-group')),
+    ).equal('create group');
   });
 });

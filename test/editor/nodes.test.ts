@@ -33,6 +33,10 @@ const labels = [
 const types = ['send-text', 'request-consent', 'check-consent', 'contact', 'group', 'content'] as const;
 
 /** How a person fills in each form. */
+const beginsAsSearch = async (page: Page): Promise<void> => {
+  (await page.locator('#node-input-operation').inputValue()).should.equal('search');
+};
+
 const fillIn: Readonly<Record<(typeof types)[number], (page: Page) => Promise<void>>> = {
   'send-text': async (page) => {
     await enter(page, 'phone', 'str', consented);
@@ -41,11 +45,17 @@ const fillIn: Readonly<Record<(typeof types)[number], (page: Page) => Promise<vo
   'request-consent': (page) => enter(page, 'phone', 'str', stranger),
   'check-consent': (page) => enter(page, 'phone', 'str', consented),
   contact: async (page) => {
+    await beginsAsSearch(page);
+    await page.locator('#node-input-operation').selectOption('create');
     await chooseType(page, 'contact', 'fields');
     await boxOf(page, 'fields-entry-firstName').fill('Ann');
     await boxOf(page, 'fields-entry-lastName').fill('Tester');
   },
-  group: (page) => enter(page, 'group', 'str', 'Friends'),
+  group: async (page) => {
+    await beginsAsSearch(page);
+    await page.locator('#node-input-operation').selectOption('create');
+    await enter(page, 'group', 'str', 'Friends');
+  },
   content: async (page) => {
     await enter(page, 'search', 'str', 'retirement');
     await page.locator('#node-input-contentType').selectOption('WebContent');

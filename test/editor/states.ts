@@ -60,12 +60,14 @@ export const statesOf: Readonly<Record<string, States>> = {
   },
   contact: {
     'field by field': async (page) => {
+      await choose(page, 'operation', 'save');
       await chooseType(page, 'contact', 'fields');
       await boxOf(page, 'fields-entry-firstName').fill('Ann');
       await enter(page, 'fields-entry-lastName', 'jsonata', 'payload.name');
       await enter(page, 'fields-entry-gender', 'env', 'GENDER');
     },
     'as JSON that is wrong': async (page) => {
+      await choose(page, 'operation', 'create');
       await enter(page, 'contact', 'json', '{');
       await isWrong(page, 'contact');
     },

@@ -32,7 +32,7 @@ const flows: FlowNode[] = [
   ...Object.entries({
     ask: { type: 'advisor-request-consent' },
     check: { type: 'advisor-check-consent', mode: 'wait', pollEvery: 5 },
-    contact: { type: 'advisor-contact', contactType: 'fields' },
+    contact: { type: 'advisor-contact', operation: 'create', contactType: 'fields' },
     group: { type: 'advisor-group', operation: 'setGroups' },
     content: { type: 'advisor-content' },
   }).map(([id, more]) => ({ id, z: 'tab', x: 600, y: 80, environment: 'environment', wires: [], ...more })),
@@ -154,7 +154,7 @@ describe('a Node-RED 5 whose language is German', function () {
   it('has an editor in the language that was chosen in it, whatever the browser speaks', async () => {
     const page = await editorIn('en-US', 'de');
     (await palette(page, 'advisor-request-consent')).should.equal('Einwilligunganfragen');
-    (await helpOf(page, 'advisor-contact')).should.match(/Legt Kontakte des Beraters an/);
+    (await helpOf(page, 'advisor-contact')).should.match(/Sucht und liest Kontakte des Beraters/);
     await openEnvironment(page, 'office');
     await page.getByRole('button', { name: 'Verbindung testen' }).click();
     await page.getByText('„Büro“ ist nicht bereit').first().waitFor();

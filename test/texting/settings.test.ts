@@ -18,7 +18,16 @@ const wrongIn = ({ fields }: NodeSpec): [name: string, config: Record<string, un
       Object.entries(field.when ?? {}).map(([name, [value]]) => [name, value]),
     );
     const values = (): unknown[] => {
-      if (field.kind === 'choice') return ['At', 'later', 7, true, ['x'], [field.options[0]], {}];
+      if (field.kind === 'choice')
+        return [
+          'At',
+          'later',
+          7,
+          ...(field.options.includes('true') ? [] : [true]),
+          ['x'],
+          [field.options[0]],
+          {},
+        ];
       if (field.kind === 'flag') return ['yes', 1, []];
       if (field.kind !== 'number') return [];
       const { min = 0, max, whole } = field;

@@ -1,0 +1,154 @@
+import { largestPage } from '../../lib/contract-values';
+import { minute } from '../../lib/durations';
+import type { Caller } from '../../lib/address-book/operation';
+import { pagesOf } from '../../lib/address-book/paging';
+import type { Environment } from '../../lib/runtime/environment';
+import { invalidInput, nodeError } from '../../lib/runtime/errors';
+import { problemOf } from '../../lib/runtime/outcomes';
+import type { Id, ResponseOf } from '../../lib/service/endpoints';
+import type { ContactBody } from './input';
+
+/** The field of a search result by which a save finds the contact. */
+export type MatchBy = 'email' | 'fullName';
+
+type Summary = ResponseOf<'searchContacts'>['data'][number];
+type Match = Pick<Summary, 'fullName' | 'email'> & { readonly contactId: Id };
+
+/** Without case and extra spaces. Accents count: José and Jose may be two people. */
+const comparable = (text: string): string =>
+  text.normalize('NFC').trim().replaceAll(/\s+/g, ' ').toLowerCase();
+
+const named = ({ firstName, lastName }: { firstName?: unknown; lastName?: unknown }): string =>
+  [firstName, lastName].filter((name) => typeof name === 'string').join(' ');
+
+/** What the service may call the contact: it may write `fullName` in another order. */
+const valuesOf = (summary: Summary, matchBy: MatchBy): string[] => {
+  const values = matchBy === 'email' ? [summary.email] : [summary.fullName, named(summary)];
+  return values.flatMap((value) => (typeof value === 'string' ? comparable(value) || [] : []));
+};
+
+/** What a given contact, or one that was read, is matched by. */
+const valueOf = (contact: Readonly<Record<string, unknown>>, matchBy: MatchBy): string => {
+  const { emailAddress } = contact;
+  if (matchBy === 'fullName') return comparable(named(contact));
+  return typeof emailAddress === 'string' ? comparable(emailAddress) : '';
+};
+
+/** The same, of a contact that is to be saved. Throws `invalid_input` where it has no such value. */
+export const matchValueOf = (contact: ContactBody, matchBy: MatchBy): string => {
+  const value = valueOf(contact, matchBy);
+  if (value === '') throw invalidInput(matchBy === 'email' ? 'match_no_email' : 'match_no_name');
+  return value;
+};
+
+type Matches = Map<string, readonly Match[]>;
+
+/** The contacts of the advisor by what they are matched by, or only those with the value that is wanted. */
+const readMatches = async (caller: Caller, matchBy: MatchBy, wanted?: string): Promise<Matches> => {
+  const matches: Matches = new Map();
+  let [isAny, isGiven] = [false, false];
+  const pages = pagesOf((page) => caller.call('searchContacts', { query: { page, pageSize: largestPage } }), {
+    pageSize: largestPage,
+    idOf: ({ contactId }) => contactId ?? undefined,
+  });
+  for await (const { fresh } of pages) {
+    for (const summary of fresh) {
+      const { contactId, fullName, email } = summary;
+      if (contactId == null || contactId === '') continue;
+      isAny = true;
+      for (const value of new Set(valuesOf(summary, matchBy))) {
+        isGiven = true;
+        if (wanted !== undefined && value !== wanted) continue;
+        matches.set(value, [...(matches.get(value) ?? []), { contactId, fullName, email }]);
+      }
+    }
+  }
+  // Contacts without what they are matched by would all be created once more.
+  if (isAny && !isGiven) throw nodeError('invalid_response', 'match_untold', { field: matchBy });
+  return matches;
+};
+
+/** For how long a search may not show a contact that was created. */
+const rememberFor = 10 * minute;
+
+/** The contacts that saves have created lately, oldest first. */
+const createdBy = new WeakMap<Environment, Map<string, { readonly id: Id; readonly at: number }>>();
+
+export const matchKey = ({ environment, advisor }: Caller, matchBy: MatchBy, value: string): string =>
+  JSON.stringify([environment.id, advisor, matchBy, value]);
+
+const rememberCreated = (caller: Caller, key: string, id: Id): void => {
+  const { environment } = caller;
+  const now = environment.clock.now();
+  const created = createdBy.get(environment) ?? new Map<string, { id: Id; at: number }>();
+  createdBy.set(environment, created);
+  created.delete(key);
+  created.set(key, { id, at: now });
+  for (const [other, { at }] of created) {
+    if (now - at < rememberFor) break;
+    created.delete(other);
+  }
+};
+
+/** The contact that a save created lately, if it still has the value. */
+const lately = async (caller: Caller, matchBy: MatchBy, value: string): Promise<Match[]> => {
+  const created = createdBy.get(caller.environment);
+  const key = matchKey(caller, matchBy, value);
+  const found = created?.get(key);
+  if (!found || caller.environment.clock.now() - found.at >= rememberFor) return [];
+  try {
+    const contact = await caller.call('getContact', { params: { contactId: found.id } });
+    if (valueOf(contact, matchBy) === value) return [{ contactId: found.id }];
+  } catch (thrown) {
+    if (problemOf(thrown).code !== 'not_found') throw thrown;
+  }
+  created?.delete(key);
+  return [];
+};
+
+/** Finds contacts by one field. All contacts of a list share one reading of the address book. */
+export class Matcher {
+  /** Values whose contact may have been created since the address book was read. */
+  private readonly uncertain = new Set<string>();
+
+  private constructor(
+    private readonly matchBy: MatchBy,
+    private readonly matches: Matches | undefined,
+  ) {}
+
+  static async ofList(caller: Caller, matchBy: MatchBy): Promise<Matcher> {
+    return new Matcher(matchBy, await readMatches(caller, matchBy));
+  }
+
+  /** Reads the address book for each value. */
+  static ofOne(matchBy: MatchBy): Matcher {
+    return new Matcher(matchBy, undefined);
+  }
+
+  /** The only contact with this value; undefined when there is none. Throws `invalid_input` when there are several. */
+  async find(caller: Caller, value: string): Promise<Id | undefined> {
+    const { matchBy } = this;
+    const known = this.uncertain.has(value) ? undefined : this.matches;
+    const found = (known ?? (await readMatches(caller, matchBy, value))).get(value) ?? [];
+    const [match, ...others] = found.length > 0 ? found : await lately(caller, matchBy, value);
+    if (others.length === 0) return match?.contactId;
+    const ids = found.map(({ contactId }) => contactId).join(', ');
+    const key = matchBy === 'email' ? 'match_several_email' : 'match_several_name';
+    throw nodeError('invalid_input', key, { ids }, { details: found });
+  }
+
+  /** Runs what creates the contact with this value, and gives its result. */
+  async creating<T extends { readonly id?: Id | null | undefined }>(
+    caller: Caller,
+    value: string,
+    create: () => Promise<T>,
+  ): Promise<T> {
+    this.uncertain.add(value);
+    const result = await create();
+    if (result.id == null) return result;
+    rememberCreated(caller, matchKey(caller, this.matchBy, value), result.id);
+    this.matches?.set(value, [{ contactId: result.id }]);
+    if (this.matches) this.uncertain.delete(value);
+    return result;
+  }
+}
