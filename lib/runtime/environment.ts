@@ -64,6 +64,13 @@ export interface Environment {
   isBlocked(phone: string): Promise<boolean>;
   /** The reason why nothing can be put on record at the moment. */
   readonly trouble: string | undefined;
+  /** An empty store was found where this environment had one, and nobody has confirmed it. */
+  readonly isStoreLost?: boolean;
+  /**
+   * Resolves when people may be texted: at once, unless the store was lost and nobody has confirmed the empty one.
+   * Rejects with `cancelled` when the signal aborts.
+   */
+  mayText?(signal: AbortSignal): Promise<void>;
   /** The store of sends without `journal`. It outlives a deploy, but not the process. */
   memory(): Store;
   /**

@@ -1,5 +1,5 @@
 import { handOver } from '../outbox/hand-over';
-import { systemClock } from '../service/clock';
+import { closeLimit, systemClock, within } from '../service/clock';
 import { activityOf } from './activity';
 import { whoseAdvisor } from './advisor';
 import { Brake, mostReturns } from './brake';
@@ -19,6 +19,7 @@ import {
   heldLook,
   pausedLook,
   simulatorMark,
+  storeLostLook,
   storeTroubleLook,
   type Status,
 } from './status';
@@ -260,7 +261,7 @@ const startNode = (
   const unlisten = environment?.onChange(() => {
     status.clearIfAuthorized((advisor) => isAuthorized(environment, advisor));
     if (environment.trouble !== undefined) {
-      status.show(() => storeTroubleLook(words));
+      status.show(() => (environment.isStoreLost ? storeLostLook(words) : storeTroubleLook(words)));
       return;
     }
     const until = pausedUntil(environment);
@@ -332,12 +333,14 @@ const startNode = (
     };
     // Messages that wait for the environment are accepted before the node closes.
     const opened = environment?.opening ?? Promise.resolve();
-    opened
-      .then(() => Promise.all([handler, ...adopted.values()].map(async (each) => each.close?.())))
-      .then(end, (fault: unknown) => {
-        node.warn(words.problem(problemOf(fault)));
-        end();
-      });
+    const ended = opened.then(() =>
+      Promise.all([handler, ...adopted.values()].map(async (each) => each.close?.())),
+    );
+    // A read that a store which is away does not answer ends only with the store, and that waits for its nodes.
+    within(systemClock, closeLimit, ended).then(end, (fault: unknown) => {
+      node.warn(words.problem(problemOf(fault)));
+      end();
+    });
   });
 };
 

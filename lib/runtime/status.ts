@@ -85,6 +85,8 @@ export const pausedLook = (words: Words, until: number, now: number): StatusLook
 export const storeTroubleLook = (words: Words): StatusLook =>
   look('red', 'ring', words.say('status.storeTrouble'));
 
+export const storeLostLook = (words: Words): StatusLook => look('red', 'ring', words.say('status.storeLost'));
+
 /** Texts are held until their recipients may be texted; the first until `notBefore`. */
 export const heldLook = (words: Words, count: number, notBefore: number, now: number): StatusLook =>
   look(

@@ -1,6 +1,6 @@
 import { minute, second } from '../durations';
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock, type Clock } from '../service/clock';
@@ -84,6 +84,9 @@ export class EmbeddedStore implements Store {
   /** The version of the owner's record; undefined while another process owns the file. */
   private owned: number | undefined;
   private claimed: { readonly version: number; readonly at: number } | undefined;
+  /** The file that is open, by its inode. */
+  private inode: number | undefined;
+  isGone = false;
   private hasLooked = false;
   private isDamaged = false;
   private timesDamaged = 0;
@@ -119,7 +122,7 @@ export class EmbeddedStore implements Store {
     this.queue = new WriteQueue(this.sealing, {
       written: () => {
         this.failures = 0;
-        if (this.owned !== undefined) this.setTrouble(undefined);
+        if (this.owned !== undefined && !this.isGone) this.setTrouble(undefined);
       },
       lost: () => this.lose(),
       failed: (fault) =>
@@ -306,7 +309,8 @@ export class EmbeddedStore implements Store {
     // Between two attempts to write, the file is closed for a moment.
     if (this.retry || this.isClosed) return;
     if (this.owned !== undefined) {
-      this.checkOwnership(this.owned);
+      if (this.isInPlace()) this.checkOwnership(this.owned);
+      else this.noteGone();
       return;
     }
     await this.dropFile();
@@ -328,7 +332,24 @@ export class EmbeddedStore implements Store {
     }
   }
 
+  /** A file that was deleted can be read and written on, but nobody will ever find it again. */
+  private isInPlace(): boolean {
+    const found = statSync(this.path, { throwIfNoEntry: false });
+    return found !== undefined && found.ino === this.inode;
+  }
+
+  private noteGone(): void {
+    this.isGone = true;
+    void this.queue.pause();
+    this.setTrouble(
+      `The state in ${this.directory} was deleted or replaced while it was in use: nothing is sent. Put it back as it was, ` +
+        'or stop Node-RED, restore a backup, and start it. Without one, the next start begins with an empty store, and ' +
+        'texts nobody until you confirm that.',
+    );
+  }
+
   private checkOwnership(owned: number): void {
+    if (this.isGone) this.begin();
     this.file?.refresh();
     if (this.file?.meta('owner')?.version !== owned) this.lose();
     else if (this.file.meta('claim'))
@@ -346,7 +367,7 @@ export class EmbeddedStore implements Store {
     const file = (this.file = new DatabaseFile(this.lmdb, this.path));
     if ((file.meta('format')?.value.version ?? 0) > format.version) throw new NewerFormat();
     const owner = ownerIn(file);
-    if (owner?.value.holder !== undefined && !(await this.isGone(file, owner))) {
+    if (owner?.value.holder !== undefined && !(await this.hasEnded(file, owner))) {
       this.leaveTo(owner.value.pid);
       return;
     }
@@ -359,7 +380,7 @@ export class EmbeddedStore implements Store {
     await this.takeOver(compact, ownerIn(compact));
   }
 
-  private async isGone(file: DatabaseFile, { value, version }: FoundOwner): Promise<boolean> {
+  private async hasEnded(file: DatabaseFile, { value, version }: FoundOwner): Promise<boolean> {
     if (value.boot !== undefined && this.boot !== undefined && value.boot !== this.boot) return true;
     const life = await lifeOf(this.directory, value.address);
     if (life !== 'unknown') {
@@ -404,6 +425,8 @@ export class EmbeddedStore implements Store {
     const [file, owned] = [this.file, this.owned];
     if (!file || owned === undefined) return false;
     this.hasDamage = file.hasDamage;
+    this.inode = statSync(this.path, { throwIfNoEntry: false })?.ino;
+    this.isGone = false;
     this.nameOldFile();
     clearTimeout(this.calm);
     this.calm = setTimeout(() => forgetStarts(this.path), calmAfter).unref();
@@ -463,10 +486,12 @@ export class EmbeddedStore implements Store {
   private fail(fault: unknown): void {
     const pause = Math.min(longestPause, shortestPause * 2 ** this.failures);
     this.failures += 1;
-    this.setTrouble(
-      `The state in ${this.directory} cannot be written (${reasonOf(fault instanceof CommitFailed ? fault.cause : fault)}): ` +
-        'nothing is sent until it can be. Free some space, or make the directory writable; it then goes on by itself.',
-    );
+    if (this.isInPlace())
+      this.setTrouble(
+        `The state in ${this.directory} cannot be written (${reasonOf(fault instanceof CommitFailed ? fault.cause : fault)}): ` +
+          'nothing is sent until it can be. Free some space, or make the directory writable; it then goes on by itself.',
+      );
+    else this.noteGone();
     clearTimeout(this.retry);
     this.retry = setTimeout(() => void this.tryAgain(), pause).unref();
   }
@@ -477,6 +502,8 @@ export class EmbeddedStore implements Store {
    */
   private async tryAgain(): Promise<void> {
     try {
+      // Opening would make a new file, and nobody would know of the loss.
+      if (!this.isInPlace()) throw new Error('it was deleted');
       await this.checkRoom();
       await this.dropFile();
       const file = (this.file = new DatabaseFile(this.lmdb, this.path));

@@ -95,6 +95,9 @@ const handleOf = (store: Store, close: () => Promise<void>): Store => ({
   get trouble() {
     return store.trouble;
   },
+  get isGone() {
+    return store.isGone === true;
+  },
   get unwritten() {
     return store.unwritten;
   },

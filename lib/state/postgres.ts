@@ -72,6 +72,11 @@ const tryCommandsFor = minute;
 /** Pulses between two searches for slots that were taken over and have no work left. */
 const dropEvery = 10;
 
+/** undefined_table and invalid_schema_name lead to it. */
+const tablesGone =
+  'The tables of this package are gone from the database: nothing is sent. Stop Node-RED, restore a backup, and start it. ' +
+  'Without one, the next start begins with an empty store, and texts nobody until you confirm that.';
+
 /** The data key in the database cannot be opened with this process's credential secret. */
 export class OtherSecret extends Error {}
 
@@ -126,6 +131,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
   private wasBusy = false;
   private readonly loads = new Set<() => number>();
   trouble: string | undefined;
+  isGone = false;
 
   constructor(readonly options: PostgresOptions) {
     this.group = createHash('sha256').update(options.group).digest().subarray(0, 8);
@@ -312,6 +318,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
 
   setTrouble(trouble: string | undefined): void {
     if (trouble === undefined) this.failures = 0;
+    this.isGone = trouble === tablesGone;
     if (trouble === this.trouble) return;
     if (trouble !== undefined) this.options.warn(trouble);
     this.trouble = trouble;
@@ -349,6 +356,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
       this.setTrouble(
         'The state in the database is sealed with another credentialSecret than the one of this Node-RED: nothing is sent from here. Set the same credentialSecret in settings.js of all instances.',
       );
+    else if (code === '42P01' || code === '3F000') this.setTrouble(tablesGone);
     else if (code === '25006')
       this.setTrouble(
         'The database takes no writes (read-only): nothing is sent until it does. It then goes on by itself.',
@@ -596,6 +604,7 @@ export interface PostgresHandle {
   /** Resolves when the database is open. After `isLost`, this is a new promise, for a new slot. */
   readonly opened: Promise<Slot>;
   readonly trouble: string | undefined;
+  readonly isGone: boolean;
   readonly processes: number;
   /** How many of `most` requests at once this process may make. */
   share(most: number): number;
@@ -697,6 +706,9 @@ export const openPostgres = (options: PostgresOptions): PostgresHandle => {
     },
     get trouble() {
       return database.trouble;
+    },
+    get isGone() {
+      return database.isGone;
     },
     get processes() {
       return database.processes;

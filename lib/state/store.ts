@@ -27,6 +27,8 @@ export interface Store {
   readonly isLost?: boolean;
   /** The reason why nothing can be written at the moment, as a sentence for status and log; undefined while writing works. */
   readonly trouble: string | undefined;
+  /** The file or the tables are gone, or others are in their place: that does not pass by itself. */
+  readonly isGone?: boolean;
   /** Called when `trouble` begins or ends. */
   onChange(listener: () => void): () => void;
   /** The number of bytes handed to `write` that are not on record yet. */
@@ -249,6 +251,7 @@ export const keptAfterRemoval = 7 * day;
 
 /** Kinds of records that all processes of a group share, by the first text of the key. */
 const sharedKinds: ReadonlySet<string> = new Set([
+  'identity',
   'grant',
   'once',
   'renewing',

@@ -186,6 +186,7 @@ export class GuardChain<T extends Recipient, O extends TextingOrder> {
     checkLength(item, this.options.maxSegments ?? 0);
     // With an invalid setting nobody is texted, also not what was accepted before.
     if (environment.fault) throw environment.fault;
+    if (!order.dryRun) await environment.mayText?.(turn.signal);
     const hours = this.hoursFor(turn);
     const sendOnce = this.options.onceOf?.(order, item);
     const { phone = '' } = item;

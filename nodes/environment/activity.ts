@@ -220,6 +220,7 @@ export const serviceState = async ({ form, request, mayWrite }: RouteRequest): P
     pausedUntil: until > clock.now() ? until : null,
     ...(open === 'late' ? unopened : open),
     trouble,
+    isStoreLost: running.isStoreLost,
     fault: faultIn(running, request),
     clock: service === 'simulator' ? clock.now() : null,
     mayWrite,

@@ -180,6 +180,15 @@ const table: readonly AdminRoute[] = [
   },
   {
     ...write,
+    path: 'store/confirm',
+    audit: 'confirmStore',
+    async work(_, { form }) {
+      if (await form.deployed().confirmStore()) return { store: 'confirmed' };
+      throw new Refused(404, 'refused.storeNotLost');
+    },
+  },
+  {
+    ...write,
     method: 'delete',
     path: 'advisors/:advisor',
     audit: 'disconnect',

@@ -6,7 +6,7 @@ import { choiceOf } from '../../lib/editor/words';
 import { addAdvisors } from './dialog/advisors';
 import { addServiceBanner } from './dialog/badge';
 import { addHours } from './dialog/hours';
-import { addKeptNote, addPendingNote, openPagesApart } from './dialog/notes';
+import { addKeptNote, addLostStoreNote, addPendingNote, openPagesApart } from './dialog/notes';
 import { addSearchWords, keepWordsWhole } from './dialog/palette';
 import { addRedirect } from './dialog/redirect';
 import { askBeforeDelete, warnOfRemoval } from './dialog/removal';
@@ -29,6 +29,7 @@ export const opened = (form: Form): void => {
   askBeforeDelete(form);
   addPendingNote(form);
   addKeptNote(form);
+  addLostStoreNote(form);
   addRedirect(form);
   addScopes(form);
   addHours(form);

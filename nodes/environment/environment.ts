@@ -18,9 +18,11 @@ import { nodeError } from '../../lib/runtime/errors';
 import { metrics } from '../../lib/runtime/metrics';
 import { lazy } from '../../lib/runtime/lazy';
 import { elapsedBy, systemClock, within, type Clock } from '../../lib/service/clock';
+import { abortOf, wokenBy } from '../../lib/service/concurrency';
 import type { ServiceError } from '../../lib/service/errors';
 import type { Client, ClientOptions } from '../../lib/service/types';
 import type { PostgresHandle } from '../../lib/state/postgres';
+import { lostTrouble } from '../../lib/state/recognition';
 import type { Store, StoreCommand } from '../../lib/state/store';
 import { doNotTextOf, isBlockCommand } from '../../lib/guards/do-not-text';
 import { listAdvisors } from './advisor-list';
@@ -62,6 +64,9 @@ interface Complete {
 /** Milliseconds to wait for a token at a close: the store is closed after that, within `nodeCloseTime`. */
 const longestClose = 8 * second;
 
+/** Milliseconds until an unconfirmed store is looked at again. */
+const lookAgainAfter = 2 * second;
+
 /** An `advisor-environment` that is deployed. */
 export class RunningEnvironment implements Environment {
   readonly name: string;
@@ -85,7 +90,9 @@ export class RunningEnvironment implements Environment {
   }>();
   private readonly held = new Set<Promise<void>>();
   private readonly endings: (() => Promise<unknown>)[] = [];
-  trouble: string | undefined;
+  private storeTrouble: string | undefined;
+  private isStoreGone = false;
+  private forgetLook: (() => void) | undefined;
   readonly fault: ServiceError | undefined;
   readonly storeFault: ServiceError | undefined;
   private read: Complete | undefined;
@@ -117,7 +124,15 @@ export class RunningEnvironment implements Environment {
     this.ownServices = this.shared ?? services;
     this.sharedStore = this.shared && new SharedStore(this, this.sharedStoreHost());
     if (this.service === 'simulator') this.endings.push(services.simulator.use(() => this.forgetTexts()));
-    else this.openVault();
+    else {
+      const unlisten = this.ownServices.recognition.onChange(() => {
+        this.changed();
+      });
+      this.endings.push(async () => {
+        unlisten();
+      });
+      this.openVault();
+    }
   }
 
   /** Authorizations are in the store, whatever `journal` says. */
@@ -222,7 +237,7 @@ export class RunningEnvironment implements Environment {
     const { vault } = this.ownServices;
     if (!this.needsVault || vault.isOpen) return undefined;
     // While another process has the store, messages are accepted all the same, and wait in the outbox.
-    const isElsewhere = (): boolean => !this.shared && this.trouble !== undefined;
+    const isElsewhere = (): boolean => !this.shared && this.storeTrouble !== undefined;
     if (isElsewhere()) return undefined;
     return this.store()
       .then(() => (isElsewhere() ? undefined : vault.opening))
@@ -364,6 +379,8 @@ export class RunningEnvironment implements Environment {
 
   async close(): Promise<void> {
     this.giveUpStore?.();
+    this.forgetLook?.();
+    this.forgetLook = undefined;
     // A token that is being refreshed must be put on record, or the advisor would have to authorize again.
     if (this.read)
       await within(systemClock, longestClose, this.ownServices.tokens.leave(this.read.connection));
@@ -391,9 +408,10 @@ export class RunningEnvironment implements Environment {
       uses: () => this.uses().flatMap(({ sharedStore }) => sharedStore ?? []),
       replace: (store) => {
         this.openedStore = Promise.resolve(store);
+        this.recognize(store).catch(() => undefined);
       },
       noteTrouble: (trouble, isOpen) => {
-        this.noteTrouble(trouble, isOpen);
+        this.noteTrouble(trouble, isOpen, this.sharedStore?.isGone);
       },
       changed: () => {
         this.changed();
@@ -410,6 +428,7 @@ export class RunningEnvironment implements Environment {
     const store = await shared.open(handle);
     this.giveUpStore = undefined;
     await this.moveTo(handle, store);
+    await this.recognize(store);
     shared.look();
     return store;
   }
@@ -444,13 +463,59 @@ export class RunningEnvironment implements Environment {
 
   /** Milliseconds for which nothing could be put on record, by the monotonic clock. */
   get troubledFor(): number {
+    if (this.isStoreLost || this.isStoreGone) return Infinity;
     const { since } = this.ownServices.outage;
     return since === undefined || !this.openedStore ? 0 : this.elapsed() - since;
   }
 
+  get trouble(): string | undefined {
+    return this.storeTrouble ?? (this.isStoreLost ? lostTrouble(this.id) : undefined);
+  }
+
+  /** An empty store was found where this environment had one, and nobody has confirmed it. */
+  get isStoreLost(): boolean {
+    return this.service !== 'simulator' && this.ownServices.recognition.isLost;
+  }
+
+  async mayText(signal: AbortSignal): Promise<void> {
+    while (this.isStoreLost && !signal.aborted)
+      await wokenBy((wake) => this.ownServices.recognition.onChange(wake), abortOf(signal));
+    if (signal.aborted) throw nodeError('cancelled', 'cancelled');
+  }
+
+  /** Takes the empty store for that of this environment; false when there is nothing to confirm. */
+  async confirmStore(): Promise<boolean> {
+    return this.ownServices.recognition.confirm(await this.store());
+  }
+
+  private async recognize(store: Store): Promise<void> {
+    // Texts of a simulator reach nobody, and it may be begun anew at any time.
+    if (this.service === 'simulator') return;
+    const { recognition, log } = this.ownServices;
+    await recognition.look(store);
+    if (!recognition.isLost) return;
+    log.error(`${this.name}: ${lostTrouble(this.id)}`);
+    this.changed();
+    this.lookAgain(store);
+  }
+
+  /** Somebody may confirm it on another instance. */
+  private lookAgain(store: Store): void {
+    this.forgetLook = systemClock.after(lookAgainAfter, () => {
+      const { recognition } = this.ownServices;
+      recognition
+        .look(store)
+        .catch(() => undefined)
+        .finally(() => {
+          if (recognition.isLost && this.forgetLook) this.lookAgain(store);
+        });
+    });
+  }
+
   /** A store that is still being opened, as after a deploy, does not end an outage. */
-  private noteTrouble(trouble: string | undefined, isOpen = true): void {
-    this.trouble = trouble;
+  private noteTrouble(trouble: string | undefined, isOpen = true, isGone = false): void {
+    this.storeTrouble = trouble;
+    this.isStoreGone = isGone;
     const { outage } = this.ownServices;
     if (trouble !== undefined) outage.since ??= this.elapsed();
     else if (isOpen) outage.since = undefined;
@@ -460,7 +525,7 @@ export class RunningEnvironment implements Environment {
     if (this.shared && this.sharedStore) return this.openDatabase(this.shared, this.sharedStore);
     const store = await this.ownServices.openStore();
     const look = (): void => {
-      this.noteTrouble(store.trouble);
+      this.noteTrouble(store.trouble, true, store.isGone);
     };
     const unlisten = store.onChange(() => {
       look();
@@ -471,6 +536,7 @@ export class RunningEnvironment implements Environment {
       unlisten();
     });
     await stayInFile(store, this.id);
+    await this.recognize(store);
     if (this.service === 'simulator') await this.ownServices.simulator.restored(store);
     return store;
   }

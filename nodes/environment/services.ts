@@ -21,7 +21,9 @@ import type { Red } from '../../lib/runtime/red';
 import { SharedSimulator } from '../../lib/runtime/simulator';
 import { systemClock, type Clock } from '../../lib/service/clock';
 import type { PostgresHandle } from '../../lib/state/postgres';
+import { StoreRecognition, type RememberedStore } from '../../lib/state/recognition';
 import type { Store } from '../../lib/state/store';
+import { isRecord } from '../../lib/is-record';
 import { processMemory } from '../../lib/process-memory';
 
 /** What all environments of a runtime share. */
@@ -33,6 +35,8 @@ export interface Services {
   readonly authorizations: Authorizations;
   readonly simulator: SharedSimulator;
   readonly openStore: () => Promise<Store>;
+  /** Whether the store is the one that was there before. */
+  readonly recognition: StoreRecognition;
   /** Since when nothing could be put on record, by the monotonic clock. A deploy does not reset it. */
   readonly outage: { since: number | undefined };
   /** The store in memory, which outlives a deploy, but not the process. */
@@ -81,6 +85,34 @@ const dataKeysOf = (settings: RuntimeSettings, isAvailable: boolean, log: Log): 
   return keys;
 };
 
+/** Where the runtime's settings remember which stores there were, by their places. */
+const storesProperty = 'advisorTextingStores';
+
+const rememberedIn = (settings: RuntimeSettings, place: string): RememberedStore => {
+  const all = (): Readonly<Record<string, unknown>> => {
+    try {
+      const found = settings.get(storesProperty);
+      return isRecord(found) ? found : {};
+    } catch {
+      // A runtime without settings, as in tests, remembers nothing.
+      return {};
+    }
+  };
+  return {
+    read() {
+      const id = all()[place];
+      return typeof id === 'string' ? id : undefined;
+    },
+    async write(id) {
+      try {
+        await settings.set(storesProperty, { ...all(), [place]: id });
+      } catch {
+        // The next start takes the store for the first one.
+      }
+    },
+  };
+};
+
 const isAvailable = (RED: Red): boolean => {
   try {
     return RED.settings.available();
@@ -124,6 +156,7 @@ const start = (RED: Red): Services => {
     simulator: new SharedSimulator(userDir === undefined ? undefined : openStore),
     memory,
     openStore,
+    recognition: new StoreRecognition(rememberedIn(settings, 'embedded')),
     outage: { since: undefined },
     inDatabase(url, environment) {
       const name = JSON.stringify([url, environment]);
@@ -157,6 +190,7 @@ const start = (RED: Red): Services => {
         ...services,
         ...authorizing(openShared),
         openStore: openShared,
+        recognition: new StoreRecognition(rememberedIn(settings, `postgres ${environment}`)),
         outage: { since: undefined },
         openDatabase,
         openFile: () => (isStateKept(userDir) ? openStore() : undefined),

@@ -66,6 +66,10 @@ export class SharedStore {
     return this.handle?.share(most) ?? most;
   }
 
+  get isGone(): boolean {
+    return this.handle?.isGone ?? false;
+  }
+
   onStore(listener: StoreListener): () => void {
     this.listeners.add(listener);
     for (const view of this.orphans.values()) void listener(view, 'orphan');

@@ -9,7 +9,7 @@ import { problemOf } from '../../lib/runtime/outcomes';
 import type { RunningNode } from '../../lib/runtime/red';
 import type { Config } from '../../lib/runtime/register';
 import { createStatus, look, simulatorMark, type Fill, type Status } from '../../lib/runtime/status';
-import { atTime, systemClock } from '../../lib/service/clock';
+import { atTime, closeLimit, systemClock, within } from '../../lib/service/clock';
 import { key, pagesUnder, type Store } from '../../lib/state/store';
 
 type AdvisorState = AdvisorItem['state'];
@@ -247,13 +247,15 @@ class EventsNode {
   }
 
   private lookAtStore(): void {
-    const { trouble, name } = this.environment;
+    const { trouble, name, isStoreLost = false } = this.environment;
     if ((trouble === undefined) === (this.trouble === undefined)) return;
     this.trouble = trouble;
     const isWell = trouble === undefined;
     const said = isWell
       ? this.words.say('event.storeWell', { environment: name })
-      : this.words.say('event.store', { environment: name, reason: trouble });
+      : isStoreLost
+        ? this.words.say('event.storeLost', { environment: name })
+        : this.words.say('event.store', { environment: name, reason: trouble });
     this.tell('store', said, { ok: isWell });
   }
 
@@ -297,8 +299,9 @@ export const create = (RED: NodeAPI, created: Node, config: Config): void => {
     forgetStart();
     unlisten();
     status.close();
-    starting
-      .then(() => events.close())
+    const ended = starting.then(() => events.close());
+    // A read that a store which is away does not answer ends only with the store, and that waits for its nodes.
+    within(systemClock, closeLimit, ended)
       .catch(fault)
       .finally(() => {
         release();

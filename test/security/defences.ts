@@ -780,6 +780,38 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
   ],
+  20: [
+    {
+      what: 'nobody is texted while an empty store is unconfirmed',
+      file: 'lib/texting/guard-chain.ts',
+      changes: [['    if (!order.dryRun) await environment.mayText?.(turn.signal);\n', '']],
+      shownBy: {
+        'guards/lost-store.test.ts': [
+          'says so, texts and asks nobody, and keeps what comes until somebody confirms the empty store',
+        ],
+      },
+    },
+    {
+      what: 'a file that is deleted while it is open is noticed',
+      file: 'lib/state/embedded-store.ts',
+      changes: [['found !== undefined && found.ino === this.inode', 'true']],
+      shownBy: {
+        'guards/lost-store.test.ts': [
+          'notices within seconds that it is deleted, sends nothing, and goes on when it is put back',
+        ],
+      },
+    },
+  ],
+  21: [
+    {
+      what: 'a timer for a time of day sleeps a minute at most',
+      file: 'lib/service/clock.ts',
+      changes: [['Math.min(left, longestSleep)', 'left']],
+      shownBy: {
+        'outbox/resuming.test.ts': ['leave within a minute once their time has come, and not before'],
+      },
+    },
+  ],
   23: [
     {
       what: 'control characters are escaped',
@@ -847,6 +879,18 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
         'security/foreign-words.test.ts': ['is shown to who may write, and to a reader are code and time'],
       },
       needsBuild: true,
+    },
+  ],
+  24: [
+    {
+      what: 'items carry the type of their node',
+      file: 'lib/outbox/request-outbox.ts',
+      changes: [["    if (record.type !== this.options.type) return 'retyped';\n", '']],
+      shownBy: {
+        'texting/retyped.test.ts': [
+          'from ${from} to ${to}: does nothing with what waited, which leaves as cancelled',
+        ],
+      },
     },
   ],
 };

@@ -275,6 +275,24 @@ export const threats: Readonly<Record<number, Threat>> = {
       ],
     },
   },
+  20: {
+    threat: 'the store lost, or replaced by an empty one',
+    shownBy: {
+      'guards/lost-store.test.ts': [
+        'says so, texts and asks nobody, and keeps what comes until somebody confirms the empty store',
+        'notices within seconds that it is deleted, sends nothing, and goes on when it is put back',
+        'is noticed after a deploy, too, when the directory was deleted while it was in use',
+        'is noticed while it runs and after a restart, by all instances, and one confirms it for all',
+      ],
+    },
+  },
+  21: {
+    threat: 'a clock that jumps while texts are held',
+    shownBy: {
+      'outbox/resuming.test.ts': ['leave within a minute once their time has come, and not before'],
+      'service/clock.test.ts': ['comes within a minute when the clock jumps past its time'],
+    },
+  },
   23: {
     threat: 'forged lines in a log, what the service said shown to a reader',
     shownBy: {
@@ -288,6 +306,14 @@ export const threats: Readonly<Record<number, Threat>> = {
         'is shown to who may write, and to a reader are code and time',
       ],
       'security/browser.test.ts': ['are text in the list to choose from'],
+    },
+  },
+  24: {
+    threat: 'what one kind of node has accepted, carried out by another',
+    shownBy: {
+      'texting/retyped.test.ts': [
+        'from ${from} to ${to}: does nothing with what waited, which leaves as cancelled',
+      ],
     },
   },
 };

@@ -1,4 +1,5 @@
-import { ask } from '../../../lib/editor/ask';
+import { ask, faultText } from '../../../lib/editor/ask';
+import { button } from '../../../lib/editor/dom';
 import type { Form, Values } from '../../../lib/editor/red';
 
 /** The phones page, and the two pages that examples serve. */
@@ -67,4 +68,29 @@ export const addKeptNote = (form: Form): void => {
       .text(isKept ? say(service === 'production' ? 'kept.production' : 'kept.sandbox') : '')
       .toggle(isKept && isSame);
   });
+};
+
+/** Says that the store was lost, and lets somebody confirm the empty one. */
+export const addLostStoreNote = (form: Form): void => {
+  const { say, node } = form;
+  const path = encodeURIComponent(node.id);
+  const note = $('<div>', { class: 'advisor-warning', role: 'status' }).hide();
+  form.row('service').after(note);
+  const confirm = (): void => {
+    ask(say, 'POST', `${path}/store/confirm`).then(
+      () => note.text(say('lostStore.confirmed')),
+      (fault: unknown) => note.append($('<p>', { text: faultText(fault) })),
+    );
+  };
+  ask(say, 'GET', `${path}/service`).then(
+    (answer) => {
+      const { isStoreLost, mayWrite } = answer as { isStoreLost: boolean; mayWrite: boolean };
+      if (!isStoreLost) return;
+      const actions = $('<div>', { class: 'advisor-actions' });
+      if (mayWrite) actions.append(button('check', say('lostStore.confirm'), confirm));
+      note.append($('<p>', { text: say('lostStore.text') }), actions).show();
+    },
+    // The environment is not deployed yet.
+    () => undefined,
+  );
 };

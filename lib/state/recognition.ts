@@ -1,0 +1,88 @@
+import { randomUUID } from 'node:crypto';
+import { key, nextKey, unchanged, type Store, type StoreEntry } from './store';
+
+/** Which store this is. One that was lost and begun anew has another id. */
+interface Identity {
+  readonly id: string;
+  /** The ids of lost stores in whose place somebody has confirmed this one. */
+  readonly replaces: readonly string[];
+}
+
+const table = 'work';
+const place = key('identity');
+
+/** The identity of a store, which is made where there is none; undefined when it is there and cannot be read. */
+const identityOf = async (store: Store): Promise<StoreEntry<Identity> | undefined> => {
+  for (;;) {
+    const found = await store.get<Identity>(table, place);
+    if (found) return found;
+    const isThere = (await store.count(table, place, nextKey(place))) > 0;
+    if (isThere || (await store.hasLost(table, place, nextKey(place)))) return undefined;
+    const value: Identity = { id: randomUUID(), replaces: [] };
+    await store.write([{ table, put: place, value }], [{ table, key: place }]);
+  }
+};
+
+/** The id of the store that was last used in a place. It is in the runtime's settings, which outlive the store. */
+export interface RememberedStore {
+  read(): string | undefined;
+  write(id: string): Promise<void>;
+}
+
+/**
+ * Tells an empty store in the place of a lost one from a first start. With a store are lost the do-not-text list, and
+ * who was texted and asked: nobody is texted until somebody has confirmed that.
+ */
+export class StoreRecognition {
+  private isOther = false;
+  private readonly listeners = new Set<() => void>();
+
+  constructor(private readonly remembered: RememberedStore) {}
+
+  /** The store is another than the one that this place had, and nobody has confirmed it. */
+  get isLost(): boolean {
+    return this.isOther;
+  }
+
+  onChange(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** Compares the store with the one that this place had, and remembers it where there was none. */
+  async look(store: Store): Promise<void> {
+    // A store in memory is new in each process, and every status says so.
+    const identity = store.durable ? await identityOf(store) : undefined;
+    if (!identity) return;
+    const known = this.remembered.read();
+    const { id, replaces } = identity.value;
+    const isOther = known !== undefined && known !== id && !replaces.includes(known);
+    if (!isOther && known !== id) await this.remembered.write(id);
+    if (isOther === this.isOther) return;
+    this.isOther = isOther;
+    for (const listener of [...this.listeners]) listener();
+  }
+
+  /** Takes the store for that of this place from now on; false when there is nothing to confirm. */
+  async confirm(store: Store): Promise<boolean> {
+    const known = this.remembered.read();
+    while (this.isOther && known !== undefined) {
+      const identity = await identityOf(store);
+      if (!identity) break;
+      const { id, replaces } = identity.value;
+      const value: Identity = { id, replaces: [...replaces, known] };
+      // Other processes on the same database read this, and go on too.
+      if (!(await store.write([{ table, put: place, value }], [unchanged(table, place, identity)]))) continue;
+      await this.look(store);
+      return true;
+    }
+    return false;
+  }
+}
+
+/** For the log, and for whoever looks at the environment. */
+export const lostTrouble = (environment: string): string =>
+  'The store that this environment had is gone, and an empty one was found in its place: the do-not-text list, queued ' +
+  'texts, waits and authorizations are lost, and so is who was texted and asked. Nobody is texted. Stop Node-RED, restore ' +
+  'a backup and start it; or enter the blocked numbers again, then confirm the empty store in the dialog of the ' +
+  `environment, or with POST advisor-texting/${environment}/store/confirm.`;
