@@ -65,7 +65,7 @@ export class Sequence {
   private count = 0;
 
   constructor(private readonly job: Job) {
-    job.asList(undefined, 'payload');
+    job.asList(undefined, { shared: 'payload' });
   }
 
   add(outcome: Outcome): void {
@@ -124,7 +124,7 @@ const onePage = async <T>(
   if (settings.emit === 'page') {
     job.emit(0, { port: 0, payload: page });
   } else {
-    job.asList(page.data.length, 'payload');
+    job.asList(page.data.length, { shared: 'payload' });
     page.data.forEach((item, index) => {
       job.emit(index, { port: 0, payload: item, set: search.set?.(item) ?? {} });
     });
@@ -241,7 +241,7 @@ const allPages = async <T>(
   let records = 0;
   let emitted = 0;
   let count: number | undefined;
-  job.asList(undefined, 'payload');
+  job.asList(undefined, { shared: 'payload' });
   for await (const { page, fresh } of allOf(search, pageSize, stopped)) {
     if (stopped.aborted) break;
     pages += 1;

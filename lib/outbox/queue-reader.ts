@@ -159,7 +159,7 @@ export class QueueReader<I extends OutboxItem> {
         yield {
           key: itemKey(node, arrival, index),
           item,
-          advisor: record.order.advisor,
+          advisor: item.advisor ?? record.order.advisor,
           since: record.at,
           isBegun: page.begun.has(index),
           notBefore: page.held.get(index),

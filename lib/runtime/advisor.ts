@@ -1,4 +1,3 @@
-import type { MessageValue } from '../service/errors';
 import type { Environment } from './environment';
 import type { Source } from './inputs';
 import { invalidInput, nodeError } from './errors';
@@ -7,10 +6,10 @@ import type { Message } from './red';
 const isEmpty = (value: unknown): boolean =>
   value === undefined || value === null || (typeof value === 'string' && value.trim() === '');
 
-const asKey = (value: unknown, where: MessageValue): string => {
+/** Undefined for a value that is no key. */
+const keyIn = (value: unknown): string | undefined => {
   if (typeof value === 'string') return value.trim();
-  if (typeof value === 'number' && Number.isFinite(value)) return String(value);
-  throw invalidInput('advisor_value', { where });
+  return typeof value === 'number' && Number.isFinite(value) ? String(value) : undefined;
 };
 
 const theOnlyOne = (environment: Environment): string => {
@@ -24,13 +23,32 @@ const theOnlyOne = (environment: Environment): string => {
   return only;
 };
 
+/** Throws `authorization_required`. */
+const authorized = (environment: Environment, advisor: string): string => {
+  if (environment.advisorState(advisor) === 'authorized') return advisor;
+  throw nodeError('authorization_required', 'advisor_unauthorized', {
+    advisor,
+    environment: environment.name,
+  });
+};
+
+/** The advisor that a recipient's object names; undefined when it names none. Throws when it is not authorized. */
+export const ownAdvisor = (environment: Environment, value: unknown): string | undefined => {
+  if (isEmpty(value)) return undefined;
+  const key = keyIn(value);
+  if (key === undefined) throw invalidInput('advisor_own');
+  return authorized(environment, key);
+};
+
 /** The advisor of the chosen source, else `msg.advisor`; empty when neither names one. */
 export const anyAdvisor = (chosen: Source, value: unknown, msg: Message): string => {
   const isChosen = !isEmpty(chosen.value);
   const given = isChosen ? value : msg.advisor;
   const where = isChosen ? chosen.where : 'msg.advisor';
   if (isChosen && isEmpty(given)) throw invalidInput('advisor_empty', { where });
-  return isEmpty(given) ? '' : asKey(given, where);
+  const key = isEmpty(given) ? '' : keyIn(given);
+  if (key === undefined) throw invalidInput('advisor_value', { where });
+  return key;
 };
 
 /** The advisor of a message: the chosen source, else `msg.advisor`, else the environment's only advisor. Never a guess. */
@@ -39,13 +57,4 @@ export const whoseAdvisor = (
   chosen: Source,
   value: unknown,
   msg: Message,
-): string => {
-  const advisor = anyAdvisor(chosen, value, msg) || theOnlyOne(environment);
-  if (environment.advisorState(advisor) !== 'authorized') {
-    throw nodeError('authorization_required', 'advisor_unauthorized', {
-      advisor,
-      environment: environment.name,
-    });
-  }
-  return advisor;
-};
+): string => authorized(environment, anyAdvisor(chosen, value, msg) || theOnlyOne(environment));

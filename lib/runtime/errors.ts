@@ -7,7 +7,13 @@ const sentencesAbout = {
     phone_missing:
       'There is no phone number in __where__: put one there, or choose another place in the node.',
     phone_entry:
-      'This entry of the list in __where__ has no phone number: give a number, or an object that has it under the name phone.',
+      'This entry of the list in __where__ has no phone number: give a number, or an object that has it under the name __column__.',
+    phone_field_empty:
+      'The field "__column__" of this entry of the list in __where__ is empty: enter a phone number there.',
+    phone_field_missing:
+      'This entry of the list in __where__ has no field "__column__". Its fields are __fields__: enter the one with the phone number under "Column" in the node.',
+    phone_field_likely:
+      'This entry of the list in __where__ has no field "__column__". Its fields are __fields__: enter "__likely__" under "Column" in the node.',
     phone_json:
       'What is in __where__ is a text that looks like a list or an object: make an array of it, for example with a JSON node.',
     phone_kind:
@@ -88,6 +94,7 @@ export const sentences = {
     'The advisor is to come from __where__, and there is none there: put the key of an advisor there.',
   advisor_value:
     'What is in __where__ is not the key of an advisor: put a text or a number there, or nothing.',
+  advisor_own: "This recipient's own advisor is neither a text nor a number: correct it, or leave it out.",
   advisor_unauthorized:
     'The advisor "__advisor__" has to authorize "__environment__": open the environment and authorize.',
   item_missing:
@@ -98,6 +105,8 @@ export const sentences = {
   placeholder_broken:
     "Double braces in the text hold no field's name: write one between them and close both, or leave the braces out.",
   placeholder_missing: 'There is no "__field__" to fill into the text: give each recipient one.',
+  placeholder_own:
+    'This recipient has no "__field__" to fill into the text. A text that comes with the message is filled from the recipient\'s own fields only: give this recipient one, or write the text in the node.',
   placeholder_in_payload:
     'There is no "__field__" to fill into the text, but msg.payload has one: write payload.__field__ between the braces.',
   frequency_kind: 'The frequency must be a whole number: correct it, or leave it empty.',
@@ -139,7 +148,7 @@ export const sentences = {
   wait_cancelled:
     'This wait was cancelled, by msg.reset, texting activity or in the sidebar: begin a new one if it is still wanted.',
   consent_limit:
-    'This person was asked __count__ times without an answer, which is the limit set in the node: ask in another way, or raise the limit.',
+    'This person was asked __count__ times without an acceptance, which is the limit set in the node: ask in another way, or raise the limit.',
   member_missing: 'There is no member id in __where__: put one there, or choose another place in the node.',
   member_kind:
     'What is in __where__ is not a member id: give it a whole number, or an id as the service gave it.',

@@ -215,9 +215,34 @@ export const plainSettings = (spec: NodeSpec, config: Record<string, unknown>): 
   };
 };
 
-/** The message property that a source reads. A list in it is not copied for each outcome. */
-export const sharedBy = ({ type, value }: Source): string | undefined =>
-  type === 'msg' ? /^[\w$]+/.exec(written(value))?.[0] : undefined;
+/** The steps from a message to one of its values. */
+export type PropertyPath = readonly (string | number)[];
+
+const isPlain = (value: unknown): value is Record<string | number, unknown> => {
+  if (Array.isArray(value)) return true;
+  if (!isRecord(value)) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  // Objects of a Function node have a prototype of their own context.
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+};
+
+/** Where in a message the source finds its value; undefined when that is elsewhere, or in something that cannot be copied. */
+export const pathIn = (RED: Red, { type, value }: Source, msg: Message): PropertyPath | undefined => {
+  if (type !== 'msg') return undefined;
+  const name = written(value);
+  if (simpleName.test(name)) return [name];
+  try {
+    const path = RED.util.normalisePropertyExpression(name, msg);
+    let holder: unknown = msg;
+    for (const step of path.slice(0, -1)) {
+      holder = (holder as Record<string | number, unknown>)[step];
+      if (!isPlain(holder)) return undefined;
+    }
+    return path;
+  } catch {
+    return undefined;
+  }
+};
 
 /** Values of several sources for one message; a promise only when one of them is a promise. */
 export const readAll = (

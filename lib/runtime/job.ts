@@ -1,9 +1,32 @@
 import { ofAConnection } from '../outbox/storable-message';
 import { setVisits, withVisit, type Visits } from '../outbox/visits';
+import type { PropertyPath } from './inputs';
 import { type Outputs, type Emission, type Outcome, type Parts } from './outcomes';
 import type { Message, Red, RunningNode } from './red';
 
 type Done = (error?: Error) => void;
+
+type Holder = Record<string | number, unknown>;
+
+/** The message without the list that it holds there; what holds the list is copied, and nothing else. */
+export const withoutList = (msg: Message, listAt: PropertyPath | undefined): Message => {
+  if (!listAt) return msg;
+  const copyOf = (holder: unknown, [step = '', ...further]: PropertyPath): unknown => {
+    if (typeof holder !== 'object' || holder === null) return holder;
+    const copy = (Array.isArray(holder) ? [...(holder as readonly unknown[])] : { ...holder }) as Holder;
+    if (further.length === 0) delete copy[step];
+    else copy[step] = copyOf(copy[step], further);
+    return copy;
+  };
+  return copyOf(msg, listAt) as Message;
+};
+
+const setAt = (msg: Message, listAt: PropertyPath, entry: unknown): void => {
+  let holder: unknown = msg;
+  for (const step of listAt.slice(0, -1)) holder = (holder as Holder | undefined)?.[step];
+  // What held the list may be missing in a message whose record was damaged.
+  if (typeof holder === 'object' && holder !== null) (holder as Holder)[listAt.at(-1) ?? ''] = entry;
+};
 
 /** Makes the messages of a list: each gets the properties of the input, and its own copy of those that can change. */
 const copier = (RED: Red, msg: Message, shared: string | undefined): (() => Message) => {
@@ -25,6 +48,19 @@ const copier = (RED: Red, msg: Message, shared: string | undefined): (() => Mess
 export interface ListEmission extends Emission {
   /** `msg.summary` of an array, which goes with its last outcome. */
   readonly summary?: Readonly<Record<string, unknown>> | undefined;
+  /** What the list held for this outcome. */
+  readonly entry?: unknown;
+}
+
+/** What `asList` must know of an array beside its length. */
+export interface ListOptions {
+  /** Where the message holds the list: each outcome has its own entry there. */
+  readonly listAt?: PropertyPath | undefined;
+  /** A property that each outcome overwrites, so that it need not be copied. */
+  readonly shared?: string;
+  readonly id?: string;
+  /** The number of outcomes that are yet to leave. */
+  readonly remaining?: number;
 }
 
 /** What the outcomes of an array share. */
@@ -32,6 +68,7 @@ interface JobList {
   readonly id: string;
   /** Unknown until the first page of a stream has come. */
   readonly count: number | undefined;
+  readonly listAt: PropertyPath | undefined;
   readonly copy: () => Message;
 }
 
@@ -69,18 +106,13 @@ export class Job {
   }
 
   /**
-   * Called when an array came in: each outcome gets its own message with `parts`. The list itself, in the message
-   * property `shared`, is not copied for each outcome, which would take time in the square of its length. `remaining`
-   * is the number of outcomes that are yet to leave. Returns the id of the sequence.
+   * Called when an array came in: each outcome gets its own message with `parts`. The list itself is not copied for
+   * each outcome, which would take time in the square of its length. Returns the id of the sequence.
    */
-  asList(
-    count: number | undefined,
-    shared?: string,
-    id: string = this.RED.util.generateId(),
-    remaining = count,
-  ): string {
+  asList(count: number | undefined, { listAt, shared, ...about }: ListOptions = {}): string {
+    const { id = this.RED.util.generateId(), remaining = count } = about;
     this.expected = remaining ?? Infinity;
-    this.list = { id, count, copy: copier(this.RED, this.msg, shared) };
+    this.list = { id, count, listAt, copy: copier(this.RED, withoutList(this.msg, listAt), shared) };
     return id;
   }
 
@@ -99,7 +131,7 @@ export class Job {
 
   emit(index: number, outcome: Outcome, about: ListEmission = {}): void {
     if (this.settled) return;
-    const msg = this.list ? this.partOf(this.list, index) : this.msg;
+    const msg = this.list ? this.partOf(this.list, index, about.entry) : this.msg;
     this.markVisited(msg);
     if (about.summary && this.list) {
       this.conclude(about.summary);
@@ -145,8 +177,9 @@ export class Job {
     setVisits(msg, this.visits);
   }
 
-  private partOf({ id, count, copy }: JobList, index: number): Message {
+  private partOf({ id, count, listAt, copy }: JobList, index: number, entry: unknown): Message {
     const msg = copy();
+    if (listAt && entry !== undefined) setAt(msg, listAt, entry);
     const outer = this.msg.parts;
     const parts: Parts & { parts?: unknown } =
       count === undefined ? { id, type: 'array', index } : { id, type: 'array', index, count };

@@ -8,8 +8,8 @@ import { deliver } from './delivery';
 import type { Environment } from './environment';
 import { nodeError } from './errors';
 import type { Tools } from './flow-node';
-import { sharedBy, type Source } from './inputs';
-import type { Job } from './job';
+import { pathIn, type PropertyPath, type Source } from './inputs';
+import { withoutList, type Job } from './job';
 import { failedOutcome, problemOf, type Outcome } from './outcomes';
 import type { Message } from './red';
 
@@ -22,8 +22,8 @@ export interface Item extends OutboxItem {
 /** What holds for all items of one message. */
 export interface Order {
   readonly advisor: string;
-  /** Set when an array came in: the id of its sequence, and the message property that holds the list. */
-  readonly list?: { readonly id: string; readonly shared?: string };
+  /** Set when an array came in: the id of its sequence, and where the message held the list. */
+  readonly list?: { readonly id: string; readonly at?: PropertyPath };
 }
 
 /** The items of a message, as a node reads them. */
@@ -81,7 +81,12 @@ const jobOf = <T extends Item, O extends Order>(
   const { list } = openJob.record.order;
   const job = tools.resumed(message, openJob.record.life === life);
   // Others of the list may have left long before: the job is not in memory all the time.
-  if (list) job.asList(openJob.record.count, list.shared, list.id, openJob.remaining + indexes.length);
+  if (list)
+    job.asList(openJob.record.count, {
+      listAt: list.at,
+      id: list.id,
+      remaining: openJob.remaining + indexes.length,
+    });
   if (dropped) tools.warnOfDropped();
   openJob.attachment = job;
   return job;
@@ -151,9 +156,9 @@ export abstract class OutboxNode<T extends Item, O extends Order, B extends Item
     // All other fields of an order are optional.
     const order = { advisor: '' } as Mutable<O>;
     if (taken.list) {
-      const shared = sharedBy(taken.source);
-      const id = job.asList(taken.count, shared);
-      order.list = shared === undefined ? { id } : { id, shared };
+      const listAt = pathIn(this.tools.RED, taken.source, msg);
+      const id = job.asList(taken.count, { listAt });
+      order.list = listAt ? { id, at: listAt } : { id };
     }
     const refuseAll = (thrown: unknown): void => {
       this.refuseAll(job, order, taken, thrown);
@@ -214,7 +219,9 @@ export abstract class OutboxNode<T extends Item, O extends Order, B extends Item
       throw queueFullError(thrown);
     };
     try {
-      const accepted = this.outbox.accept({ message: msg, order, items, count, entries, onRecord }, job);
+      // The entries are on record themselves: the list is not kept twice.
+      const message = withoutList(msg, order.list?.at);
+      const accepted = this.outbox.accept({ message, order, items, count, entries, onRecord }, job);
       this.changed();
       return accepted?.catch(refused);
     } catch (thrown) {
@@ -258,7 +265,8 @@ export abstract class OutboxNode<T extends Item, O extends Order, B extends Item
         const toCount = (each: () => void): void => {
           uncounted.push(each);
         };
-        job.emit(index, repeated ? { ...whole, repeated } : whole, { mark, summary, toCount });
+        const entry = entries?.[index];
+        job.emit(index, repeated ? { ...whole, repeated } : whole, { mark, summary, toCount, entry });
       });
     });
     if (hasArrived) for (const each of uncounted) each();
@@ -276,7 +284,9 @@ export abstract class OutboxNode<T extends Item, O extends Order, B extends Item
         const outcome = item.wrong && !isUnready ? failedOutcome(item.wrong) : why;
         for (const kind of kindsIn(this.tools, outcome)) counts[kind] = (counts[kind] ?? 0) + 1;
         left -= 1;
-        job.emit(index, this.completeOutcome(outcome, order, item, index, entries?.[index]), {
+        const entry = entries?.[index];
+        job.emit(index, this.completeOutcome(outcome, order, item, index, entry), {
+          entry,
           ...(order.list && left === 0 && { summary: summaryOf(this.tools, count, counts) }),
         });
       }

@@ -198,16 +198,26 @@ export const commonFields = [
   },
 ] as const satisfies readonly Field[];
 
-/** One number, or a list of numbers: the same field in all three texting nodes. */
-export const phoneField = {
-  kind: 'typed',
-  name: 'phone',
-  types: ['msg', 'str', 'json', 'flow', 'global', 'env', 'jsonata'],
-  default: 'phone',
-  defaultType: 'msg',
-  required: true,
-  literal: 'phone',
-} as const satisfies Field;
+/** One number, or a list of numbers, and where the objects of a list have theirs: the same in all texting nodes. */
+export const phoneFields = (when?: When): readonly Field[] => [
+  {
+    kind: 'typed',
+    name: 'phone',
+    types: ['msg', 'str', 'json', 'flow', 'global', 'env', 'jsonata'],
+    default: 'phone',
+    defaultType: 'msg',
+    required: true,
+    literal: 'phone',
+    ...(when && { when }),
+  },
+  // A number that is typed in has no fields.
+  {
+    kind: 'text',
+    name: 'phoneField',
+    default: 'phone',
+    when: { ...when, phoneType: ['msg', 'json', 'flow', 'global', 'env', 'jsonata'] },
+  },
+];
 
 /** How a search pages and what it emits: the same fields in all three searching nodes. */
 export const searchFields = (when?: When, sorting: readonly Field[] = []): readonly Field[] => [

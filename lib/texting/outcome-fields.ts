@@ -1,5 +1,5 @@
 import type { Mutable } from '../mutable';
-import { isRecord } from '../runtime/kinds';
+import { fieldOf, isNothing, isRecord } from '../runtime/kinds';
 import type { Outcome } from '../runtime/outcomes';
 import type { Recipient, TextingOrder } from './recipients';
 
@@ -14,7 +14,7 @@ const asDryRun = (outcome: Mutable<Outcome>): Mutable<Outcome> => {
 export const withUsedFields = (
   outcome: Outcome,
   { advisor, dryRun }: TextingOrder,
-  { phone, given, text, memberId }: Recipient,
+  { phone, given, text, memberId, advisor: own, wrong }: Recipient,
   /** The whole object that a list held for this recipient. */
   entry: unknown,
 ): Mutable<Outcome> => {
@@ -23,8 +23,14 @@ export const withUsedFields = (
   else if (given !== undefined) set.phone = given;
   if (text !== undefined) set.text = text;
   if (memberId !== undefined) set.memberId = memberId;
-  if (advisor !== '') set.advisor = advisor;
-  if (isRecord(entry)) set.recipient = entry;
+  const used = own ?? advisor;
+  if (used !== '') set.advisor = used;
+  if (isRecord(entry)) {
+    set.recipient = entry;
+    const named = wrong && own === undefined ? fieldOf(entry, 'advisor') : undefined;
+    // Whoever tries this recipient again must not text it for the advisor of the others.
+    if (!isNothing(named)) set.advisor = named;
+  }
   if (outcome.set) Object.assign(set, outcome.set);
   const whole: Mutable<Outcome> = Object.assign({}, outcome);
   whole.set = set;

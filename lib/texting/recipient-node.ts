@@ -1,17 +1,28 @@
 import type { Mutable } from '../mutable';
 import type { AcceptedItem } from '../outbox/open-job';
 import type { Reason } from '../outbox/outbox';
+import { ownAdvisor } from '../runtime/advisor';
 import type { Environment } from '../runtime/environment';
 import { readAll, type Source } from '../runtime/inputs';
 import { isControl, type Tools } from '../runtime/flow-node';
 import type { Job } from '../runtime/job';
 import type { ItemsOfMessage } from '../runtime/outbox-node';
+import { fieldOf } from '../runtime/kinds';
 import { RequestNode, type RequestNodeOptions, type Turn } from '../runtime/request-node';
 import type { Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
+import { ServiceError } from '../service/errors';
 import { GuardChain, type GuardedTurn, type GuardOptions, type Work } from './guard-chain';
 import { withUsedFields } from './outcome-fields';
-import { orderIn, phonesOfControl, type Recipient, type Recipients, type TextingOrder } from './recipients';
+import {
+  orderIn,
+  phonesOfControl,
+  type PhoneEntry,
+  type PhoneRules,
+  type Recipient,
+  type Recipients,
+  type TextingOrder,
+} from './recipients';
 
 /** The recipients of a message, and what holds for all of them. */
 export interface Reading<T extends Recipient, O extends TextingOrder> extends Recipients<T> {
@@ -26,7 +37,7 @@ export interface RecipientNodeOptions<T extends Recipient, O extends TextingOrde
   /** The property that names the recipients. */
   readonly source: Source;
   /** If it throws, the message fails. */
-  readonly read: (msg: Message, country: string) => Reading<T, O> | Promise<Reading<T, O>>;
+  readonly read: (msg: Message, rules: PhoneRules) => Reading<T, O> | Promise<Reading<T, O>>;
   /** For nodes that text people: what the guards must know. */
   readonly guards?: GuardOptions<T, O>;
   /**
@@ -47,25 +58,62 @@ export interface RecipientNodeOptions<T extends Recipient, O extends TextingOrde
 /** The turn of a plain recipient with a plain order. */
 export type RecipientTurn = GuardedTurn<Recipient, TextingOrder>;
 
+/** Completes a recipient with the advisor that its object names. Throws when that one is not authorized. */
+export const withOwnAdvisor =
+  (tools: Tools) =>
+  (recipient: Mutable<Recipient>, { record }: PhoneEntry): void => {
+    const advisor = record && ownAdvisor(tools.environment(), fieldOf(record, 'advisor'));
+    if (advisor !== undefined) recipient.advisor = advisor;
+  };
+
+/** The advisor of a message. Where it cannot be determined, only recipients without an advisor of their own fail. */
+export const advisorOfMessage = (
+  tools: Tools,
+  value: unknown,
+  msg: Message,
+  recipients: readonly Mutable<Recipient>[],
+): string => {
+  const environment = tools.environment();
+  tools.checkSettings();
+  try {
+    return tools.advisor(environment, value, msg);
+  } catch (thrown) {
+    if (!(thrown instanceof ServiceError) || thrown.code === 'not_configured') throw thrown;
+    if (!recipients.some(({ advisor }) => advisor !== undefined)) throw thrown;
+    for (const recipient of recipients)
+      if (recipient.advisor === undefined) recipient.wrong ??= thrown.problem;
+    return '';
+  }
+};
+
 /** `read` for nodes that need only the advisor and the recipients from a message. */
 export const readWith =
   <O extends TextingOrder>(
     tools: Tools,
     source: Source,
-    recipientsIn: (value: unknown, country: string) => Recipients,
+    recipientsIn: (value: unknown, rules: PhoneRules) => Recipients,
     complete?: (order: Mutable<O>, msg: Message) => void,
   ): RecipientNodeOptions<Recipient, O>['read'] =>
-  (msg, country) => {
-    const reading = ([advisor, who]: readonly unknown[]): Reading<Recipient, O> => ({
-      ...recipientsIn(who, country),
-      completeOrder(order) {
-        order.advisor = tools.advisor(tools.environment(), advisor, msg);
-        complete?.(order, msg);
-      },
-    });
+  (msg, rules) => {
+    const reading = ([advisor, who]: readonly unknown[]): Reading<Recipient, O> => {
+      const recipients = recipientsIn(who, rules);
+      return {
+        ...recipients,
+        completeOrder(order) {
+          order.advisor = advisorOfMessage(tools, advisor, msg, recipients.items);
+          complete?.(order, msg);
+        },
+      };
+    };
     const values = readAll([tools.advisorSource, source], msg);
     return values instanceof Promise ? values.then(reading) : reading(values);
   };
+
+/** The order as it holds for one recipient. */
+const orderFor = <T extends Recipient, O extends TextingOrder>({
+  order,
+  item: { advisor },
+}: Pick<AcceptedItem<T, O>, 'order' | 'item'>): O => (advisor === undefined ? order : { ...order, advisor });
 
 /** What accepts a message whose recipients have been read. */
 interface Acceptor<T extends Recipient, O extends TextingOrder> {
@@ -104,7 +152,7 @@ export class RecipientNode<
 
   /** `acceptor` accepts the recipients in the place of this node, for a node that waits. */
   input(msg: Message, job: Job, acceptor: Acceptor<T, O> = this): void | Promise<void> {
-    const reading = this.options.read(msg, this.country);
+    const reading = this.options.read(msg, this.phoneRules);
     return reading instanceof Promise
       ? reading.then((read) => this.acceptReading(msg, job, read, acceptor))
       : this.acceptReading(msg, job, reading, acceptor);
@@ -116,7 +164,7 @@ export class RecipientNode<
 
   /** The numbers that a control message is for; undefined means all. */
   phonesOf(msg: Message): readonly string[] | undefined {
-    return phonesOfControl(msg, this.country);
+    return phonesOfControl(msg, this.phoneRules);
   }
 
   override close(): Promise<void> {
@@ -131,7 +179,8 @@ export class RecipientNode<
 
   protected workOn(turn: Turn<T, O>): Promise<Outcome> {
     const { work } = this.options;
-    return this.guards ? this.guards.pass(turn, work) : work(turn);
+    const own = { ...turn, order: orderFor(turn) };
+    return this.guards ? this.guards.pass(own, work) : work(own);
   }
 
   protected completeOutcome(
@@ -141,8 +190,9 @@ export class RecipientNode<
     index: number,
     entry: unknown,
   ): Outcome {
-    const whole = withUsedFields(outcome, order, recipient, entry);
-    return this.options.completeOutcome?.(whole, order, recipient, index, entry) ?? whole;
+    const own = orderFor({ order, item: recipient });
+    const whole = withUsedFields(outcome, own, recipient, entry);
+    return this.options.completeOutcome?.(whole, own, recipient, index, entry) ?? whole;
   }
 
   protected override async endsWithoutWork(
@@ -150,7 +200,7 @@ export class RecipientNode<
     text: AcceptedItem<T, O>,
     reason: Reason,
   ): Promise<void> {
-    await this.guards?.releaseKey(environment, text, reason);
+    await this.guards?.releaseKey(environment, { ...text, order: orderFor(text) }, reason);
   }
 
   /** A node that makes no request ignores `msg.dryRun`. */
@@ -159,8 +209,9 @@ export class RecipientNode<
     return dryRun && !this.options.isLocal ? { ...order, dryRun } : order;
   }
 
-  private get country(): string {
-    return this.environment?.settings.country ?? '';
+  private get phoneRules(): PhoneRules {
+    const country = this.environment?.settings.country ?? '';
+    return { country, field: this.tools.plain.text('phoneField').trim() };
   }
 
   private acceptReading(

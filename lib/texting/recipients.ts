@@ -4,9 +4,11 @@ import type { Mutable } from '../mutable';
 import { e164 } from '../contract-values';
 import { digitsTogether, fieldOf, isJsonText, isNothing, isRecord } from '../runtime/kinds';
 import { invalidInput } from '../runtime/errors';
+import { excerpt } from '../runtime/inputs';
+import { hideNumbers } from '../runtime/log';
 import type { Item, Order, ItemsOfMessage } from '../runtime/outbox-node';
 import type { Message } from '../runtime/red';
-import type { ServiceError, MessageValue } from '../service/errors';
+import { ServiceError, type MessageValue } from '../service/errors';
 
 /** One entry of a phone field, as it was read. */
 export interface PhoneEntry {
@@ -40,24 +42,32 @@ export const phoneNumber = (value: unknown, country: string): string | undefined
   return text !== '' && country !== '' ? national(text, country) : undefined;
 };
 
-const entryOf = (entry: unknown, country: string): PhoneEntry => {
+/** How the numbers of a phone field are read. */
+export interface PhoneRules {
+  /** The region of numbers that are not written with +; empty means E.164 alone. */
+  readonly country: string;
+  /** The name of the number's field in the objects of a list. */
+  readonly field: string;
+}
+
+const entryOf = (entry: unknown, { country, field }: PhoneRules): PhoneEntry => {
   const record = isRecord(entry) ? entry : undefined;
-  const given = record ? fieldOf(record, 'phone') : entry;
+  const given = record ? fieldOf(record, field) : entry;
   return { phone: phoneNumber(given, country), given, record };
 };
 
 /** One number gives one entry, a list one each; undefined when it is neither, or an empty list. */
 const entriesOf = (
   value: unknown,
-  country: string,
+  rules: PhoneRules,
 ): { readonly list: boolean; readonly entries: readonly PhoneEntry[] } | undefined => {
   if (Array.isArray(value)) {
     if (value.length === 0) return undefined;
     // Unlike `map`, this visits the holes of a sparse array: each is a recipient without a number.
-    return { list: true, entries: Array.from(value, (item) => entryOf(item, country)) };
+    return { list: true, entries: Array.from(value, (item) => entryOf(item, rules)) };
   }
   if (typeof value !== 'string' && typeof value !== 'number') return undefined;
-  return { list: false, entries: [entryOf(value, country)] };
+  return { list: false, entries: [entryOf(value, rules)] };
 };
 
 /**
@@ -84,15 +94,68 @@ interface Whereabouts {
   readonly where: MessageValue;
   /** The value is an entry of a list. */
   readonly list: boolean;
+  /** The name of the number's field in the objects of a list. */
+  readonly field?: string;
 }
 
 /** What to tell the user about a value that is not a number we may text. */
-export const notANumber = (given: unknown, country: string, { where, list }: Whereabouts): ServiceError => {
-  if (isNothing(given)) return invalidInput(list ? 'phone_entry' : 'phone_missing', { where });
+export const notANumber = (
+  given: unknown,
+  country: string,
+  { where, list, field = 'phone' }: Whereabouts,
+): ServiceError => {
+  if (isNothing(given)) return invalidInput(list ? 'phone_entry' : 'phone_missing', { where, column: field });
   if (typeof given !== 'string' && typeof given !== 'number') return invalidInput('phone_kind');
   const text = String(given);
   return isJsonText(text) ? invalidInput('phone_json', { where }) : wrongNumber(text, country);
 };
+
+const mostNames = 10;
+const phoneWords = /phone|mobil|cell|tel|sms|handy|móvil|電話|携帯/iu;
+
+const looksLikeNumber = (value: unknown): boolean => {
+  const text = typeof value === 'number' ? String(value) : value;
+  if (typeof text !== 'string' || !/^[\s\d+().\p{Pd}/]+$/u.test(text)) return false;
+  const digits = text.replaceAll(/\D/g, '').length;
+  return digits >= 7 && digits <= 15;
+};
+
+/** The field of a recipient that probably holds its number: by name and value, else by name, else by value alone. */
+const likelyField = (record: Readonly<Record<string, unknown>>): string | undefined => {
+  const names = Object.keys(record);
+  const withNumber = names.filter((name) => looksLikeNumber(record[name]));
+  const byName = (among: readonly string[]): string | undefined =>
+    among.find((name) => phoneWords.test(name));
+  return byName(withNumber) ?? byName(names) ?? (withNumber.length === 1 ? withNumber[0] : undefined);
+};
+
+/** What to tell the user about an object in a list that has no number where one was looked for. */
+const noNumberIn = (
+  record: Readonly<Record<string, unknown>>,
+  { field }: PhoneRules,
+  where: MessageValue,
+): ServiceError => {
+  const names = Object.keys(record);
+  if (names.length === 0) return invalidInput('phone_entry', { where, column: field });
+  if (names.some((name) => name.toLowerCase() === field.toLowerCase()))
+    return invalidInput('phone_field_empty', { where, column: field });
+  const shown = names.slice(0, mostNames).map(excerpt).join(', ');
+  const fields = hideNumbers(names.length > mostNames ? `${shown}, …` : shown);
+  const likely = likelyField(record);
+  return likely === undefined
+    ? invalidInput('phone_field_missing', { where, column: field, fields })
+    : invalidInput('phone_field_likely', {
+        where,
+        column: field,
+        fields,
+        likely: hideNumbers(excerpt(likely)),
+      });
+};
+
+const wrongEntry = ({ given, record }: PhoneEntry, rules: PhoneRules, found: Whereabouts): ServiceError =>
+  record && isNothing(given)
+    ? noNumberIn(record, rules, found.where)
+    : notANumber(given, rules.country, { ...found, field: rules.field });
 
 /** What to tell the user about a value that is neither a number nor a list of them. */
 const noRecipients = (value: unknown, where: MessageValue): ServiceError =>
@@ -102,13 +165,13 @@ const noRecipients = (value: unknown, where: MessageValue): ServiceError =>
  * The numbers that a control message (`reset`, `flush`) is for; undefined means all. Throws `invalid_input` when one of
  * them cannot be read: a message that names a number does not mean all.
  */
-export const phonesOfControl = (msg: Message, country: string): readonly string[] | undefined => {
+export const phonesOfControl = (msg: Message, rules: PhoneRules): readonly string[] | undefined => {
   if (msg.phone === undefined) return undefined;
-  const found = entriesOf(msg.phone, country);
+  const found = entriesOf(msg.phone, rules);
   if (!found) throw noRecipients(msg.phone, 'msg.phone');
-  return found.entries.map(({ phone, given }) => {
-    if (phone === undefined) throw notANumber(given, country, { where: 'msg.phone', list: found.list });
-    return phone;
+  return found.entries.map((entry) => {
+    if (entry.phone === undefined) throw wrongEntry(entry, rules, { where: 'msg.phone', list: found.list });
+    return entry.phone;
   });
 };
 
@@ -127,34 +190,40 @@ export interface Recipient extends Item {
 export type Recipients<T extends Recipient = Recipient> = Omit<ItemsOfMessage<T>, 'source'>;
 
 /**
- * The recipients that a phone field names; an unreadable number fails alone. `completeRecipient` adds what else a recipient has.
- * Throws `invalid_input` when the value is neither a number nor a list of them.
+ * The recipients that a phone field names; an unreadable number fails alone. `completeRecipient` adds what else a recipient has;
+ * if it throws a ServiceError, that recipient fails. Throws `invalid_input` when the value is neither a number nor a
+ * list of them.
  */
 export const recipientsOf = <T extends Recipient = Recipient>(
   value: unknown,
   where: MessageValue,
-  country: string,
+  rules: PhoneRules,
   completeRecipient?: (recipient: Mutable<T>, entry: PhoneEntry) => void,
 ): Recipients<T> => {
-  const found = entriesOf(value, country);
+  const found = entriesOf(value, rules);
   if (!found) throw noRecipients(value, where);
   const { list, entries } = found;
   const items = entries.map((entry, index): T => {
-    const { phone, given } = entry;
+    const { phone } = entry;
     // All other fields of a recipient are optional.
     const recipient = { index } as Mutable<T>;
-    if (phone !== undefined) {
-      recipient.phone = phone;
-      completeRecipient?.(recipient, entry);
+    if (phone === undefined) {
+      recipient.wrong = wrongEntry(entry, rules, { where, list }).problem;
+      if (list) recipient.given = asGiven(entry);
       return recipient;
     }
-    recipient.wrong = notANumber(given, country, { where, list }).problem;
-    if (list) recipient.given = asGiven(entry);
+    recipient.phone = phone;
+    try {
+      completeRecipient?.(recipient, entry);
+    } catch (thrown) {
+      if (!(thrown instanceof ServiceError)) throw thrown;
+      recipient.wrong = thrown.problem;
+    }
     return recipient;
   });
-  const records = entries.map(({ record }) => record);
-  const isAnyRecord = records.some((record) => record);
-  return { list, items, count: items.length, ...(isAnyRecord && { entries: records }) };
+  // Numbers alone in msg.phone are what each outcome writes there.
+  const isNeeded = list && (where !== 'msg.phone' || entries.some(({ record }) => record));
+  return { list, items, count: items.length, ...(isNeeded && { entries: value as readonly unknown[] }) };
 };
 
 /** `msg.dryRun`, which forms and CSV files may have as a text. */

@@ -142,7 +142,7 @@ const doing = (tools: Tools, act: (activity: Activity, id: string) => Promise<bo
   const run = async (stream: Stream): Promise<void> => {
     const activity = activityOf(stream.caller.environment);
     const { items, list } = oneOrList(await itemId.read(stream.msg), itemId.where);
-    if (list) stream.job.asList(items.length, 'payload');
+    if (list) stream.job.asList(items.length, { shared: 'payload' });
     let done = 0;
     for (const [index, value] of items.entries()) {
       const outcome = await outcomeOf(activity, value);

@@ -1,5 +1,5 @@
 import { recommended } from '../../lib/consent/rings';
-import { commonFields, type NodeSpec, phoneField, type When } from '../../lib/runtime/spec';
+import { commonFields, type NodeSpec, phoneFields, type When } from '../../lib/runtime/spec';
 import { second } from '../../lib/durations';
 
 const waiting: When = { mode: ['wait'] };
@@ -22,7 +22,7 @@ export const spec: NodeSpec = {
   fields: [
     ...commonFields,
     { kind: 'choice', name: 'by', options: ['phone', 'memberId'], default: 'phone' },
-    { ...phoneField, when: { by: ['phone'] } },
+    ...phoneFields({ by: ['phone'] }),
     {
       kind: 'typed',
       name: 'memberId',

@@ -3,7 +3,7 @@ import { anyId, type Source } from '../../lib/runtime/inputs';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { invalidInput } from '../../lib/runtime/errors';
 import { isNothing } from '../../lib/runtime/kinds';
-import { readWith, type RecipientNodeOptions } from '../../lib/texting/recipient-node';
+import { readWith, withOwnAdvisor, type RecipientNodeOptions } from '../../lib/texting/recipient-node';
 import {
   recipientsOf,
   type Recipient,
@@ -21,7 +21,8 @@ const recipientsByMember = (value: unknown, { where }: Source): Recipients => {
       ? { index, wrong: invalidInput('member_kind', { where }).problem }
       : { index, memberId };
   });
-  return { list: Array.isArray(value), items, count: items.length };
+  const list = Array.isArray(value);
+  return { list, items, count: items.length, ...(list && { entries: given }) };
 };
 
 /** Reads whom to check: by number or by member id, as the node is set. */
@@ -32,8 +33,10 @@ export const subjects = (
   const source = tools.source(isByMember ? 'memberId' : 'phone');
   return {
     source,
-    read: readWith(tools, source, (value, country) =>
-      isByMember ? recipientsByMember(value, source) : recipientsOf(value, source.where, country),
+    read: readWith(tools, source, (value, rules) =>
+      isByMember
+        ? recipientsByMember(value, source)
+        : recipientsOf(value, source.where, rules, withOwnAdvisor(tools)),
     ),
   };
 };

@@ -15,7 +15,7 @@ import type { Message } from '../../lib/runtime/red';
 import { authorizeLook, failureLook, waitingLook, type StatusLook } from '../../lib/runtime/status';
 import { fieldOf, isRecord } from '../../lib/runtime/kinds';
 import { withUsedFields } from '../../lib/texting/outcome-fields';
-import type { Recipient, TextingOrder } from '../../lib/texting/recipients';
+import { phoneNumber, type Recipient, type TextingOrder } from '../../lib/texting/recipients';
 import { cancelledWait, outcomeOfWait } from './outcome';
 import { subjectOf } from './subject';
 
@@ -48,9 +48,10 @@ const nameIn = (record: unknown): string | undefined => {
 };
 
 /** Whether a record is about this number: the record may be left on the message from an earlier recipient. */
-const isOf = (record: unknown, phone: string | undefined): boolean => {
+const isOf = (record: unknown, phone: string | undefined, country: string): boolean => {
   const given = isRecord(record) ? fieldOf(record, 'phone') : undefined;
   if (phone === undefined || (typeof given !== 'string' && typeof given !== 'number')) return false;
+  if (phoneNumber(given, country) === phone) return true;
   // The record may hold the number as it is written in its own country.
   const digits = String(given).replaceAll(/\D/g, '').replace(/^0+/, '');
   return digits.length >= 6 && phone.endsWith(digits);
@@ -60,10 +61,11 @@ const isOf = (record: unknown, phone: string | undefined): boolean => {
 const withNames = (
   { items, entries, list }: ItemsOfMessage<Recipient>,
   msg: Message,
+  country: string,
 ): readonly Recipient[] => {
   const records = [msg['recipient'], msg['contact']];
   const recordOf = ({ index, phone }: Recipient): unknown =>
-    list ? entries?.[index] : records.find((record) => isOf(record, phone));
+    list ? entries?.[index] : records.find((record) => isOf(record, phone, country));
   if (list && !entries) return items;
   return items.map((item) => {
     const name = nameIn(recordOf(item));
@@ -110,7 +112,8 @@ export class WaitNode
   ): Promise<void> {
     const { consent, pace } = this;
     if (!consent) throw nodeError('not_configured', 'no_environment');
-    const items = withNames(recipients, msg);
+    const { country } = this.tools.environment().settings;
+    const items = withNames(recipients, msg, country);
     const start = consent.clock.now();
     await super.acceptJob(msg, job, { ...order, pace, start }, { ...recipients, items });
     this.changed();
@@ -148,7 +151,14 @@ export class WaitNode
   }
 
   waitOf(item: Buffer, recipient: Recipient, { advisor, start, pace }: WaitOrder): Wait {
-    return { item, advisor, subject: subjectOf(recipient), start, pace, name: recipient.name };
+    return {
+      item,
+      advisor: recipient.advisor ?? advisor,
+      subject: subjectOf(recipient),
+      start,
+      pace,
+      name: recipient.name,
+    };
   }
 
   cancelled(_reason: 'reset' | 'moved', _recipient: Recipient, seen: unknown): Outcome {

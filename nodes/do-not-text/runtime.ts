@@ -78,10 +78,10 @@ const carryOut = async ({
 
 const reader = (tools: Tools, operation: string): RecipientNodeOptions<NumberToList, ListOrder>['read'] => {
   const [source, reasons] = [tools.source('phone'), tools.source('reason')];
-  return (msg, country) => {
+  return (msg, rules) => {
     const reading = ([who, why]: readonly unknown[]) => {
       const reason = operation === 'block' ? blockReason(why, reasons.where) : undefined;
-      const recipients = recipientsOf<NumberToList>(who, source.where, country, (entry, { record }) => {
+      const recipients = recipientsOf<NumberToList>(who, source.where, rules, (entry, { record }) => {
         // A list that was exported has a reason for each number.
         const own = record && fieldOf(record, 'reason');
         const given = typeof own === 'string' && own !== '' ? own : reason;

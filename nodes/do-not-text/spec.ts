@@ -1,4 +1,4 @@
-import { commonFields, phoneField, searchFields, type NodeSpec, type When } from '../../lib/runtime/spec';
+import { commonFields, phoneFields, searchFields, type NodeSpec, type When } from '../../lib/runtime/spec';
 
 const forNumbers: When = { operation: ['block', 'unblock', 'check'] };
 const forList: When = { operation: ['list'] };
@@ -15,7 +15,7 @@ export const spec: NodeSpec = {
     // The list belongs to the environment, for all its advisors.
     ...commonFields.filter(({ name }) => name !== 'advisor'),
     { kind: 'choice', name: 'operation', options: ['block', 'unblock', 'check', 'list'], default: 'block' },
-    { ...phoneField, when: forNumbers },
+    ...phoneFields(forNumbers),
     {
       kind: 'typed',
       name: 'reason',

@@ -67,6 +67,7 @@ export const listingMembers = (tools: Tools): BookOperation => {
       return failedOutcome(why, set);
     }
     if (!membershipOf(contact.groupIds, isNamed, group)) return undefined;
+    set['contact'] = contact;
     const { country } = caller.environment.settings;
     const phone = phoneNumber(contact.phone, country);
     if (phone !== undefined) return { port: 0, payload: contact, set: { ...set, phone } };

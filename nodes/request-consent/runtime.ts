@@ -12,7 +12,12 @@ import { nodeError } from '../../lib/runtime/errors';
 import { failedOutcome, type Outcome } from '../../lib/runtime/outcomes';
 import { ServiceError } from '../../lib/service/errors';
 import type { GuardedTurn } from '../../lib/texting/guard-chain';
-import { readWith, RecipientNode, type RecipientTurn } from '../../lib/texting/recipient-node';
+import {
+  readWith,
+  RecipientNode,
+  withOwnAdvisor,
+  type RecipientTurn,
+} from '../../lib/texting/recipient-node';
 import { recipientsOf, type Recipient, type TextingOrder } from '../../lib/texting/recipients';
 import { hour } from '../../lib/durations';
 import { spec } from './spec';
@@ -148,7 +153,7 @@ const handler = (tools: Tools): Handler => {
     read: readWith(
       tools,
       source,
-      (value, country) => recipientsOf(value, source.where, country),
+      (value, rules) => recipientsOf(value, source.where, rules, withOwnAdvisor(tools)),
       (order: Mutable<RequestOrder>, msg) => {
         if (order.dryRun && msg.outcome === 'notAccepted') order.isRoundTrip = true;
       },

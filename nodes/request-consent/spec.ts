@@ -1,4 +1,4 @@
-import { commonFields, type NodeSpec, phoneField } from '../../lib/runtime/spec';
+import { commonFields, type NodeSpec, phoneFields } from '../../lib/runtime/spec';
 
 export const spec: NodeSpec = {
   type: 'advisor-request-consent',
@@ -10,7 +10,7 @@ export const spec: NodeSpec = {
   uses: [{ endpoint: 'requestConsent' }, { endpoint: 'getConsent' }],
   fields: [
     ...commonFields,
-    phoneField,
+    ...phoneFields(),
     { kind: 'number', name: 'every', default: 24, min: 0 },
     { kind: 'number', name: 'limit', default: 3, min: 0, whole: true },
     {

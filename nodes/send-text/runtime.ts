@@ -9,8 +9,13 @@ import { flowNode, type Handler, type Tools } from '../../lib/runtime/flow-node'
 import type { Outcome } from '../../lib/runtime/outcomes';
 import type { Message } from '../../lib/runtime/red';
 import { zoneOf, type GuardedTurn } from '../../lib/texting/guard-chain';
-import { RecipientNode, type Reading } from '../../lib/texting/recipient-node';
-import type { TextingOrder } from '../../lib/texting/recipients';
+import {
+  advisorOfMessage,
+  RecipientNode,
+  withOwnAdvisor,
+  type Reading,
+} from '../../lib/texting/recipient-node';
+import type { PhoneRules, TextingOrder } from '../../lib/texting/recipients';
 import { consentTest, needsConsent, notBelieved, sendOutcome, sent } from './answer';
 import { spec } from './spec';
 import { asDuplicate, ReturnedRecipients, takeResend, textAgain, type Resend } from './resend';
@@ -45,6 +50,7 @@ const scheduled = ({ clock, settings }: Environment, date: unknown, frequency: u
 const reader = (tools: Tools, phones: Source) => {
   const texts = tools.source('text');
   const giveText = textGiver(texts);
+  const giveAdvisor = withOwnAdvisor(tools);
   const isScheduled = tools.plain.text('schedule') === 'at';
   const schedule = isScheduled ? [tools.source('deliveryDate'), tools.source('frequency')] : [];
   const onceKeys = tools.source('onceKey');
@@ -74,35 +80,33 @@ const reader = (tools: Tools, phones: Source) => {
 
   const fromFields = (
     msg: Message,
-    country: string,
+    rules: PhoneRules,
     [advisor, phone, text, once, date, frequency]: readonly unknown[],
-  ): Reading<Text, SendOrder> => ({
-    ...textsOf(
-      phone,
-      phones.where,
-      country,
-      (entry) => giveText(entry, msg, text),
-      (item, entry) => {
-        if (giveKey) item.onceKey = giveKey(entry, msg, once);
+  ): Reading<Text, SendOrder> => {
+    const recipients = textsOf(phone, phones.where, rules, (item, entry) => {
+      item.text = giveText(entry, msg, text);
+      if (giveKey) item.onceKey = giveKey(entry, msg, once);
+      giveAdvisor(item, entry);
+    });
+    return {
+      ...recipients,
+      completeOrder(order) {
+        order.advisor = advisorOfMessage(tools, advisor, msg, recipients.items);
+        if (!isScheduled) return;
+        order.delivery = scheduled(tools.environment(), date, frequency);
+        const offset = writtenOffset(date);
+        if (offset !== undefined) order.offset = offset;
       },
-    ),
-    completeOrder(order) {
-      const environment = tools.environment();
-      order.advisor = tools.advisor(environment, advisor, msg);
-      if (!isScheduled) return;
-      order.delivery = scheduled(environment, date, frequency);
-      const offset = writtenOffset(date);
-      if (offset !== undefined) order.offset = offset;
-    },
-  });
+    };
+  };
 
-  return (msg: Message, country: string): Reading<Text, SendOrder> | Promise<Reading<Text, SendOrder>> => {
+  return (msg: Message, rules: PhoneRules): Reading<Text, SendOrder> | Promise<Reading<Text, SendOrder>> => {
     const resend = takeResend(msg, tools.node.id);
     if (resend) return again(msg, resend);
     const values = readAll(sources, msg);
     return values instanceof Promise
-      ? values.then((read) => fromFields(msg, country, read))
-      : fromFields(msg, country, values);
+      ? values.then((read) => fromFields(msg, rules, read))
+      : fromFields(msg, rules, values);
   };
 };
 

@@ -1,4 +1,4 @@
-import { commonFields, type NodeSpec, phoneField, type When } from '../../lib/runtime/spec';
+import { commonFields, type NodeSpec, phoneFields, type When } from '../../lib/runtime/spec';
 
 const scheduled: When = { schedule: ['at'] };
 
@@ -13,7 +13,7 @@ export const spec: NodeSpec = {
   uses: [{ endpoint: 'sendMessage' }, { endpoint: 'getConsent' }],
   fields: [
     ...commonFields,
-    phoneField,
+    ...phoneFields(),
     {
       kind: 'typed',
       name: 'text',

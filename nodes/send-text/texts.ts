@@ -1,10 +1,16 @@
 import type { Mutable } from '../../lib/mutable';
-import { pick, type Source } from '../../lib/runtime/inputs';
+import { excerpt, pick, type Source } from '../../lib/runtime/inputs';
 import { fieldOf, hasBrokenPlaceholder, isWellFormed, placeholder } from '../../lib/runtime/kinds';
 import { invalidInput } from '../../lib/runtime/errors';
 import type { Message } from '../../lib/runtime/red';
 import { ServiceError, type MessageValue } from '../../lib/service/errors';
-import { recipientsOf, type PhoneEntry, type Recipient, type Recipients } from '../../lib/texting/recipients';
+import {
+  recipientsOf,
+  type PhoneEntry,
+  type PhoneRules,
+  type Recipient,
+  type Recipients,
+} from '../../lib/texting/recipients';
 
 /** The index of a text in the list that it came in, from `msg.parts`. */
 export interface ListPlace {
@@ -28,7 +34,7 @@ const wholeText = (text: string): string => {
   return text;
 };
 
-/** Gives each recipient its text: its own, else the filled literal, else the text of the message. */
+/** Gives each recipient its text: its own, else that of the node's field, with its placeholders filled. */
 export type TextOf = (entry: PhoneEntry, msg: Message, value: unknown) => string;
 
 /** A text, or a finite number as one; undefined for anything else, and for a blank text. */
@@ -37,10 +43,28 @@ const asText = (value: unknown): string | undefined => {
   return typeof text === 'string' && text.trim() !== '' ? text : undefined;
 };
 
+/** Gives the field of this name of a recipient, a contact or a message. */
+type FieldSource = (name: string) => unknown;
+
+const fieldsOf =
+  (record: unknown): FieldSource =>
+  (name) =>
+    pick(record, name, fieldOf);
+
+/** What the flow's author wrote is filled from the message too; a text that came in with the message is not. */
+const isAuthored = ({ type }: Source): boolean => type !== 'msg';
+
 type Filled = { readonly text: string } | { readonly missing: string } | { readonly isBroken: true };
 
-/** Compiles a literal text: its `{{field}}`s are filled from the recipient, then from the message. */
-export const compileTemplate = (template: string): ((recipient: unknown, message: unknown) => Filled) => {
+/** A value that can stand in a text. Braces never reach a phone, also not those of a table that was filled in badly. */
+const fillerIn = (value: unknown): string | undefined => {
+  const text = asText(value);
+  return text?.includes('{{') ? undefined : text;
+};
+
+/** Compiles a text: each `{{field}}` is filled from the first of the sources that has it. */
+export const compileTemplate = (template: string): ((sources: readonly FieldSource[]) => Filled) => {
+  if (!template.includes('{{')) return () => ({ text: template });
   if (hasBrokenPlaceholder(template)) return () => ({ isBroken: true });
   const names: string[] = [];
   const pieces: string[] = [];
@@ -51,10 +75,11 @@ export const compileTemplate = (template: string): ((recipient: unknown, message
     from = match.index + match[0].length;
   }
   const tail = template.slice(from);
-  return (recipient, message) => {
+  return (sources) => {
     let text = '';
     for (const [index, name] of names.entries()) {
-      const value = asText(pick(recipient, name, fieldOf)) ?? asText(pick(message, name));
+      let value: string | undefined;
+      for (const fieldIn of sources) value ??= fillerIn(fieldIn(name));
       if (value === undefined) return { missing: name };
       text += (pieces[index] ?? '') + value;
     }
@@ -72,38 +97,48 @@ const noText = (source: Source, value: unknown, msg: Message): ServiceError => {
 };
 
 /** An address book node gives the contact as the payload, and whoever wires it to a text tries the field's bare name. */
-const noField = (field: string, { payload }: Message): ServiceError =>
-  asText(pick(payload, field)) === undefined
+const noField = (name: string, { payload }: Message, authored: boolean): ServiceError => {
+  const field = excerpt(name);
+  if (!authored) return invalidInput('placeholder_own', { field });
+  return asText(pick(payload, name)) === undefined
     ? invalidInput('placeholder_missing', { field })
     : invalidInput('placeholder_in_payload', { field });
+};
 
-/** Gives the filled literal, or the value of the message, as a text; undefined where that is none. */
-const filler = (
-  source: Source,
-): ((entry: PhoneEntry, msg: Message, value: unknown) => string | undefined) => {
-  if (source.type !== 'str') return (_entry, _msg, value) => asText(value);
-  const fill = compileTemplate(String(source.value));
-  return ({ record }, msg) => {
-    const filled = fill(record, msg);
+/** Fills templates; the last one is kept compiled, because the recipients of a list mostly share it. */
+const templateFiller = (): ((
+  template: string,
+  entry: PhoneEntry,
+  msg: Message,
+  authored: boolean,
+) => string) => {
+  let last: string | undefined;
+  let compiled = compileTemplate('');
+  return (template, { record }, msg, authored) => {
+    if (template !== last) compiled = compileTemplate(template);
+    last = template;
+    const own = fieldsOf(record);
+    const filled = compiled(authored ? [own, fieldsOf(msg['contact']), (name) => pick(msg, name)] : [own]);
     if ('isBroken' in filled) throw invalidInput('placeholder_broken');
-    if ('missing' in filled) throw noField(filled.missing, msg);
-    return asText(filled.text);
+    if ('missing' in filled) throw noField(filled.missing, msg, authored);
+    return filled.text;
   };
 };
 
 export const textGiver = (source: Source): TextOf => {
-  const fill = filler(source);
+  const fill = templateFiller();
+  const authored = isAuthored(source);
   return (entry, msg, value) => {
     const { record } = entry;
     const ownText = record && fieldOf(record, 'text');
     if (ownText !== undefined) {
       const own = asText(ownText);
       if (own === undefined) throw invalidInput('text_own_empty');
-      return wholeText(own);
+      return wholeText(fill(own, entry, msg, false));
     }
-    const text = fill(entry, msg, value);
+    const text = asText(value);
     if (text === undefined) throw noText(source, value, msg);
-    return wholeText(text);
+    return wholeText(fill(text, entry, msg, authored));
   };
 };
 
@@ -112,7 +147,7 @@ const withoutDuplicates = (items: readonly Text[]): Text[] => {
   const originals = new Map<string, { readonly text: Mutable<Text>; readonly others: { index: number }[] }>();
   return items.filter((text) => {
     if (text.wrong) return true;
-    const key = `${text.phone ?? ''} ${text.text ?? ''}`;
+    const key = JSON.stringify([text.advisor, text.phone, text.text]);
     const original = originals.get(key);
     if (!original) {
       originals.set(key, { text, others: [] });
@@ -128,30 +163,22 @@ const withoutDuplicates = (items: readonly Text[]): Text[] => {
 export const textsOf = (
   phones: unknown,
   where: MessageValue,
-  country: string,
-  give: (entry: PhoneEntry) => string,
-  /** Completes a valid text; if it throws, the text fails. */
-  complete: (text: Mutable<Text>, entry: PhoneEntry) => void = () => undefined,
+  rules: PhoneRules,
+  /** Gives a recipient its text; if it throws, the text fails. */
+  complete: (text: Mutable<Text>, entry: PhoneEntry) => void,
 ): Recipients<Text> => {
-  const recipients = recipientsOf<Text>(phones, where, country, (text, entry) => {
-    try {
-      text.text = give(entry);
-      complete(text, entry);
-    } catch (thrown) {
-      if (!(thrown instanceof ServiceError)) throw thrown;
-      text.wrong = thrown.problem;
-    }
-  });
+  const recipients = recipientsOf<Text>(phones, where, rules, complete);
   return recipients.list ? { ...recipients, items: withoutDuplicates(recipients.items) } : recipients;
 };
 
-/** Gives each recipient the once-key of its text: the filled literal, or the value of the message. */
+/** Gives each recipient the once-key of its text: the filled literal, or the value of the source. */
 export const onceKeyGiver = (
   source: Source,
 ): ((entry: PhoneEntry, msg: Message, value: unknown) => string) => {
-  const fill = filler(source);
+  const fill = templateFiller();
   return (entry, msg, value) => {
-    const key = fill(entry, msg, value);
+    const given = asText(value);
+    const key = given !== undefined && source.type === 'str' ? fill(given, entry, msg, true) : given;
     if (key === undefined) throw invalidInput('once_key_missing', { where: source.where });
     return key;
   };

@@ -14,6 +14,7 @@ const icons = {
   environment: 'globe',
   advisor: 'user',
   phone: 'phone',
+  phoneField: 'columns',
   text: 'commenting-o',
   schedule: 'clock-o',
   deliveryDate: 'calendar',

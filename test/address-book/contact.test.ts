@@ -62,7 +62,7 @@ describe('contact node', () => {
       const failures = arrived.filter(({ port }) => port === 1);
       should(failures.map(({ msg }) => msg.contact)).deepEqual(payload.slice(1));
       should(failures.map((one) => errorOf(one.msg).code)).deepEqual(['invalid_input', 'invalid_input']);
-      should(failures.map(({ msg }) => msg.payload)).deepEqual([payload, payload]);
+      should(failures.map(({ msg }) => msg.payload)).deepEqual(payload.slice(1));
       for (const { msg } of arrived) {
         const { index } = msg.parts as { index: number };
         should(msg.parts).containEql({ type: 'array', count: 3, parts: outer });
@@ -121,7 +121,8 @@ describe('contact node', () => {
         const { port, msg } = only(await flow.ask({ payload }));
         should(port).equal(1);
         should(msg.error).containEql({ code: 'invalid_input', attempts: 0 });
-        should(msg.payload).deepEqual(payload);
+        const isList = Array.isArray(payload) && payload.length > 0;
+        should(msg.payload).deepEqual(isList ? payload[0] : payload);
       }
       should(on.received('createContact')).equal(0);
     });
@@ -381,7 +382,8 @@ describe('contact node', () => {
       new Set(['cancelled']),
     );
     should(requests()).have.length(16);
-    should(new Set(payloads(arrived.filter(({ port }) => port === 1))).size).equal(1);
+    const failures = arrived.filter(({ port }) => port === 1);
+    should(payloads(failures)).deepEqual(failures.map(({ msg }) => msg.contact));
   });
 
   it('finishes at close what has begun, and does the rest after a deploy', async () => {

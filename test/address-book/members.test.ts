@@ -75,6 +75,7 @@ describe('members of a group', () => {
       [1, 2, 4, 5].map((id) => [id, `+1206555000${String(id)}`, clients, 'kept']),
     );
     should(arrived[0]?.msg.payload).containEql({ contactId: 1, groupIds: [clients] });
+    should(arrived.map(({ msg }) => msg.contact)).deepEqual(arrived.map(({ msg }) => msg.payload));
     const parts = arrived.map(({ msg }) => msg.parts as { id: string; index: number; count?: number });
     should(parts.map(({ index, count }) => [index, count])).deepEqual([
       [0, undefined],

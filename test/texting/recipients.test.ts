@@ -77,7 +77,9 @@ describe('send text node, recipients it cannot find', () => {
     const { port, msg } = only(await flow.ask({ people, text: 'Hi' }));
     should(port).equal(1);
     should(errorOf(msg).code).equal('invalid_input');
-    should(errorOf(msg).message).match(/list in msg\.people has no phone number.+ under the name phone/);
+    should(errorOf(msg).message).match(
+      /list in msg\.people has no field "phone".+ enter "number" under "Column"/,
+    );
   });
 
   it('sends to nobody from a text that was meant as a list, even where a number could be read', async () => {

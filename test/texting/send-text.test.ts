@@ -307,13 +307,6 @@ describe('send text node', () => {
       should(bodies()).eql([{ phone: '+12025550102', text: 'Hi 😀' }]);
     });
 
-    it('does not read placeholders in a text that came with the message', async () => {
-      const { environment, bodies } = await scripted(() => ({ body: sent }));
-      const flow = await sendNode(environment);
-      await flow.ask({ phone: '+12025550101', text: 'Hi {{name}}', name: 'Ann' });
-      should(bodies()).deepEqual([{ phone: '+12025550101', text: 'Hi {{name}}' }]);
-    });
-
     for (const text of [undefined, '', '  \n', {}, 'half \ud83d']) {
       it(`the text ${inspect(text)} is invalid_input`, async () => {
         const flow = await sendNode(on.environment);
