@@ -55,7 +55,8 @@ const numberProblem = (
 const phoneProblem =
   (values: Values, around: ValidationContext, inList: boolean): Judge =>
   (value) => {
-    const column = String(values['phoneField'] ?? '').trim() || 'phone';
+    const { phoneField: named } = values;
+    const column = (typeof named === 'string' && named.trim()) || 'phone';
     const phone = inList && isRecord(value) ? fieldOf(value, column) : value;
     return typeof phone === 'string' || typeof phone === 'number'
       ? numberProblem(phone, values, around)

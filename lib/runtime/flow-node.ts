@@ -63,6 +63,8 @@ export interface Handler {
   input(msg: Message, job: Job): void | Promise<void>;
   /** True when the message was a control message (`reset`, `flush`); `at` is the time when another process received it. */
   control?(msg: Message, at?: number): boolean;
+  /** Shows the failure of a whole message in the status. */
+  showFailure?(failure: Outcome): void;
   /** Adds to the failure of a whole message what all failures of the node have. */
   completeFailure?(failure: Outcome, msg: Message): Outcome;
   /** Whether the node has work that a pause of the service holds up. */
@@ -280,8 +282,9 @@ const startNode = (
     const fail = (thrown: unknown): void => {
       const why = problemOf(unready(thrown));
       const at = now();
-      status.show(() => failureLook(words, why, at, now()));
       const failure = failedOutcome(why);
+      if (handler.showFailure) handler.showFailure(failure);
+      else status.show(() => failureLook(words, why, at, now()));
       job.fail(handler.completeFailure?.(failure, msg) ?? failure);
     };
     const take = (): void => {

@@ -14,7 +14,7 @@ export const withoutList = (msg: Message, listAt: PropertyPath | undefined): Mes
   const copyOf = (holder: unknown, [step = '', ...further]: PropertyPath): unknown => {
     if (typeof holder !== 'object' || holder === null) return holder;
     const copy = (Array.isArray(holder) ? [...(holder as readonly unknown[])] : { ...holder }) as Holder;
-    if (further.length === 0) delete copy[step];
+    if (further.length === 0) Reflect.deleteProperty(copy, step);
     else copy[step] = copyOf(copy[step], further);
     return copy;
   };

@@ -12,6 +12,7 @@ import { pathIn, type PropertyPath, type Source } from './inputs';
 import { withoutList, type Job } from './job';
 import { failedOutcome, problemOf, type Outcome } from './outcomes';
 import type { Message } from './red';
+import type { OutcomeStatus, ShownList } from './status';
 
 /** One recipient of a message. */
 export interface Item extends OutboxItem {
@@ -59,14 +60,23 @@ const kindsIn = (tools: Tools, outcome: Outcome): readonly string[] => {
   return outcome.alreadySent ? ['alreadySent', name] : [name];
 };
 
+/** Repeats and duplicates of texts that were sent. */
+const alreadySentIn = (counts: OutputCounts): number =>
+  (counts['alreadySent'] ?? 0) + (counts[duplicatesOf('sent')] ?? 0);
+
+/** The counts of a list that has ended, as the status shows them. */
+const shownCounts = (counts: OutputCounts): OutputCounts => ({
+  ...counts,
+  alreadySent: alreadySentIn(counts),
+});
+
 /** `msg.summary` without its id. */
 const summaryOf = (tools: Tools, total: number, counts: OutputCounts): Record<string, unknown> => {
   const byCode: Record<string, number> = {};
   for (const [kind, count] of Object.entries(counts))
     if (kind.startsWith(codePrefix) && count > 0) byCode[kind.slice(codePrefix.length)] = count;
   const outputs = Object.fromEntries(tools.outputs.names.map((name) => [name, counts[name] ?? 0]));
-  const alreadySent = (counts['alreadySent'] ?? 0) + (counts[duplicatesOf('sent')] ?? 0);
-  return { total, ...outputs, ...('sent' in outputs && { alreadySent }), byCode };
+  return { total, ...outputs, ...('sent' in outputs && { alreadySent: alreadySentIn(counts) }), byCode };
 };
 
 /** Makes the job of a message that was read from the store, as the outcomes at `indexes` are about to leave. */
@@ -140,8 +150,7 @@ export abstract class OutboxNode<T extends Item, O extends Order, B extends Item
     entry: unknown,
   ): Outcome;
 
-  /** Shows an outcome in the status; `counts` come with the last one of a list. */
-  protected abstract show(outcome: Outcome, counts?: OutputCounts): void;
+  protected abstract readonly outcomeStatus: OutcomeStatus;
 
   /**
    * Accepts the items of a message; resolves when a list of waits is on record. `completeOrder` completes the order; if it throws,
@@ -191,7 +200,8 @@ export abstract class OutboxNode<T extends Item, O extends Order, B extends Item
   emit(openJob: OpenJob<T, O, Outcome>, item: T, toEmit: OutcomeToEmit<Outcome>): Promise<boolean> {
     const left = this.deliverOutcome(openJob, item, toEmit);
     const { outcome, isLast, counts } = toEmit;
-    this.noteEmitted(outcome, isLast && openJob.record.count > 1 ? counts : undefined);
+    const isList = openJob.record.count > 1;
+    this.noteEmitted(outcome, isList ? { counts: isLast ? shownCounts(counts) : undefined } : undefined);
     return left;
   }
 
@@ -230,11 +240,13 @@ export abstract class OutboxNode<T extends Item, O extends Order, B extends Item
   }
 
   protected notOpened(thrown: unknown): void {
-    this.show(failedOutcome(problemOf(thrown)));
+    this.outcomeStatus.show(failedOutcome(problemOf(thrown)), {});
   }
 
-  protected noteEmitted(outcome: Outcome, counts: OutputCounts | undefined): void {
-    this.show(outcome, counts);
+  /** Shows an outcome in the status; without `list`, it is that of a single message. */
+  protected noteEmitted(outcome: Outcome, list: ShownList | undefined): void {
+    if (!list) this.outcomeStatus.note(outcome);
+    this.outcomeStatus.show(outcome, list);
     this.changed();
   }
 
@@ -290,6 +302,7 @@ export abstract class OutboxNode<T extends Item, O extends Order, B extends Item
           ...(order.list && left === 0 && { summary: summaryOf(this.tools, count, counts) }),
         });
       }
-    this.show(why);
+    if (count > 1) this.outcomeStatus.show(why, { counts });
+    else this.noteEmitted(why, undefined);
   }
 }

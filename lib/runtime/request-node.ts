@@ -14,11 +14,11 @@ import type { Environment } from './environment';
 import { nodeError } from './errors';
 import type { Handler, Tools } from './flow-node';
 import type { Job } from './job';
-import { OutboxNode, type OutputCounts, type Item, type Order } from './outbox-node';
+import { OutboxNode, type Item, type Order } from './outbox-node';
 import { failedOutcome, problemOf, type Outcome } from './outcomes';
 import type { Message } from './red';
 import { noSource } from './inputs';
-import { heldLook, outcomeStatus, type StatusTexts } from './status';
+import { heldLook, outcomeStatus, type OutcomeStatus, type StatusTexts } from './status';
 
 /** One item whose work begins. */
 export interface Turn<T, O> extends ItemTurn<T, O> {
@@ -52,14 +52,14 @@ export abstract class RequestNode<T extends Item, O extends Order>
   /** How many were cancelled since the last warning, by the warning. */
   private readonly cancelled = { movedWork: 0, retypedWork: 0 };
   private forgetWarning: (() => void) | undefined;
-  private readonly showStatus: ReturnType<typeof outcomeStatus>;
+  readonly outcomeStatus: OutcomeStatus;
 
   constructor(
     tools: Tools,
     private readonly requestOptions: RequestNodeOptions,
   ) {
     super(tools);
-    this.showStatus = outcomeStatus(tools, requestOptions.statusTexts, () => this.outbox?.progress);
+    this.outcomeStatus = outcomeStatus(tools, requestOptions.statusTexts, () => this.outbox?.progress);
   }
 
   abstract input(msg: Message, job: Job): void | Promise<void>;
@@ -83,8 +83,8 @@ export abstract class RequestNode<T extends Item, O extends Order>
     return this.outbox?.isBusy ?? false;
   }
 
-  show(outcome: Outcome, counts?: OutputCounts): void {
-    this.showStatus(outcome, counts);
+  showFailure(failure: Outcome): void {
+    this.noteEmitted(failure, undefined);
   }
 
   override async close(): Promise<void> {

@@ -212,21 +212,54 @@ export interface StatusTexts {
   readonly plannedFor?: (payload: unknown) => number | undefined;
 }
 
-const firstOf = ({ first }: StatusTexts, { payload }: Outcome): string =>
+const firstOf = ({ first }: StatusTexts, payload: unknown): string =>
   typeof first === 'string' ? first : first(payload);
 
-/** One sign for each output: signs read the same in every language. */
-const signs = ['✓', '✗', '?'];
+/** How many outcomes left, by the names of the outputs; `alreadySent` are among those of the first. */
+export type OutcomeCounts = Readonly<Record<string, number>>;
 
-/** Such as `1 ✓ 1 ✗ 3 ?`. */
-const countsLook = (words: Words, counts: readonly number[]): StatusLook => {
-  const [first = 0, failed = 0, third = 0] = counts;
-  const text = counts
-    .flatMap((count, port) => (count > 0 ? [`${words.number(count)} ${signs[port] ?? ''}`] : []))
-    .join(' ');
-  if (failed + third === 0) return look('green', 'dot', text);
-  return first + third === 0 ? look('red', 'ring', text) : look('yellow', 'dot', text);
+/** Such as `2 sent, 2 failed, 1 no consent`. */
+const countsLook = (
+  words: Words,
+  [first = '', failed = '', third = '']: readonly string[],
+  counts: OutcomeCounts,
+): StatusLook => {
+  const count = (kind: string): number => counts[kind] ?? 0;
+  const repeats = count('alreadySent');
+  const shown: readonly (readonly [string, number])[] = [
+    [first, count(first) - repeats],
+    ['alreadySent', repeats],
+    [failed, count(failed)],
+    [third, count(third)],
+  ];
+  const text = shown
+    .filter(([, some]) => some > 0)
+    .map(([kind, some]) => words.say(`counts.${kind}`, { count: words.number(some) }))
+    .join(words.say('counts.separator'));
+  if (count(failed) + count(third) === 0) return look('green', 'dot', text);
+  return count(first) + count(third) === 0 ? look('red', 'ring', text) : look('yellow', 'dot', text);
 };
+
+/** The outcomes of single messages, counted by the second and kept for a minute. */
+class LastMinute {
+  private seconds: { readonly at: number; readonly counts: Record<string, number> }[] = [];
+
+  add(kinds: readonly string[], time: number): void {
+    const at = Math.floor(time / second);
+    // The clock may have been set back.
+    this.seconds = this.seconds.filter((each) => each.at > at - 60 && each.at <= at);
+    let latest = this.seconds.at(-1);
+    if (latest?.at !== at) this.seconds.push((latest = { at, counts: {} }));
+    for (const kind of kinds) latest.counts[kind] = (latest.counts[kind] ?? 0) + 1;
+  }
+
+  get counts(): OutcomeCounts {
+    const sum: Record<string, number> = {};
+    for (const { counts } of this.seconds)
+      for (const [kind, some] of Object.entries(counts)) sum[kind] = (sum[kind] ?? 0) + some;
+    return sum;
+  }
+}
 
 /** What an outcome's status is made with. */
 interface StatusTools {
@@ -237,34 +270,65 @@ interface StatusTools {
   environment(): { readonly settings: { readonly timeZone: string } };
 }
 
-/** Shows the progress of lists, the counts of a list that has ended, or the outcome of the last recipient. */
-export const outcomeStatus =
-  (tools: StatusTools, texts: StatusTexts, progress: () => Progress | undefined) =>
-  /** `counts` come with the last outcome of a list, by the names of the outputs. */
-  (outcome: Outcome, counts?: Readonly<Record<string, number>>): void => {
-    const { words, now } = tools;
-    const at = now();
-    tools.status.show(() => {
-      const { done = 0, total = 0 } = progress() ?? {};
-      if (total > 0) return progressLook(words, done, total);
-      if (counts)
-        return countsLook(
-          words,
-          tools.outputs.names.map((name) => counts[name] ?? 0),
-        );
-      const { port, problem, payload } = outcome;
-      const time = words.time(at, now());
-      if (port === 0) {
-        const planned = texts.plannedFor?.(payload);
-        const when =
-          planned === undefined
-            ? time
-            : words.moment(planned, tools.environment().settings.timeZone, outcome.offset);
-        return look('green', 'dot', words.say(firstOf(texts, outcome), { time: when }));
-      }
-      const isRefused = port === 2 && problem?.code !== 'cancelled';
-      if (isRefused && texts.third) return look('yellow', 'ring', words.say(texts.third, { time }));
-      const failure = failureLook(words, problem, at, now());
-      return port === 2 ? look('yellow', 'ring', failure.text) : failure;
-    });
+/** The list that an outcome belongs to; the counts come with its last outcome. */
+export interface ShownList {
+  readonly counts?: OutcomeCounts | undefined;
+}
+
+/** The status of a node by the outcomes that leave it. */
+export interface OutcomeStatus {
+  /** Counts the outcome of a single message. */
+  note(outcome: Outcome): void;
+  /** Shows the progress of lists, the counts of a list that has ended, or the single messages of the last minute. */
+  show(outcome: Outcome, list?: ShownList): void;
+}
+
+export const outcomeStatus = (
+  tools: StatusTools,
+  texts: StatusTexts,
+  progress: () => Progress | undefined,
+): OutcomeStatus => {
+  const { words, now, outputs } = tools;
+  const minute = new LastMinute();
+
+  const lookOfOne = ({ port, problem, payload, offset }: Outcome, at: number): StatusLook => {
+    const time = words.time(at, now());
+    if (port === 0) {
+      const planned = texts.plannedFor?.(payload);
+      const when =
+        planned === undefined ? time : words.moment(planned, tools.environment().settings.timeZone, offset);
+      return look('green', 'dot', words.say(firstOf(texts, payload), { time: when }));
+    }
+    const isRefused = port === 2 && problem?.code !== 'cancelled';
+    if (isRefused && texts.third) return look('yellow', 'ring', words.say(texts.third, { time }));
+    const failure = failureLook(words, problem, at, now());
+    return port === 2 ? look('yellow', 'ring', failure.text) : failure;
   };
+
+  const totalOf = (counts: OutcomeCounts): number =>
+    outputs.names.reduce((sum, name) => sum + (counts[name] ?? 0), 0);
+  const isWaitingForSomebody = ({ problem }: Outcome): boolean => actionTexts.has(problem?.code ?? '');
+
+  return {
+    note(outcome) {
+      const name = outputs.nameOf(outcome);
+      minute.add(outcome.alreadySent ? [name, 'alreadySent'] : [name], now());
+    },
+    show(outcome, list) {
+      const at = now();
+      let counts = list?.counts;
+      tools.status.show(() => {
+        const { done = 0, total = 0 } = progress() ?? {};
+        if (total > 0) return progressLook(words, done, total);
+        // The counts are kept: at midnight the same look is drawn again.
+        if (!list) counts ??= minute.counts;
+        if (!counts || totalOf(counts) <= 1) return lookOfOne(outcome, at);
+        const [, failed = ''] = outputs.names;
+        const haveAllFailed = totalOf(counts) === (counts[failed] ?? 0);
+        return isWaitingForSomebody(outcome) && (!list || haveAllFailed)
+          ? lookOfOne(outcome, at)
+          : countsLook(words, outputs.names, counts);
+      });
+    },
+  };
+};

@@ -51,9 +51,7 @@ const handler = (tools: Tools): Handler => {
     cancelled: cancelledWait,
     statusTexts: { first: 'status.accepted', third: 'status.notAccepted' },
   });
-  const waits = new WaitNode(tools, (outcome, counts) => {
-    checks.show(outcome, counts);
-  });
+  const waits = new WaitNode(tools, checks.outcomeStatus);
 
   return {
     get opening() {
@@ -70,6 +68,9 @@ const handler = (tools: Tools): Handler => {
         waits.reset(phones, at);
       } else waits.flush(phones);
       return true;
+    },
+    showFailure: (failure) => {
+      checks.showFailure(failure);
     },
     completeFailure: (failure, msg) => checks.completeFailure(failure, msg),
     isBusy: () => checks.isBusy(),

@@ -9,10 +9,17 @@ import type { Environment } from '../../lib/runtime/environment';
 import type { Tools } from '../../lib/runtime/flow-node';
 import type { Job } from '../../lib/runtime/job';
 import { nodeError } from '../../lib/runtime/errors';
-import { OutboxNode, type OutputCounts, type ItemsOfMessage } from '../../lib/runtime/outbox-node';
+import { OutboxNode, type ItemsOfMessage } from '../../lib/runtime/outbox-node';
 import { failedOutcome, problemOf, type Outcome } from '../../lib/runtime/outcomes';
 import type { Message } from '../../lib/runtime/red';
-import { authorizeLook, failureLook, waitingLook, type StatusLook } from '../../lib/runtime/status';
+import {
+  authorizeLook,
+  failureLook,
+  waitingLook,
+  type OutcomeStatus,
+  type ShownList,
+  type StatusLook,
+} from '../../lib/runtime/status';
 import { fieldOf, isRecord } from '../../lib/runtime/kinds';
 import { withUsedFields } from '../../lib/texting/outcome-fields';
 import { phoneNumber, type Recipient, type TextingOrder } from '../../lib/texting/recipients';
@@ -91,7 +98,7 @@ export class WaitNode
 
   constructor(
     tools: Tools,
-    protected readonly show: (outcome: Outcome, counts?: OutputCounts) => void,
+    protected readonly outcomeStatus: OutcomeStatus,
   ) {
     super(tools);
     const seconds = (name: string): number => tools.plain.number(name);
@@ -189,8 +196,10 @@ export class WaitNode
     return withUsedFields(outcome, order, recipient, entry);
   }
 
-  protected override noteEmitted(outcome: Outcome, counts: OutputCounts | undefined): void {
-    if (this.outbox?.count === 0) this.show(outcome, counts);
+  protected override noteEmitted(outcome: Outcome, list: ShownList | undefined): void {
+    if (!list) this.outcomeStatus.note(outcome);
+    // While others wait, the status says so.
+    if (this.outbox?.count === 0) this.outcomeStatus.show(outcome, list);
   }
 
   protected async open(): Promise<void> {

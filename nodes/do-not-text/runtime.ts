@@ -145,6 +145,9 @@ const handler = (tools: Tools): Handler => {
       if (isControl(msg, 'reset')) listings.stop();
       return numbers.control(msg, at);
     },
+    showFailure: (failure) => {
+      numbers.showFailure(failure);
+    },
     completeFailure: (failure, msg) => numbers.completeFailure(failure, msg),
     isBusy: () => false,
     close: async () => {

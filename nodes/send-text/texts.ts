@@ -3,7 +3,7 @@ import { excerpt, pick, type Source } from '../../lib/runtime/inputs';
 import { fieldOf, hasBrokenPlaceholder, isWellFormed, placeholder } from '../../lib/runtime/kinds';
 import { invalidInput } from '../../lib/runtime/errors';
 import type { Message } from '../../lib/runtime/red';
-import { ServiceError, type MessageValue } from '../../lib/service/errors';
+import type { ServiceError, MessageValue } from '../../lib/service/errors';
 import {
   recipientsOf,
   type PhoneEntry,

@@ -6,7 +6,7 @@ import { english, filesOf, languages, others, placeholdersOf, stringsOf, textOf 
 
 /** Names, addresses, numbers, and words that are the same everywhere. */
 const sameEverywhere =
-  /^(status\.(sim|progress|failedFor)|placeholder\..*|invalid\.row|label\.(name|text)|option\.service\.(simulator|sandbox)|test\.token|row\.name)$/;
+  /^(status\.(sim|progress|failedFor)|counts\.separator|placeholder\..*|invalid\.row|label\.(name|text)|option\.service\.(simulator|sandbox)|test\.token|row\.name)$/;
 
 const linesOf = (text: string, pattern: RegExp): string[] =>
   text.split('\n').filter((line) => pattern.test(line));
