@@ -41,7 +41,8 @@ const isItsTurn = ({ place, start, pace, olderStart, isYoungest }: DueWait, offs
     const quick = quickEnd(pace);
     if (offset <= quick && offset > quick - thenEvery) return false;
   } else {
-    if (offset === 0) return olderStart === undefined;
+    // The poll at the start was made when the wait was new.
+    if (offset === 0) return false;
     if (offset === pollEvery && olderStart !== undefined) {
       const isFirstInInterval = Math.floor(olderStart / pollEvery) < Math.floor(start / pollEvery);
       if (isFirstInInterval) return true;
@@ -54,16 +55,18 @@ const offsetOf = ({ place, due, start, pace, share }: DueWait): number =>
   due - start - spreadOf(place === 'first' ? pace.pollEvery : pace.thenEvery, share);
 
 /** Whether `decidePoll` needs to know of an older wait. */
-export const needsOlder = (visit: DueWait): boolean => {
-  const offset = offsetOf(visit);
-  return visit.place === 'first' && (offset === 0 || offset === visit.pace.pollEvery);
-};
+export const needsOlder = (visit: DueWait): boolean =>
+  visit.place === 'new' || (visit.place === 'first' && offsetOf(visit) === visit.pace.pollEvery);
 
 /** What to do with a wait that the cursor has come to. */
 export const decidePoll = (visit: DueWait): PollDecision => {
-  const { place, now } = visit;
+  const { place, now, start, olderStart } = visit;
   const isLast = now >= endTimeOf(visit);
   if (place === 'end') return { isPolled: isLast, isLast, to: 'end' };
+  if (place === 'new') {
+    const to = destination(visit, Math.max(now - start, 0));
+    return { isPolled: isLast || olderStart === undefined, isLast, to };
+  }
   // The offset is below zero only after the clock was set back: polls go on as for a young wait.
   const offset = offsetOf(visit);
   return {

@@ -2,8 +2,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { minute, second } from '../durations';
 import type { Clock } from '../service/clock';
 import { settled } from '../service/concurrency';
-import { endOf as rangeEnd, key, nextKey, type Store } from '../state/store';
-import { adjusted, endTick, tickOf } from './rings';
+import { asName, endOf as rangeEnd, key, nextKey, type Store } from '../state/store';
+import { adjusted, listTick, tickOf } from './rings';
 import { timeLength, type EntryList } from './wait-entries';
 
 /** An entry of a list whose time has come. */
@@ -56,14 +56,12 @@ interface Cursor {
   /** When the next entry is due, as far as is known: until then the list need not be read. */
   next: number;
   readAt: number;
-  /** Times of entries that are not on record yet: the cursor does not pass them. */
-  readonly barriers: Set<{ readonly due: number }>;
-  /** When unanswered last polls are repeated. */
+  /** When entries that were not dealt with are visited again. */
   repeatAt: number;
   /** Whether the list was read up to now. */
   isCaughtUp: boolean;
-  /** Visits that have not ended. */
-  visits: number;
+  /** The entries whose visits have not ended: a cursor that goes back passes over them. */
+  readonly visiting: Set<string>;
   /** When the next entry to be visited was due; undefined when none is. */
   waiting: number | undefined;
   /** When the cursor last began a turn of its ring; `overrun` is by how much that turn exceeded the interval. */
@@ -129,24 +127,14 @@ export class Poller {
     return late;
   }
 
-  /** An entry due at `due` is being written to `list`: its cursor stays before it until the result is called. */
-  keepCursorBefore(list: EntryList, due: number): () => void {
-    const cursor = this.cursorOf(list);
-    const barrier = { due };
-    cursor.barriers.add(barrier);
-    return () => {
-      cursor.barriers.delete(barrier);
-      this.expect(list, due);
-    };
-  }
-
   /** An entry due at `due` was written to `list`. */
   expect(list: EntryList, due: number): void {
     const cursor = this.cursorOf(list);
     cursor.next = Math.min(cursor.next, due);
-    if (list.kind === 'end') {
+    if (list.kind !== 'ring') {
       cursor.arrived = Math.min(cursor.arrived, due);
-      if (due < cursor.time) {
+      // Of the entries at the very time of the cursor, some were visited: the new one may lie before those.
+      if (due <= cursor.time) {
         cursor.time = due;
         cursor.rest = undefined;
       }
@@ -154,16 +142,11 @@ export class Poller {
     this.poke();
   }
 
-  /** A last poll of an entry in `list` was not answered: all such polls are repeated, a turn from now at the latest. */
+  /** An entry in `list`, which is no ring, was not dealt with: all that are left are visited again, an interval from now at the latest. */
   repeat(list: EntryList): void {
     const cursor = this.cursorOf(list);
     cursor.repeatAt = Math.min(cursor.repeatAt, this.options.clock.now() + list.interval);
     this.poke();
-  }
-
-  /** Whether the cursor of `list` has passed a time: an entry due then is visited a turn later. */
-  hasPassed(list: EntryList, due: number): boolean {
-    return due < this.cursorOf(list).time;
   }
 
   /** Does tasks out of turn, as there is room; resolves when all are done or the poller stops. */
@@ -184,16 +167,15 @@ export class Poller {
     const cursor: Cursor = {
       list,
       prefix: this.options.prefixOf(list),
-      tick: isRing ? tickOf(list.interval) : endTick,
+      tick: isRing ? tickOf(list.interval) : listTick,
       time: isRing ? now : 0,
       rest: undefined,
       arrived: Infinity,
       next: Infinity,
       readAt: -Infinity,
-      barriers: new Set(),
       repeatAt: Infinity,
       isCaughtUp: true,
-      visits: 0,
+      visiting: new Set(),
       waiting: undefined,
       turnedAt: now,
       overrun: 0,
@@ -237,9 +219,9 @@ export class Poller {
     return hasWorked;
   }
 
-  /** The list is empty, and nothing is being written to it. */
-  private isIdle({ next, repeatAt, barriers, visits }: Cursor): boolean {
-    return next === Infinity && repeatAt === Infinity && barriers.size === 0 && visits === 0;
+  /** The list is empty. */
+  private isIdle({ next, repeatAt, visiting }: Cursor): boolean {
+    return next === Infinity && repeatAt === Infinity && visiting.size === 0;
   }
 
   private isLate(): boolean {
@@ -256,12 +238,6 @@ export class Poller {
 
   private dueAt({ next, readAt, tick, repeatAt }: Cursor): number {
     return Math.min(Math.max(next + 1, readAt + tick), repeatAt);
-  }
-
-  private barrierOf({ barriers }: Cursor): number {
-    let first = Infinity;
-    for (const { due } of barriers) first = Math.min(first, due);
-    return first;
   }
 
   /** Visits the entries that are due, up to a page; false when there were none. */
@@ -281,10 +257,9 @@ export class Poller {
       // The entries may fill more than a page: the rest is due, too.
       cursor.next = 0;
     }
-    const limit = Math.min(now, this.barrierOf(cursor));
-    if (limit > cursor.time) return this.take(cursor, limit);
+    if (now > cursor.time) return this.take(cursor, now);
     // Nothing was read since the start: the next entry is looked up at once, and not a tick later.
-    if (limit === now) await this.lookAhead(cursor);
+    await this.lookAhead(cursor);
     return false;
   }
 
@@ -294,7 +269,7 @@ export class Poller {
    */
   private skipNothing(cursor: Cursor, now: number): void {
     if (!cursor.isCaughtUp) return;
-    const reached = Math.min(cursor.next, now, this.barrierOf(cursor));
+    const reached = Math.min(cursor.next, now);
     if (reached > cursor.time) cursor.time = reached;
   }
 
@@ -327,7 +302,9 @@ export class Poller {
       cursor.waiting = at;
       await this.free();
       if (this.isStopped) return false;
-      void this.occupy(() => this.options.visit({ list, key: entry, prefix, at }), cursor);
+      const name = asName(entry);
+      if (cursor.visiting.has(name)) continue;
+      void this.occupy(() => this.options.visit({ list, key: entry, prefix, at }), { cursor, name });
     }
     const last = page.at(-1);
     if (page.length === this.pageSize && last) {
@@ -338,7 +315,7 @@ export class Poller {
       cursor.rest = undefined;
       if (isRing && place + span === list.interval) this.noteTurn(cursor);
     }
-    if (cursor.arrived < cursor.time) {
+    if (cursor.arrived <= cursor.time) {
       cursor.time = cursor.arrived;
       cursor.rest = undefined;
       cursor.isCaughtUp = false;
@@ -420,9 +397,9 @@ export class Poller {
   }
 
   /** Starts a visit where there is room for one. */
-  private async occupy(visit: Task, cursor?: Cursor): Promise<void> {
+  private async occupy(visit: Task, of?: { readonly cursor: Cursor; readonly name: string }): Promise<void> {
     this.running += 1;
-    if (cursor) cursor.visits += 1;
+    of?.cursor.visiting.add(of.name);
     const release = this.options.clock.keepStill?.();
     const visiting = visit();
     await settled(visiting);
@@ -432,8 +409,8 @@ export class Poller {
     // Only the store can fail here: the wait is visited again.
     const isUnanswered = await visiting.then(({ recorded }) => recorded).catch(() => true);
     this.unrecorded -= 1;
-    if (cursor) cursor.visits -= 1;
-    if (isUnanswered && cursor?.list.kind === 'end' && !this.isStopped) this.repeat(cursor.list);
+    of?.cursor.visiting.delete(of.name);
+    if (isUnanswered && of && of.cursor.list.kind !== 'ring' && !this.isStopped) this.repeat(of.cursor.list);
     this.slotFreed?.();
     release?.();
   }
@@ -455,8 +432,6 @@ export class Poller {
     for (const { reading, next } of this.extras) if (!reading || next) return 0;
     let until = Infinity;
     for (const cursor of this.cursors.values()) {
-      // The release of the barrier wakes the loop.
-      if (this.barrierOf(cursor) <= cursor.time) continue;
       until = Math.min(until, this.dueAt(cursor));
     }
     return Math.min(until - this.options.clock.now(), longestSleep);

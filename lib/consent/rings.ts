@@ -39,8 +39,11 @@ export const paceOf = (seconds: Readonly<Record<keyof Pace, number>>): Pace => {
   };
 };
 
-/** Where a wait lies: on the ring of `pollEvery`, on that of `thenEvery`, or in the list by end time. */
-export type Place = 'first' | 'then' | 'end';
+/**
+ * Where a wait lies: among the new ones, which are polled at once, on the ring of `pollEvery`, on that of `thenEvery`, or
+ * in the list by end time.
+ */
+export type Place = 'new' | 'first' | 'then' | 'end';
 
 /** What decides when a wait is polled; `share` (0 to 1) is its number's part of the allowed lateness. */
 export interface Timing {
@@ -49,7 +52,7 @@ export interface Timing {
   readonly share: number;
 }
 
-/** A poll may come up to a tenth of its interval late, and never early. */
+/** A poll but the first may come up to a tenth of its interval late, and never early. */
 const allowed = 10;
 
 /** A ring is read at most this often. */
@@ -79,29 +82,26 @@ const lastStep = (pace: Pace): number => {
   return giveUpAfter - (quick < giveUpAfter ? Math.max(before, quick) : before);
 };
 
-/** The list by end time is read more often than any ring: it is short. */
-export const endTick = shortestTick;
+/** The lists by time, of new waits and of ends, are read more often than any ring: they are short. */
+export const listTick = shortestTick;
 
 export const endTimeOf = ({ start, pace }: Pick<Timing, 'start' | 'pace'>): number =>
   start + pace.giveUpAfter;
 
 /** When the last poll is due, which decides the wait. */
 export const lastPollOf = (timing: Timing): number =>
-  Math.min(endTimeOf(timing) + spreadOf(lastStep(timing.pace), timing.share, endTick), latestTime);
-
-/** When the first poll comes. */
-export const firstPollOf = ({ start, pace, share }: Timing): number =>
-  start + spreadOf(pace.pollEvery, share);
+  Math.min(endTimeOf(timing) + spreadOf(lastStep(timing.pace), timing.share, listTick), latestTime);
 
 /** The first poll later than `now`, for display: nothing is scheduled by it. */
 export const nextPoll = (timing: Timing, now: number): number => {
   const { start, pace, share } = timing;
+  if (now < start) return start;
   const after = (interval: number, least: number): number => {
     const spread = spreadOf(interval, share);
     const turn = Math.max(Math.floor((now - start - spread) / interval) + 1, Math.ceil(least / interval));
     return turn * interval;
   };
-  const quick = after(pace.pollEvery, 0);
+  const quick = after(pace.pollEvery, 1);
   const isQuick = quick <= quickEnd(pace) || pace.pollEvery === pace.thenEvery;
   const interval = isQuick ? pace.pollEvery : pace.thenEvery;
   const offset = isQuick ? quick : after(interval, quickEnd(pace) + 1);

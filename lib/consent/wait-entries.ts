@@ -40,7 +40,7 @@ export interface FoundWait {
 
 /** Where a wait lies: all waits of a list are visited by one cursor. */
 export interface EntryList {
-  readonly kind: 'ring' | 'end';
+  readonly kind: 'new' | 'ring' | 'end';
   readonly interval: number;
 }
 
@@ -71,7 +71,7 @@ export class WaitEntries {
     space: Buffer,
   ) {
     this.records = key(space, 'wait');
-    this.lists = { ring: key(space, 'ring'), end: key(space, 'end') };
+    this.lists = { new: key(space, 'new'), ring: key(space, 'ring'), end: key(space, 'end') };
     this.members = key(space, 'member');
   }
 
@@ -85,7 +85,7 @@ export class WaitEntries {
     return { start, pace, share: group.readUInt32BE(0) / 2 ** 32 };
   }
 
-  /** Operations that put a new wait on its ring. */
+  /** Operations that put a wait among the new ones. */
   additions(wait: Wait, group: Buffer): Operation[] {
     const { advisor, subject, start, pace, name } = wait;
     const value: WaitRecord = {
@@ -93,12 +93,12 @@ export class WaitEntries {
       subject,
       start,
       pace,
-      at: 'first',
+      at: 'new',
       ...(name !== undefined && { name }),
     };
     return [
       { table, put: this.recordKey(group, wait.item), value },
-      { table, put: this.listKey('first', wait, group), value: nothing },
+      { table, put: this.listKey('new', wait, group), value: nothing },
     ];
   }
 
@@ -161,7 +161,7 @@ export class WaitEntries {
 
   /** Whether any of the entries, or of the records for one number, may have been lost. */
   async hasLost(phone?: string): Promise<boolean> {
-    const all = [this.records, this.lists.ring, this.lists.end];
+    const all = [this.records, ...Object.values(this.lists)];
     for (const prefix of phone === undefined ? all : [this.listPrefix(phone)])
       if (await this.store.hasLost(table, prefix, rangeEnd(prefix))) return true;
     return false;
@@ -264,18 +264,20 @@ export class WaitEntries {
   /** Whether a wait lies where an entry of `list` says. */
   isIn({ at, wait: { pace } }: FoundWait, { kind, interval }: EntryList): boolean {
     if (at === 'end') return kind === 'end' && interval === lastInterval(pace);
+    if (at === 'new') return kind === 'new' && interval === pace.pollEvery;
     return kind === 'ring' && interval === (at === 'first' ? pace.pollEvery : pace.thenEvery);
   }
 
   listOf(at: Place, { pace }: Wait): EntryList {
     if (at === 'end') return { kind: 'end', interval: lastInterval(pace) };
+    if (at === 'new') return { kind: 'new', interval: pace.pollEvery };
     return { kind: 'ring', interval: at === 'first' ? pace.pollEvery : pace.thenEvery };
   }
 
   /** All lists in which something lies. */
   async occupied(): Promise<EntryList[]> {
     const lists: EntryList[] = [];
-    for (const kind of ['ring', 'end'] as const) {
+    for (const kind of ['new', 'ring', 'end'] as const) {
       const prefix = this.lists[kind];
       let from = prefix;
       for (;;) {
@@ -309,9 +311,13 @@ export class WaitEntries {
 
   listKey(at: Place, wait: Wait, group: Buffer): Buffer {
     const list = this.listOf(at, wait);
+    return key(this.prefixOf(list), this.timeIn(at, wait, group), group, wait.item);
+  }
+
+  private timeIn(at: Place, wait: Wait, group: Buffer): number {
+    if (at === 'new') return wait.start;
     const timing = this.timingOf(wait, group);
-    const time = at === 'end' ? lastPollOf(timing) : placeOn(list.interval, timing);
-    return key(this.prefixOf(list), time, group, wait.item);
+    return at === 'end' ? lastPollOf(timing) : placeOn(this.listOf(at, wait).interval, timing);
   }
 
   /** Undefined where the member id is not known, or is itself the subject of the wait. */
@@ -332,7 +338,7 @@ export const movableWaits = (space: string): Movable[] => {
     prefix: key(space, 'wait'),
     copy: (entry, to) => new WaitEntries(to, key(space)).copies(entry),
   };
-  const lists = ['ring', 'end', 'member'].map((kind): Movable => ({
+  const lists = ['new', 'ring', 'end', 'member'].map((kind): Movable => ({
     table,
     prefix: key(space, kind),
     copy: () => [],

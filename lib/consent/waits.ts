@@ -16,7 +16,7 @@ import {
 } from './consent-status';
 import { Poller, type Due, type Visited } from './poller';
 import { decidePoll, needsOlder, type DueWait, type PollDecision } from './poll-decision';
-import { endTimeOf, firstPollOf, lastPollOf, nextPoll, type Place } from './rings';
+import { endTimeOf, lastPollOf, nextPoll, type Place } from './rings';
 import { WaitEntries, type FoundWait, type Subject, type Wait } from './wait-entries';
 import { day } from '../durations';
 
@@ -68,8 +68,6 @@ type PollCourse = Omit<PollDecision, 'isPolled'>;
 
 /** The number of waits that end in one commit. */
 const batch = 100;
-/** The most entries in memory whose first poll is late. */
-const mostLate = 5000;
 const table = 'wait';
 /** Milliseconds after its end when an unwanted wait is removed: the data of its node has been removed by then. */
 const forgottenAfter = keptAfterRemoval + day;
@@ -84,8 +82,6 @@ export class Waits {
   private readonly ending = new Set<string>();
   /** By item, what else is being written about it. */
   private readonly changing = new Map<string, Promise<unknown>>();
-  /** Entries that the cursor had passed before they were written, and which are being visited. */
-  private late = 0;
   private isStopped = true;
   /** The time since which every node is told of numbers that are added to the do-not-text list. */
   private listeningSince = -Infinity;
@@ -129,8 +125,8 @@ export class Waits {
   }
 
   /**
-   * The operations that put new waits into their lists, to be written in one commit with the acceptance of their items.
-   * The caller calls `committed` after the commit, also if it failed: until then no cursor passes the waits.
+   * The operations that put new waits into their list, to be written in one commit with the acceptance of their items.
+   * The caller calls `committed` after the commit, also if it failed.
    */
   begin(waits: readonly Wait[]): {
     readonly operations: readonly Operation[];
@@ -138,41 +134,17 @@ export class Waits {
   } {
     const { entries, poller } = this;
     const earliest = new Map<number, number>();
-    const late: Due[] = [];
     const operations = waits.flatMap((wait) => {
-      const group = entries.groupOf(wait.advisor, wait.subject);
-      const due = firstPollOf(entries.timingOf(wait, group));
-      const list = entries.listOf('first', wait);
-      const additions = entries.additions(wait, group);
-      if (poller.hasPassed(list, due)) {
-        const prefix = entries.prefixOf(list);
-        late.push({ list, prefix, key: entries.listKey('first', wait, group), at: due });
-      } else {
-        earliest.set(list.interval, Math.min(earliest.get(list.interval) ?? Infinity, due));
-      }
-      return additions;
+      const { interval } = entries.listOf('new', wait);
+      earliest.set(interval, Math.min(earliest.get(interval) ?? Infinity, wait.start));
+      return entries.additions(wait, entries.groupOf(wait.advisor, wait.subject));
     });
-    const releases = [...earliest].map(([interval, due]) =>
-      poller.keepCursorBefore({ kind: 'ring', interval }, due),
-    );
     return {
       operations,
       committed: () => {
-        for (const release of releases) release();
-        for (const { list, at } of late) poller.expect(list, at);
-        this.visitLate(late);
+        for (const [interval, due] of earliest) poller.expect({ kind: 'new', interval }, due);
       },
     };
-  }
-
-  /** Visits entries that the cursor has passed. Those that are too many to keep in memory are visited a turn later. */
-  private visitLate(passed: readonly Due[]): void {
-    const dues = passed.slice(0, mostLate - this.late);
-    if (dues.length === 0) return;
-    this.late += dues.length;
-    void this.poller
-      .add(this.tasks(dues, (due) => this.visit(due)))
-      .finally(() => (this.late -= dues.length));
   }
 
   hasLost(phone?: string): Promise<boolean> {
@@ -295,6 +267,8 @@ export class Waits {
     const timing = entries.timingOf(found.wait, found.group);
     const now = options.clock.now();
     if (options.isWanted?.(item) === false) {
+      // Only a ring comes back to a wait whose node may return.
+      if (found.at === 'new') return this.pass(found, { isLast: false, to: 'first' });
       const isForgotten = now - endTimeOf(timing) >= forgottenAfter;
       const removed = isForgotten ? options.store.write(entries.removals(found)) : Promise.resolve(false);
       return { recorded: removed.then(() => false) };

@@ -146,6 +146,21 @@ describe('consent nodes', () => {
       should(asked).deepEqual(['m-17', '9007199254740993']);
     });
 
+    it('waits for nobody who has accepted already, whatever the interval and the number', async () => {
+      const server = await startServer(() => ({ body: { memberId: 1, state: 'accepted', lastChanged: 1 } }));
+      const clock = new MovableClock(() => begin);
+      const environment = alsoClose(
+        environmentOn({ baseUrl: server.url, apiKey: 'key', token: () => 'token' }, { clock }),
+      );
+      const flow = await wait({ pollEvery: 600 }, { environment });
+      const phone = Array.from({ length: 20 }, (_, index) => `+120255501${String(index + 10)}`);
+      const coming = flow.arrivals.next(phone.length);
+      flow.send({ phone });
+      while (flow.completed.all.length === 0 && clock.now() < begin + seconds(1)) await clock.move(10);
+      should((await coming).map(({ port }) => port)).deepEqual(phone.map(() => 0));
+      should(server.received).have.length(phone.length);
+    });
+
     it('falls through to failure when nobody is wired to the third output', async () => {
       const flow = await check({}, { unwired: [2] });
       const { port, msg } = only(await flow.ask({ phone: unasked, payload: 'as it was' }));

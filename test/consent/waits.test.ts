@@ -24,6 +24,37 @@ describe('waits on rings', () => {
     (await world.left()).should.equal(0);
   });
 
+  it('are first polled at once, whatever the interval and the number, and once', async () => {
+    const world = new World();
+    const slow = paceOf({ pollEvery: 600, pollFor: 3600, thenEvery: 600, giveUpAfter: 7200 });
+    await world.accept(...range(40).map((n) => world.wait(numberOf(n), slow)));
+    await world.clock.move(100);
+    new Set(world.polls.map(({ of }) => of)).size.should.equal(40);
+    await world.clock.move(seconds(599));
+    world.polls.length.should.equal(40);
+    await world.clock.move(seconds(61));
+    world.polls.length.should.equal(80);
+  });
+
+  it('are first polled at the start where a stop came before, and by a node that returns', async () => {
+    const world = new World();
+    world.waits.stop();
+    await world.add(ann);
+    await world.clock.move(hours(1));
+    world.polls.length.should.equal(0);
+    world.restart();
+    await world.clock.move(100);
+    world.times(ann).length.should.equal(1);
+
+    const wait = await world.add(bob);
+    world.unwanted.add(wait);
+    await world.clock.move(seconds(10));
+    world.times(bob).length.should.equal(0);
+    world.unwanted.delete(wait);
+    await world.clock.move(seconds(30));
+    world.times(bob).length.should.equal(1);
+  });
+
   it('cost five writes in a silent day: begun, seen, moved twice, ended', async () => {
     const world = new World();
     await world.add(ann);
