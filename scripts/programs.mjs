@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
@@ -102,11 +102,21 @@ const commandFor = (missing) => {
   return packages.length > 0 ? `${commands[manager]} ${packages.join(' ')}` : undefined;
 };
 
-const runApt = (...args) =>
-  execFileSync('apt-get', args, {
+/** What goes before a command that installs something; undefined where that needs somebody's consent. */
+const asRoot = () => {
+  if (!existsSync('/usr/bin/apt-get')) return undefined;
+  if (process.getuid?.() === 0) return [];
+  const isFree = process.env.CI && spawnSync('sudo', ['-n', 'true']).status === 0;
+  return isFree ? ['sudo'] : undefined;
+};
+
+const runApt = (...args) => {
+  const [command, ...rest] = [...asRoot(), 'apt-get', ...args];
+  execFileSync(command, rest, {
     stdio: ['ignore', 'inherit', 'inherit'],
     env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
   });
+};
 
 const installWithApt = (missing) => {
   console.log(
@@ -127,8 +137,6 @@ const installWithApt = (missing) => {
       }
 };
 
-const canInstall = () => process.getuid?.() === 0 && existsSync('/usr/bin/apt-get');
-
 /**
  * Gets what is needed by files of tests, by the files that they import (`reached`). Root on Debian installs what is
  * missing; otherwise one message names all of it. The result says which of those files this machine cannot run (`usedBy`),
@@ -138,7 +146,7 @@ export const getPrograms = (reached) => {
   const needed = programs.filter(({ usedBy }) => reached.has(usedBy));
   const lacking = () =>
     needed.filter(({ isFor, find }) => (isFor?.(process.platform) ?? true) && find() === undefined);
-  if (lacking().length > 0 && canInstall()) installWithApt(lacking());
+  if (lacking().length > 0 && asRoot()) installWithApt(lacking());
   const missing = lacking();
   if (missing.length > 0) {
     const command = commandFor(missing);
@@ -150,7 +158,11 @@ export const getPrograms = (reached) => {
   const foreign = needed.filter(({ isFor }) => !(isFor?.(process.platform) ?? true));
   return [
     ...missing.map(({ name, usedBy }) => ({ usedBy, reason: `${name} is not installed` })),
-    ...foreign.map(({ name, usedBy }) => ({ usedBy, reason: `${name} does not run on this system` })),
+    ...foreign.map(({ name, usedBy }) => ({
+      usedBy,
+      reason: `${name} does not run on this system`,
+      isForeign: true,
+    })),
   ];
 };
 

@@ -40,7 +40,10 @@ const pack = (folder, version, changelog) => {
   const [{ filename }] = JSON.parse(said.slice(said.search(/^\[$/m)));
   renameSync(join(target, filename), join(target, 'package.tgz'));
   writeFileSync(join(target, 'notes.md'), `${notesOf(changelog, version)}\n`);
-  writeFileSync(join(target, 'sbom.json'), npm('run', '--silent', 'sbom'));
+  writeFileSync(
+    join(target, 'sbom.json'),
+    npm('sbom', '--omit=dev', '--package-lock-only', '--sbom-format=cyclonedx'),
+  );
 };
 
 const main = ([command, argument]) => {

@@ -16,7 +16,7 @@ export const securityPage = ({ threats, defences }) => {
     '',
     '## Threats',
     '',
-    'What must not happen, where the sources keep it away, and the tests (below `test/`) that fail without that. `npm run threats` takes each defence out of a copy of the sources and sees its tests fail. How things are stored and who may do what is in [docs/security.md](docs/security.md). `npm run docs` writes this page.',
+    'What must not happen, where the sources keep it away, and the tests (below `test/`) that fail without that. `npm run proof -- threats` takes each defence out of a copy of the sources and sees its tests fail. How things are stored and who may do what is in [docs/security.md](docs/security.md). `npm run docs` writes this page.',
     '',
     '| # | threat | kept away in | shown by | not shown yet |',
     '| --- | --- | --- | --- | --- |',
@@ -24,7 +24,7 @@ export const securityPage = ({ threats, defences }) => {
     '',
     '## What it is made of',
     '',
-    'Every version of every dependency is fixed by the lock file. `npm run sbom` prints a bill of materials (CycloneDX) of what is installed with the package; a test holds its licences to MIT, ISC, BSD and Apache 2.0, and `engines` to the Node.js that the dependencies ask for. Releases are published with provenance.',
+    'Every version of every dependency is fixed by the lock file. `npm sbom --omit=dev --sbom-format=cyclonedx` prints a bill of materials (CycloneDX) of what is installed with the package; a test holds its licences to MIT, ISC, BSD and Apache 2.0, and `engines` to the Node.js that the dependencies ask for. Releases are published with provenance.',
     '',
   ].join('\n');
 };

@@ -32,7 +32,7 @@ import {
 import { answerInProcess } from './in-process';
 import { randomOf, type Random } from './week';
 
-/** `npm run fuzz` asks for so many cases of each part, of a seed that it draws; a batch that failed is repeated by its seed. */
+/** `npm run proof -- fuzz` asks for so many cases of each part, of a seed that it draws; a batch that failed is repeated by its seed. */
 const wanted = Number(process.env.FUZZ_RUNS ?? 0);
 const seed = Number(process.env.FUZZ_SEED ?? 1);
 /** Milliseconds for each part of a run without a number. */

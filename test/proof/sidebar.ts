@@ -24,7 +24,7 @@ import { launchBrowser, openPages, type TestBrowser } from '../support/browser';
 import { root, type Version } from '../support/installation';
 import { adminAuth, startRed, type FlowNode, type RealRed } from '../support/node-red';
 
-/** `npm run sidebar`: every action of the sidebar, by mouse and by keyboard, for each as they may, with many waits. */
+/** `npm run proof -- sidebar`: every action of the sidebar, by mouse and by keyboard, for each as they may, with many waits. */
 
 const waits = Number(process.argv[2] ?? 100_000);
 const versions = (process.argv[3] ?? '5,4').split(',').map(Number) as Version[];

@@ -8,7 +8,7 @@ import { type RealRed, startRed } from '../support/node-red';
 import { Postgres } from '../support/postgres';
 import { environmentId, numbers, randomFrom, Sandbox, type TimedTold, toldOf, twoNodes } from './sandbox';
 
-/** `npm run instances`: three Node-REDs on one PostgreSQL, and what may happen to any of them. */
+/** `npm run proof -- instances`: three Node-REDs on one PostgreSQL, and what may happen to any of them. */
 
 const given = (name: string, otherwise: number): number => Number(process.env[name] ?? otherwise);
 const seed = given('INSTANCES_SEED', Math.floor(Math.random() * 2 ** 31));

@@ -14,7 +14,7 @@ export interface Defence {
 const authorization = 'lib/auth/authorization.ts';
 const form = 'nodes/environment/form.ts';
 
-/** By the number of the threat. `npm run threats` takes each out of a copy of the sources, and sees its tests fail. */
+/** By the number of the threat. `npm run proof -- threats` takes each out of a copy of the sources, and sees its tests fail. */
 export const defences: Readonly<Record<number, readonly Defence[]>> = {
   1: [
     {

@@ -32,7 +32,7 @@ const times = (text: string, part: string): number => text.split(part).length - 
 describe('the threats', () => {
   it('have a script that sees a test fail without its defence', async function () {
     this.timeout(300_000);
-    const script = join(root, 'scripts', 'threats.mjs');
+    const script = join(root, 'scripts', 'proof', 'threats.mjs');
     const { stdout } = await promisify(execFile)(process.execPath, [script, '3'], { cwd: root });
     should(stdout).match(/^3\. parameters smuggled.*\n {2}✔ a parameter that is there twice is none/);
   });

@@ -134,7 +134,7 @@ export const threats: Readonly<Record<number, Threat>> = {
       'state/postgres.test.ts': [
         'know when the database has lost commits, and leave in doubt what was accepted before',
       ],
-      // Run by `npm run instances`.
+      // Run by `npm run proof -- instances`.
       'real/instances.ts': ['waits through ${faultCount} faults: nothing lost, no text twice'],
     },
   },

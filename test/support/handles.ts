@@ -8,6 +8,8 @@ export const openResources = (): Map<string, number> => {
   return counts;
 };
 
+const atStart = openResources();
+
 /** What is open that was not open before, such as `2 Timeout`; what is just closing has some seconds for it. */
 export const whatStaysOpen = async (before = new Map<string, number>()): Promise<string[]> => {
   const end = Date.now() + patience;
@@ -18,4 +20,12 @@ export const whatStaysOpen = async (before = new Map<string, number>()): Promise
     if (left.length === 0 || Date.now() > end) return left.map(([more, kind]) => `${more} ${kind}`);
     await new Promise((resolve) => setTimeout(resolve, 20).unref());
   }
+};
+
+/** For plain mocha: says what keeps it from ending, and ends. */
+export const mochaGlobalTeardown = async (): Promise<void> => {
+  const left = await whatStaysOpen(atStart);
+  if (left.length === 0) return;
+  console.error(`These tests leave ${left.join(', ')} open, and would never end. Close it in \`after\`.`);
+  process.exit(1);
 };

@@ -6,12 +6,12 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { require as load } from 'tsx/cjs/api';
 
-const root = fileURLToPath(new URL('..', import.meta.url));
+const root = fileURLToPath(new URL('../..', import.meta.url));
 const require = createRequire(import.meta.url);
-const { defences } = load('../test/security/defences.ts', import.meta.url);
-const { threats } = load('../test/security/threats.ts', import.meta.url);
+const { defences } = load('../../test/security/defences.ts', import.meta.url);
+const { threats } = load('../../test/security/threats.ts', import.meta.url);
 
-/** `npm run threats -- 2 8` takes the defences against these out, `-- lease key` those named so; without either, all. */
+/** `npm run proof -- threats 2 8` takes the defences against these out, `threats lease key` those named so; without either, all. */
 const given = process.argv.slice(2);
 const isWanted = (number, { what }) =>
   given.length === 0 || given.some((each) => each === number || (/\D/.test(each) && what.includes(each)));
