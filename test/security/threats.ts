@@ -273,6 +273,10 @@ export const threats: Readonly<Record<number, Threat>> = {
         'is delayed also where it was stored and read again on the way',
         'is accepted when its node closes, and carried on by the next',
       ],
+      'real/spinning.test.ts': [
+        'holds a text whose consent is not believed, over kill -9, and asks nobody twice',
+        'delays a message that its failure leads back to its node, and loses it in no kill',
+      ],
     },
   },
   20: {
