@@ -1,5 +1,5 @@
 import type { Movable } from '../state/moving';
-import { endOf, key, type Store, type StoreCommand, unchanged } from '../state/store';
+import { endOf, key, nextKey, pagesUnder, type Store, type StoreCommand, unchanged } from '../state/store';
 
 /** A number that is not to be texted. */
 export interface Blocked {
@@ -21,6 +21,7 @@ export interface BlockCommand extends StoreCommand {
 export const isBlockCommand = (command: StoreCommand): command is BlockCommand => command.kind === 'block';
 
 const table = 'work';
+const pageSize = 200;
 
 /** Counts by name; `none` resolves when a count is back at zero. */
 class Counter {
@@ -51,11 +52,38 @@ class Counter {
   }
 }
 
-/**
- * The do-not-text list of one environment: for all its advisors, at any service. It is kept until somebody is
- * unblocked, also when the environment has left the flow.
- */
-export class DoNotText {
+/** Whose list: that of all simulators, or that of all real services. */
+export type Realm = 'simulator' | 'service';
+
+/** The do-not-text list of the installation: for all environments and advisors. It is kept until somebody is unblocked. */
+export interface DoNotText {
+  get(phone: string): Promise<Blocked | undefined>;
+  /** The blocked numbers, page by page. */
+  page(skip: number, limit: number): Promise<BlockedPage>;
+  /**
+   * When this resolves, requests to the number have ended and no other begins. A number that is blocked already keeps its
+   * time, and its reason unless a new one is given.
+   */
+  block(phone: string, reason: string | null, now: number): Promise<Blocked>;
+  unblock(phone: string): Promise<void>;
+  /** Calls `listener` when a number is blocked. */
+  onBlock(listener: (phone: string) => void): () => void;
+  /** The reason that forbids a request to a number. */
+  judge(phone: string): Promise<BlockedBy | undefined>;
+  /**
+   * Begins an attempt to reach a number, which `block` waits for; resolves with what ends it, or with the reason that
+   * forbids it.
+   */
+  begin(phone: string): Promise<(() => void) | BlockedBy>;
+}
+
+interface BlockedPage {
+  readonly data: readonly Blocked[];
+  readonly total: number;
+}
+
+/** The list as one store has it. */
+class StoreList implements DoNotText {
   private readonly prefix: Buffer;
   /** Attempts under way in this process, by number. */
   private readonly attempts = new Counter();
@@ -63,20 +91,16 @@ export class DoNotText {
 
   constructor(
     private readonly store: Store,
-    environment: string,
+    realm: Realm,
   ) {
-    this.prefix = key('blocked', environment);
+    this.prefix = key('blocked', realm);
   }
 
   async get(phone: string): Promise<Blocked | undefined> {
     return (await this.store.get<Blocked>(table, this.keyOf(phone)))?.value;
   }
 
-  /** The blocked numbers, page by page. */
-  async page(
-    skip: number,
-    limit: number,
-  ): Promise<{ readonly data: readonly Blocked[]; readonly total: number }> {
+  async page(skip: number, limit: number): Promise<BlockedPage> {
     const range = { from: this.prefix, to: endOf(this.prefix) };
     const [found, total] = await Promise.all([
       this.store.page<Blocked>(table, { ...range, limit, skip }),
@@ -85,10 +109,6 @@ export class DoNotText {
     return { data: found.map(({ value }) => value), total };
   }
 
-  /**
-   * When this resolves, requests to the number have ended and no other begins. A number that is blocked already keeps its
-   * time, and its reason unless a new one is given.
-   */
   async block(phone: string, reason: string | null, now: number): Promise<Blocked> {
     const at = this.keyOf(phone);
     let blocked: Blocked;
@@ -96,7 +116,9 @@ export class DoNotText {
       const entry = await this.store.get<Blocked>(table, at);
       const known = entry?.value;
       blocked = { phone, since: known?.since ?? now, reason: reason ?? known?.reason ?? null };
-      if (await this.store.write([{ table, put: at, value: blocked }], [unchanged(table, at, entry)])) break;
+      // An entry that cannot be read is there, and is replaced.
+      const conditions = !entry && (await this.isThere(at)) ? [] : [unchanged(table, at, entry)];
+      if (await this.store.write([{ table, put: at, value: blocked }], conditions)) break;
     }
     const command: BlockCommand = { kind: 'block', at: this.store.now(), phone };
     await Promise.all([this.heard(command), this.store.tellOthers?.(command)]);
@@ -113,7 +135,6 @@ export class DoNotText {
     await this.store.write([{ table, remove: this.keyOf(phone) }]);
   }
 
-  /** Calls `listener` when a number is blocked. */
   onBlock(listener: (phone: string) => void): () => void {
     this.listeners.add(listener);
     return () => {
@@ -121,7 +142,6 @@ export class DoNotText {
     };
   }
 
-  /** The reason that forbids a request to a number. */
   async judge(phone: string): Promise<BlockedBy | undefined> {
     const found = await this.get(phone);
     if (found) return found;
@@ -130,10 +150,6 @@ export class DoNotText {
     return isDamaged ? 'unreadable' : undefined;
   }
 
-  /**
-   * Begins an attempt to reach a number, which `block` waits for; resolves with what ends it, or with the reason that
-   * forbids it.
-   */
   async begin(phone: string): Promise<(() => void) | BlockedBy> {
     // Counted before the list is read: a block at the same time is either seen here, or waits for this attempt.
     this.attempts.add(phone);
@@ -152,32 +168,146 @@ export class DoNotText {
     return by;
   }
 
+  /** Puts on the other list who is on this one, and not there. */
+  async copyTo(other: StoreList): Promise<void> {
+    for await (const page of pagesUnder<Blocked>(this.store, table, this.prefix, pageSize))
+      await Promise.all(page.map(({ value }) => other.add(value)));
+  }
+
+  private async add(blocked: Blocked): Promise<void> {
+    const at = this.keyOf(blocked.phone);
+    await this.store.write([{ table, put: at, value: blocked }], [unchanged(table, at, undefined)]);
+  }
+
   private keyOf(phone: string): Buffer {
     return key(this.prefix, this.store.hash(phone));
+  }
+
+  private async isThere(at: Buffer): Promise<boolean> {
+    return (await this.store.keys(table, { from: at, to: nextKey(at), limit: 1 })).length > 0;
+  }
+}
+
+/** The list of environments that keep their state in several stores: who is on one part of it is on the list. */
+class JointList implements DoNotText {
+  constructor(private readonly parts: readonly StoreList[]) {}
+
+  /** Completes each part by the others, so that an environment that leaves takes nobody off the list. */
+  async complete(): Promise<void> {
+    for (const from of this.parts) for (const to of this.parts) if (from !== to) await from.copyTo(to);
+  }
+
+  async get(phone: string): Promise<Blocked | undefined> {
+    const found = await Promise.all(this.parts.map((part) => part.get(phone)));
+    return found.find((blocked) => blocked);
+  }
+
+  /** Somebody on several parts is listed with the first of them. */
+  async page(skip: number, limit: number): Promise<BlockedPage> {
+    const data: Blocked[] = [];
+    let total = 0;
+    for (const [index, part] of this.parts.entries()) {
+      const earlier = this.parts.slice(0, index);
+      for (let from = 0, size = Infinity; from < size; from += pageSize) {
+        const page = await part.page(from, pageSize);
+        size = page.total;
+        for (const blocked of page.data) {
+          const before = await Promise.all(earlier.map((each) => each.get(blocked.phone)));
+          if (before.some((each) => each)) continue;
+          if (total >= skip && data.length < limit) data.push(blocked);
+          total += 1;
+        }
+      }
+    }
+    return { data, total };
+  }
+
+  async block(phone: string, reason: string | null, now: number): Promise<Blocked> {
+    const known = await this.get(phone);
+    const since = known?.since ?? now;
+    const blocked = await Promise.all(
+      this.parts.map((part) => part.block(phone, reason ?? known?.reason ?? null, since)),
+    );
+    return blocked[0] ?? { phone, since, reason };
+  }
+
+  async unblock(phone: string): Promise<void> {
+    await Promise.all(this.parts.map((part) => part.unblock(phone)));
+  }
+
+  onBlock(listener: (phone: string) => void): () => void {
+    const endings = this.parts.map((part) => part.onBlock(listener));
+    return () => {
+      for (const end of endings) end();
+    };
+  }
+
+  async judge(phone: string): Promise<BlockedBy | undefined> {
+    const found = await Promise.all(this.parts.map((part) => part.judge(phone)));
+    return found.find((by) => by);
+  }
+
+  async begin(phone: string): Promise<(() => void) | BlockedBy> {
+    const begun = await Promise.allSettled(this.parts.map((part) => part.begin(phone)));
+    const results = begun.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+    const end = (): void => {
+      for (const each of results) if (typeof each === 'function') each();
+    };
+    const failed = begun.find((each) => each.status === 'rejected');
+    const by = results.find((each) => typeof each !== 'function');
+    if (!failed && by === undefined) return end;
+    end();
+    if (by !== undefined) return by;
+    throw failed?.reason;
   }
 }
 
 interface ListEnvironment {
-  readonly id: string;
+  readonly service: string;
   store(): Store | Promise<Store>;
+  /** The stores of other environments that the list is kept in too. */
+  otherListStores?(): Promise<readonly Store[]>;
 }
 
-const listsByStore = new WeakMap<object, Map<string, DoNotText>>();
+const listsByStore = new WeakMap<object, Map<Realm, StoreList>>();
+const jointLists = new WeakMap<StoreList, readonly [readonly StoreList[], JointList]>();
 
-/** The list of an environment: the same for all its nodes, also those in other uses of its subflow. */
-export const doNotTextOf = async (environment: ListEnvironment): Promise<DoNotText> => {
-  const store = await environment.store();
+const realmOf = ({ service }: Pick<ListEnvironment, 'service'>): Realm =>
+  service === 'simulator' ? 'simulator' : 'service';
+
+const listIn = (store: Store, realm: Realm): StoreList => {
   const { behind = store } = store;
-  const lists = listsByStore.get(behind) ?? new Map<string, DoNotText>();
+  const lists = listsByStore.get(behind) ?? new Map<Realm, StoreList>();
   listsByStore.set(behind, lists);
-  const list = lists.get(environment.id) ?? new DoNotText(store, environment.id);
-  lists.set(environment.id, list);
+  const list = lists.get(realm) ?? new StoreList(store, realm);
+  lists.set(realm, list);
   return list;
 };
 
-/** Copies the list of an environment to another store. */
-export const movableBlocked = (environment: string): Movable<Blocked> => {
-  const prefix = key('blocked', environment);
+/** The list that an environment keeps to: the same for all environments of its realm. */
+export const doNotTextOf = async (environment: ListEnvironment): Promise<DoNotText> => {
+  const realm = realmOf(environment);
+  const own = listIn(await environment.store(), realm);
+  const others = (await environment.otherListStores?.()) ?? [];
+  const parts = [...new Set([own, ...others.map((store) => listIn(store, realm))])];
+  if (parts.length === 1) return own;
+  const [known, joint] = jointLists.get(own) ?? [];
+  if (joint && known?.length === parts.length && parts.every((part, index) => part === known[index]))
+    return joint;
+  const made = new JointList(parts);
+  jointLists.set(own, [parts, made]);
+  // A store that closes meanwhile is completed after the next start; until then, all parts are read.
+  made.complete().catch(() => undefined);
+  return made;
+};
+
+/** Called in a process that another has told of a block; resolves when its own requests to the number have ended. */
+export const noteBlocked = async (environment: ListEnvironment, command: BlockCommand): Promise<void> =>
+  listIn(await environment.store(), realmOf(environment)).heard(command);
+
+/** Copies the list of the real services to another store. */
+export const movableBlocked = (): Movable<Blocked> => {
+  const prefix = key('blocked', 'service' satisfies Realm);
   return {
     table,
     prefix,

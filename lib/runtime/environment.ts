@@ -60,6 +60,8 @@ export interface Environment {
   readonly space: string;
   /** The store of waits and sends, in memory where the disk cannot be used. A runtime has one. */
   store(): Store | Promise<Store>;
+  /** The stores of other environments in which the do-not-text list is kept too. */
+  otherListStores?(): Promise<readonly Store[]>;
   /** Whether the number is on the do-not-text list. */
   isBlocked(phone: string): Promise<boolean>;
   /** The reason why nothing can be put on record at the moment. */

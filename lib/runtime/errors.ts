@@ -124,7 +124,7 @@ export const sentences = {
   dry_run_round:
     'In a dry run nobody accepts, so that asking again would go round for ever: the dry run ends here.',
   blocked:
-    'This number is on the do-not-text list of this environment: nothing was sent. Take it off the list first, if its owner wants to be texted again.',
+    'This number is on the do-not-text list: nothing was sent. Take it off the list first, if its owner wants to be texted again.',
   blocked_unreadable:
     'A part of the do-not-text list cannot be read, so nobody is texted: see the log, and restore the data of this Node-RED or its credentialSecret.',
   quiet_hours:

@@ -67,9 +67,13 @@ const carryOut = async ({
       await list.unblock(phone);
       return { port: 0, payload: payloadOf(phone, undefined) };
     default: {
-      const blocked = await list.get(phone);
-      const payload = payloadOf(phone, blocked);
-      return blocked
+      const by = await list.judge(phone);
+      if (by === 'unreadable') {
+        const payload = { ...payloadOf(phone, undefined), blocked: true };
+        return { port: 2, payload, problem: nodeError('blocked', 'blocked_unreadable').problem };
+      }
+      const payload = payloadOf(phone, by);
+      return by
         ? { port: 2, payload, problem: nodeError('blocked', 'blocked').problem }
         : { port: 0, payload };
     }

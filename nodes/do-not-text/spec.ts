@@ -12,7 +12,7 @@ export const spec: NodeSpec = {
   outputs: ['done', 'failed', 'blocked'],
   uses: [],
   fields: [
-    // The list belongs to the environment, for all its advisors.
+    // There is one list for all advisors.
     ...commonFields.filter(({ name }) => name !== 'advisor'),
     { kind: 'choice', name: 'operation', options: ['block', 'unblock', 'check', 'list'], default: 'block' },
     ...phoneFields(forNumbers),

@@ -24,7 +24,7 @@ import type { Client, ClientOptions } from '../../lib/service/types';
 import type { PostgresHandle } from '../../lib/state/postgres';
 import { lostTrouble } from '../../lib/state/recognition';
 import type { Store, StoreCommand } from '../../lib/state/store';
-import { doNotTextOf, isBlockCommand } from '../../lib/guards/do-not-text';
+import { doNotTextOf, isBlockCommand, noteBlocked } from '../../lib/guards/do-not-text';
 import { listAdvisors } from './advisor-list';
 import {
   addressBeside,
@@ -214,7 +214,7 @@ export class RunningEnvironment implements Environment {
 
   private async obey(command: StoreCommand, view: Environment | undefined): Promise<boolean> {
     if (isBlockCommand(command)) {
-      await (await doNotTextOf(view ?? this)).heard(command);
+      await noteBlocked(view ?? this, command);
       return true;
     }
     if (command.kind === 'pause') {
@@ -281,6 +281,19 @@ export class RunningEnvironment implements Environment {
   store(): Promise<Store> {
     this.openedStore ??= this.openStore();
     return this.openedStore;
+  }
+
+  async otherListStores(): Promise<readonly Store[]> {
+    if (this.service === 'simulator') return [];
+    const others = this.otherServices().filter((each) => each.isInDatabase || this.isInDatabase);
+    return Promise.all(others.map((each) => each.store()));
+  }
+
+  /** The other environments that run and text real people. */
+  private otherServices(): readonly RunningEnvironment[] {
+    return [...this.running].filter(
+      ({ id, service, storeFault }) => id !== this.id && service !== 'simulator' && !storeFault,
+    );
   }
 
   async isBlocked(phone: string): Promise<boolean> {
@@ -443,6 +456,7 @@ export class RunningEnvironment implements Environment {
         { store, takeIn: (id) => handle.takeIn(id) },
         this.id,
         this.knownConnection(),
+        this.otherServices().every(({ isInDatabase }) => isInDatabase),
       );
       if (count > 0)
         this.ownServices.log.info(

@@ -31,6 +31,8 @@ const recordsOf = async (
   store: Store,
   environment: string,
   connection: Connection | undefined,
+  /** Whether the do-not-text list goes with them: no other environment uses it there. */
+  withList: boolean,
 ): Promise<Movable[]> => {
   const ofNodes = [...(await nodesOf(store, environment))].flatMap((node) =>
     tables.flatMap((table) => recordKinds.map((kind): Movable => ({ table, prefix: key(kind, node) }))),
@@ -48,7 +50,7 @@ const recordsOf = async (
   const all = [
     ...ofNodes,
     ...ofSpaces,
-    movableBlocked(environment) as Movable,
+    ...(withList ? [movableBlocked() as Movable] : []),
     movableGrants(environment, connection) as Movable,
   ];
   const found: Movable[] = [];
@@ -62,8 +64,9 @@ export const moveToDatabase = async (
   to: { readonly store: Store; readonly takeIn: (id: string) => Promise<Destination> },
   environment: string,
   connection: Connection | undefined,
+  withList: boolean,
 ): Promise<number> => {
-  const movables = (): Promise<Movable[]> => recordsOf(from, environment, connection);
+  const movables = (): Promise<Movable[]> => recordsOf(from, environment, connection, withList);
   const count = await moveRecords(from, environment, movables, to.takeIn);
   if (count > 0) await to.store.write([authorizationsChanged()]);
   return count;
@@ -71,4 +74,4 @@ export const moveToDatabase = async (
 
 /** The environment uses the file again: work that has gone to a database must not be done here as well. */
 export const stayInFile = (store: Store, environment: string): Promise<void> =>
-  stayHere(store, environment, () => recordsOf(store, environment, undefined));
+  stayHere(store, environment, () => recordsOf(store, environment, undefined, false));

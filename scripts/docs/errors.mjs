@@ -48,7 +48,7 @@ const words = {
     'Nothing was sent. See the status and the log for what is wrong with the store, then send it again.',
   ],
   blocked: [
-    'The number is on the do-not-text list of the environment, or a part of that list cannot be read. Nothing was sent.',
+    'The number is on the do-not-text list, or a part of that list cannot be read. Nothing was sent.',
     'Leave this person alone. If they want to be texted again, take them off the list with _do not text_.',
   ],
   quiet_hours: [

@@ -8,6 +8,7 @@ import { nodeError } from '../../lib/runtime/errors';
 import type { Message } from '../../lib/runtime/red';
 import { MovableClock } from '../../lib/service/clock';
 import { openEmbedded } from '../../lib/state/embedded';
+import { createMemoryStore } from '../../lib/state/memory';
 import { key, type Store } from '../../lib/state/store';
 import * as listRuntime from '../../nodes/do-not-text/runtime';
 import { spec as listSpec } from '../../nodes/do-not-text/spec';
@@ -168,7 +169,7 @@ describe('the do-not-text list', () => {
     flow.send({ phone: unasked }, 'n-wait');
     await on.simulator.clock.move(3_600_000);
     const ofAnother = Object.create(on.store) as Store;
-    const elsewhere = await doNotTextOf({ id: on.environment.id, store: () => ofAnother });
+    const elsewhere = await doNotTextOf({ service: 'simulator', store: () => ofAnother });
     await elsewhere.block(unasked, null, begin);
     on.simulator.accept(unasked);
     const left = flow.arrivals.next();
@@ -186,7 +187,7 @@ describe('the do-not-text list', () => {
     flow.send({ phone: unasked }, 'n-wait');
     await on.simulator.clock.move(1000);
     const ofAnother = Object.create(on.store) as Store;
-    await (await doNotTextOf({ id: on.environment.id, store: () => ofAnother })).block(unasked, null, begin);
+    await (await doNotTextOf({ service: 'simulator', store: () => ofAnother })).block(unasked, null, begin);
     on.simulator.accept(unasked);
     const left = await ask(flow, { phone: unasked }, 'n-look', 2);
     const waited = left.find(({ from }) => from === 'n-wait');
@@ -199,7 +200,7 @@ describe('the do-not-text list', () => {
 
     beforeEach(() => {
       reads = 0;
-      const blocked = key('blocked', 'test-environment');
+      const blocked = key('blocked', 'simulator');
       const counting = Object.assign(Object.create(on.store) as Store, {
         get: (...asked: Parameters<Store['get']>) => {
           if (asked[1].subarray(0, blocked.length).equals(blocked)) reads += 1;
@@ -235,7 +236,7 @@ describe('the do-not-text list', () => {
 
   it('leaves one failure when a close ends its listing, once the flows have started again', async () => {
     const [reached, held] = [gate(), gate()];
-    const blocked = key('blocked', 'test-environment');
+    const blocked = key('blocked', 'service');
     const slow = Object.assign(Object.create(on.store) as Store, {
       page: async (...asked: Parameters<Store['page']>) => {
         const isSecond = asked[1].from.equals(blocked) && (asked[1].skip ?? 0) > 0;
@@ -296,14 +297,103 @@ describe('the do-not-text list', () => {
     should(errorOf(unsent.msg).code).equal('not_configured');
   });
 
-  it('is the same after the environment was pointed elsewhere, and not that of another environment', async () => {
+  it('is one for all simulators and another for all real services, whichever environment', async () => {
+    const service = { baseUrl: 'http://127.0.0.1:1/v1', apiKey: 'key', token: () => 'token' };
+    const on2 = (kind: 'simulator' | 'sandbox' | 'production', id: string) =>
+      doNotTextOf(alsoClose(environmentOn(service, { store: on.store, service: kind, id })));
     const flow = await load(blockNode);
     await ask(flow, { phone: consented }, 'block');
-    const service = { baseUrl: 'http://127.0.0.1:1/v1', apiKey: 'key', token: () => 'token' };
-    const elsewhere = await doNotTextOf(environmentOn(service, { store: on.store }));
-    should((await elsewhere.get(consented))?.since).equal(begin);
-    const other = await doNotTextOf(environmentOn(service, { store: on.store, id: 'other' }));
-    should(await other.get(consented)).be.undefined();
+    should((await (await on2('simulator', 'another example')).get(consented))?.since).equal(begin);
+    const sandbox = await on2('sandbox', 'real');
+    should(await sandbox.get(consented)).be.undefined();
+    await sandbox.block(unasked, null, begin);
+    should(await (await on2('production', 'other')).get(unasked)).have.property('phone', unasked);
+    should(await (await doNotTextOf(on.environment)).get(unasked)).be.undefined();
+  });
+
+  it('stops texts and waits of other environments, and waits for their requests', async () => {
+    const [reached, held] = [gate(), gate()];
+    const server = await startServer(async ({ url }) => {
+      if (url.includes('/consents')) return { body: { memberId: 1, state: 'pending', lastChanged: 0 } };
+      reached.open();
+      await held.opened;
+      return { body: sent };
+    });
+    const service = { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' };
+    const environment = alsoClose(environmentOn(service, { store: on.store, id: 'texting' }));
+    const wait = { id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' };
+    const flow = await Flow.load({ folders, environment, nodes: [sendNode, wait] });
+    const elsewhere = await doNotTextOf(
+      alsoClose(environmentOn(service, { store: on.store, id: 'stop form' })),
+    );
+    const left = flow.arrivals.next(2);
+    flow.send({ phone: consented, text: 'Hi' }, 'send');
+    flow.send({ phone: consented }, 'n-wait');
+    await reached.opened;
+    let isBlocked = false;
+    const blocking = elsewhere.block(consented, null, begin).then(() => (isBlocked = true));
+    for (let turn = 0; turn < 50; turn++) await nextIteration();
+    should(isBlocked).be.false();
+    held.open();
+    await blocking;
+    const outcomes = new Map((await left).map(({ from, msg }) => [from, msg]));
+    should(outcomes.get('n-wait')?.payload).containEql({ reason: 'cancelled' });
+    should(outcomes.get('send')?.outcome).equal('sent');
+    const { msg } = only(await ask(flow, { phone: consented, text: 'Hi' }, 'send'));
+    should(errorOf(msg).code).equal('blocked');
+  });
+
+  describe('of environments with different stores', () => {
+    /** Two environments, each of which knows the other's store, as in one Node-RED. */
+    const pair = () => {
+      const stores = [createMemoryStore(), createMemoryStore()] as const;
+      const [file, database] = stores;
+      const one = { service: 'sandbox', store: () => file, otherListStores: async () => [database] };
+      const other = { service: 'production', store: () => database, otherListStores: async () => [file] };
+      return { one, other, alone: { service: 'production', store: () => database } };
+    };
+
+    it('holds for both, and is in both stores', async () => {
+      const { one, other, alone } = pair();
+      const [here, there, elsewhere] = await Promise.all([one, other, alone].map(doNotTextOf));
+      await here?.block(consented, 'asked', begin);
+      should(await there?.get(consented)).containEql({ since: begin, reason: 'asked' });
+      should(await elsewhere?.get(consented)).containEql({ since: begin });
+      await elsewhere?.block(unasked, null, begin);
+      should(await here?.judge(unasked)).have.property('phone', unasked);
+      should(await here?.begin(unasked)).have.property('phone', unasked);
+      const { data, total } = (await here?.page(0, 10)) ?? { data: [], total: 0 };
+      should([data.map(({ phone }) => phone).toSorted(), total]).eql([[unasked, consented].toSorted(), 2]);
+      should((await here?.page(1, 1))?.data).have.length(1);
+      await there?.unblock(consented);
+      should(await Promise.all([here?.get(consented), elsewhere?.get(consented)])).eql([
+        undefined,
+        undefined,
+      ]);
+    });
+
+    it('is whole in each of them, should the other leave', async () => {
+      const { one, alone } = pair();
+      const before = await doNotTextOf({ service: 'sandbox', store: one.store });
+      await before.block(consented, 'asked', begin);
+      await doNotTextOf(one);
+      const rest = await doNotTextOf(alone);
+      while (!(await rest.get(consented))) await nextIteration();
+      should(await rest.get(consented)).containEql({ since: begin, reason: 'asked' });
+    });
+
+    it('waits for the requests of both', async () => {
+      const { one, other } = pair();
+      const [here, there] = await Promise.all([one, other].map(doNotTextOf));
+      const end = await here?.begin(consented);
+      let isBlocked = false;
+      const heard = new Promise<string>((resolve) => here?.onBlock(resolve));
+      const blocking = there?.block(consented, null, begin).then(() => (isBlocked = true));
+      await heard;
+      should(isBlocked).be.false();
+      (end as () => void)();
+      await blocking;
+    });
   });
 
   it('stops everybody when a part of it cannot be read', async () => {
@@ -342,7 +432,7 @@ describe('the do-not-text list', () => {
       await reached.opened;
       const hasLeft: string[] = [];
       void left.then((all) => hasLeft.push(...all.map(({ from }) => from)));
-      const list = await doNotTextOf({ id: 'test-environment', store: () => on.store });
+      const list = await doNotTextOf({ service: 'sandbox', store: () => on.store });
       let isBlocked = false;
       const blocking = list.block(consented, null, begin).then(() => {
         isBlocked = true;
@@ -363,7 +453,7 @@ describe('the do-not-text list', () => {
       alsoClose({ close: async () => rmSync(directory, { recursive: true }) });
       for (const each of stores) alsoClose(each);
       const [one, other] = await Promise.all(
-        stores.map((store) => doNotTextOf({ id: 'environment', store: () => store })),
+        stores.map((store) => doNotTextOf({ service: 'sandbox', store: () => store })),
       );
       const ended = await one?.begin('+12025550100');
       let isDone = false;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import should from 'should';
 import { setTimeout as pause } from 'node:timers/promises';
-import { doNotTextOf, isBlockCommand } from '../../lib/guards/do-not-text';
+import { doNotTextOf, isBlockCommand, noteBlocked } from '../../lib/guards/do-not-text';
 import type { Environment, EnvironmentSettings } from '../../lib/runtime/environment';
 import { MovableClock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
@@ -264,7 +264,7 @@ describe('of processes that share one PostgreSQL', function () {
     const store = await environment.store();
     handle.onCommand(async (slot, command) => {
       if (!process.isDead && isBlockCommand(command))
-        await (await doNotTextOf(slot === own ? environment : environmentOver(slot))).heard(command);
+        await noteBlocked(slot === own ? environment : environmentOver(slot), command);
       return !process.isDead;
     });
     const started = {
@@ -346,7 +346,7 @@ describe('of processes that share one PostgreSQL', function () {
       const [texts, blocks] = await Promise.all([machine(on), machine(on)]);
       texts.instance.send(text('under way'));
       await reached.opened;
-      const list = await doNotTextOf({ id: 'test-environment', store: () => blocks.store });
+      const list = await doNotTextOf({ service: 'sandbox', store: () => blocks.store });
       const events: string[] = [];
       const blocking = list.block(consented, null, noon).then(() => {
         events.push('blocked');

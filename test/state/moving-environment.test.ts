@@ -5,7 +5,7 @@ import { Vault } from '../../lib/auth/vault';
 import { RequestHistory } from '../../lib/consent/request-history';
 import { recommended } from '../../lib/consent/rings';
 import { WaitEntries } from '../../lib/consent/wait-entries';
-import { DoNotText } from '../../lib/guards/do-not-text';
+import { doNotTextOf, type DoNotText } from '../../lib/guards/do-not-text';
 import { onceIn } from '../../lib/guards/once';
 import { layout } from '../../lib/outbox/layout';
 import { systemClock } from '../../lib/service/clock';
@@ -79,7 +79,7 @@ const fill = async (store: Store, environment: string): Promise<void> => {
   assert.ok(claimed.kind === 'own');
   await store.write([claimed.claim.ended({ state: 'sent', payload: { messageId: 1 } })]);
   claimed.claim.release();
-  await new DoNotText(store, environment).block(phone, 'asked to stop', 1);
+  await (await listOf(store)).block(phone, 'asked to stop', 1);
   const vault = vaultOf(store);
   await vault.use(() =>
     vault.authorized(connectionOf(environment), {
@@ -88,6 +88,8 @@ const fill = async (store: Store, environment: string): Promise<void> => {
     }),
   );
 };
+
+const listOf = (store: Store): Promise<DoNotText> => doNotTextOf({ service: 'sandbox', store: () => store });
 
 /** What the modules find of an environment. */
 const contents = async (store: Store, environment: string): Promise<unknown> => {
@@ -108,7 +110,7 @@ const contents = async (store: Store, environment: string): Promise<unknown> => 
       .length,
     asked: (await historyOf(store, space).preview('default', phone, { every: day, limit: 0 })).consentState,
     once: (await onceIn(store).foresee(keyOf(environment), day, time))?.kind,
-    blocked: (await new DoNotText(store, environment).get(phone))?.reason,
+    blocked: (await (await listOf(store)).get(phone))?.reason,
     authorized: await vault.use(
       () => vault.get(connectionOf(environment), 'default')?.grant.refreshToken ?? null,
     ),
@@ -135,10 +137,14 @@ describe('an environment that moves to another store', () => {
     const takeIn = () =>
       Promise.resolve({ store: to, release: () => Promise.resolve(), discard: () => assert.fail() });
     const move = (): Promise<number> =>
-      moveToDatabase(from, { store: to, takeIn }, 'mine', connectionOf('mine'));
+      moveToDatabase(from, { store: to, takeIn }, 'mine', connectionOf('mine'), true);
     assert.ok((await move()) > 0);
     assert.deepEqual(await contents(to, 'mine'), before);
-    assert.deepEqual(await contents(from, 'other'), { ...(before as object), authorized: 'of other' });
+    assert.deepEqual(await contents(from, 'other'), {
+      ...(before as object),
+      blocked: undefined,
+      authorized: 'of other',
+    });
     const left = await contents(from, 'mine');
     assert.deepEqual(left, {
       jobs: 0,
@@ -152,5 +158,14 @@ describe('an environment that moves to another store', () => {
       authorized: null,
     });
     assert.equal(await move(), 0);
+  });
+
+  it('leaves the do-not-text list where another environment uses it', async () => {
+    const [from, to] = [createMemoryStore(), createMemoryStore()];
+    await fill(from, 'mine');
+    const takeIn = () =>
+      Promise.resolve({ store: to, release: () => Promise.resolve(), discard: () => assert.fail() });
+    await moveToDatabase(from, { store: to, takeIn }, 'mine', connectionOf('mine'), false);
+    assert.equal((await (await listOf(from)).get(phone))?.reason, 'asked to stop');
   });
 });
