@@ -21,7 +21,7 @@ import { waits } from './parts/waits';
 import { startBenchRed, type BenchRed } from './red';
 import { scalingOf } from './scaling';
 import { startService } from './service';
-import { tableOf, withTable, type Machine, type Measured, type Results } from './table';
+import { pageOf, tableOf, withTable, type Machine, type Measured, type Results } from './table';
 
 const parts: readonly Part[] = [
   send,
@@ -154,7 +154,7 @@ const merged = (before: Results, now: readonly Measured[]): Results => ({
 
 const write = (results: Results): void => {
   writeFileSync(resultsFile, `${JSON.stringify(results, null, 2)}\n`);
-  writeFileSync(document, withTable(readFileSync(document, 'utf8'), tableOf(results)));
+  writeFileSync(document, withTable(readFileSync(document, 'utf8'), pageOf(results)));
   writeFileSync(scaling, withTable(readFileSync(scaling, 'utf8'), scalingOf(results), 'figures'));
 };
 

@@ -74,19 +74,43 @@ const cellsOf = (row: Row): readonly string[] => [
   reachedOf(row),
 ];
 
-const heading = ['measurement', 'ours', 'against', 'ratio', 'to reach', 'reached'] as const;
+const table = (heading: readonly string[], rows: readonly (readonly string[])[]): string =>
+  [heading, heading.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 
-/** The table of docs/performance.md and of the terminal. */
-export const tableOf = ({ parts }: Results): string => {
-  const rows = parts.flatMap(({ rows: found }) => found.map(cellsOf));
-  const lines = [heading, heading.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`);
-  const machines = parts.map(
-    ({ name, machine, measuredAt, commit, rounds, seconds }) =>
-      `- \`${name}\`: ${measuredAt.slice(0, 10)} at ${commit}, ${String(rounds)} ${rounds === 1 ? 'round' : 'rounds'} in ${digits(seconds)} s, ` +
-      `load ${digits(machine.load)} before it, ${machine.nodes}, ${machine.processor}, ${String(machine.cores)} cores, ` +
-      `${machine.memory}, ${machine.system}`,
+/** The table of the terminal: every figure. */
+export const tableOf = ({ parts }: Results): string =>
+  table(
+    ['measurement', 'ours', 'against', 'ratio', 'to reach', 'reached'],
+    parts.flatMap(({ rows }) => rows.map(cellsOf)),
   );
-  return [...lines, '', 'Measured:', '', ...machines].join('\n');
+
+/** The table of docs/performance.md: a ratio, or a figure of its own where it has a goal or nothing to compare with. */
+export const pageOf = ({ parts }: Results): string => {
+  const rows = parts.flatMap(({ rows: found }) =>
+    found
+      .filter(({ ratio, goal, against }) => ratio || goal || !against)
+      .map((row) => [
+        row.measurement,
+        row.ratio ? written(row.ratio, times) : written(row.ours, row.unit),
+        row.ratio && row.against ? row.against.what : '',
+        goalOf(row),
+        reachedOf(row),
+      ]),
+  );
+  const measured = parts.map(
+    ({ name, measuredAt, commit, rounds }) =>
+      `\`${name}\` ${measuredAt.slice(0, 10)} at ${commit} (${String(rounds)} ${rounds === 1 ? 'round' : 'rounds'})`,
+  );
+  const machines = new Set(
+    parts.map(({ machine: { processor, cores, memory, system, nodes } }) =>
+      [processor, `${String(cores)} cores`, memory, system, nodes].join(', '),
+    ),
+  );
+  return [
+    table(['measurement', 'ours', 'against', 'to reach', 'reached'], rows),
+    '',
+    `Measured: ${measured.join('; ')}. On: ${[...machines].join('; ')}.`,
+  ].join('\n');
 };
 
 const begin = (what: string): string => `<!-- ${what}: begin, written by npm run bench -->`;

@@ -5,7 +5,7 @@ import { figureOf, interleaved, isReached, median, quantile, ratioOf, type Row }
 import { editorCode, packageSize, packedMeasurement } from '../../bench/parts/size';
 import { type Service, startService } from '../../bench/service';
 import { scalingOf } from '../../bench/scaling';
-import { tableOf, withTable, type Results } from '../../bench/table';
+import { pageOf, withTable, type Results } from '../../bench/table';
 import { createClient } from '../../lib/service/client';
 import type { Client } from '../../lib/service/types';
 import { root, tarball } from '../support/installation';
@@ -53,7 +53,7 @@ describe('docs/performance.md', () => {
     const results = join(root, 'bench', 'results.json');
     existsSync(results).should.be.true('run npm run bench');
     const document = readFileSync(join(root, 'docs', 'performance.md'), 'utf8');
-    const table = tableOf(JSON.parse(readFileSync(results, 'utf8')) as Results);
+    const table = pageOf(JSON.parse(readFileSync(results, 'utf8')) as Results);
     document.should.equal(withTable(document, table));
   });
 });
