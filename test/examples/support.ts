@@ -18,7 +18,7 @@ export interface Example {
   readonly nodes: readonly FlowNode[];
 }
 
-const examplesIn = (folder: string): Example[] =>
+export const examplesIn = (folder: string): Example[] =>
   readdirSync(folder)
     .filter((name) => name.endsWith('.json'))
     .sort()
@@ -175,10 +175,10 @@ export class Phones {
   }
 
   /** Moves the clock until what is awaited has come: how many looks a while has room for depends on the machine. */
-  async advanceUntil<T>(coming: Promise<T>): Promise<T> {
+  async advanceUntil<T>(coming: Promise<T>, seconds = 5): Promise<T> {
     const state = { isOver: false };
     void coming.catch(() => undefined).finally(() => (state.isOver = true));
-    while (!state.isOver) await this.advance(5);
+    while (!state.isOver) await this.advance(seconds);
     return coming;
   }
 
