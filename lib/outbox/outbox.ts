@@ -22,6 +22,8 @@ import {
 export type Reason =
   /** Its request may have been carried out: it was begun before a restart, or the store has lost commits since. */
   | 'unknown'
+  /** The process has crashed again and again, and it was this item's turn. */
+  | 'crashes'
   /** It was accepted too long ago. */
   | 'stale'
   | 'reset'

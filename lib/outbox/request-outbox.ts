@@ -3,6 +3,7 @@ import { atTime, type Clock } from '../service/clock';
 import { endOf, key, TakenOver, type StoreEntry, type Operation, type Store } from '../state/store';
 import { OpenJob, type AcceptedItem, type OutboxItem, type NewJob, type ItemPage } from './open-job';
 import { arrivalAt, Outbox, type Host, type OutboxOptions, type Reason } from './outbox';
+import { carefulTurnsOf, type CarefulTurns } from './careful-turns';
 import { hasNotEnded, QueueReader } from './queue-reader';
 import { moveRetypedWaits } from './retyped-waits';
 import { after, arrivalIn, heldIn, pageOf, type JobRecord, type ResetRecord } from './layout';
@@ -95,8 +96,12 @@ export class RequestOutbox<I extends OutboxItem, O, E> extends Outbox<I, O, E, R
   private judging: Promise<void> = Promise.resolve();
   private isJudgingDue = false;
 
+  private readonly careful: CarefulTurns;
+  private forgetCalm: (() => void) | undefined;
+
   constructor(private readonly request: RequestOptions<I, O, E>) {
     super('work', request);
+    this.careful = carefulTurnsOf(request.store);
   }
 
   get isBusy(): boolean {
@@ -124,6 +129,10 @@ export class RequestOutbox<I extends OutboxItem, O, E> extends Outbox<I, O, E, R
 
   /** Carries on what an earlier start of this node left, before anything new. */
   async start(): Promise<void> {
+    await this.careful.ready();
+    this.forgetCalm = this.careful.onCalm(() => {
+      this.pump();
+    });
     await moveRetypedWaits(this.store, this.options.node, this.options.type);
     await this.readResets();
     this.isStarted = true;
@@ -231,6 +240,7 @@ export class RequestOutbox<I extends OutboxItem, O, E> extends Outbox<I, O, E, R
   override async close(): Promise<void> {
     this.isClosing = true;
     this.forgetAlarm?.();
+    this.forgetCalm?.();
     for (const cancel of this.atWork.keys()) cancel.abort();
     for (const wake of this.waiting) wake();
     await super.close();
@@ -255,7 +265,8 @@ export class RequestOutbox<I extends OutboxItem, O, E> extends Outbox<I, O, E, R
 
   private pump(): void {
     if (!this.isStarted || this.isClosing) return;
-    while (this.active < 2 * this.request.width && this.ending < mostEnding) {
+    const most = this.careful.isOn ? 1 : 2 * this.request.width;
+    while (this.active < most && this.ending < mostEnding) {
       const job = this.queue.shift();
       if (!job) break;
       const next = job.next();
@@ -379,6 +390,7 @@ export class RequestOutbox<I extends OutboxItem, O, E> extends Outbox<I, O, E, R
   private reasonNotTo({ record, arrival }: OpenJob<I, O, E>, page: ItemPage<I, E>, item: I) {
     const isOld = record.life !== this.life;
     if (page.begun.has(item.index)) return 'unknown';
+    if (this.careful.isSuspect(this.nameOf(arrival, item))) return 'crashes';
     if (record.type !== this.options.type) return 'retyped';
     if (record.space !== this.options.space) return 'moved';
     if (this.resets.isReset(arrival, item)) return 'reset';
@@ -386,6 +398,11 @@ export class RequestOutbox<I extends OutboxItem, O, E> extends Outbox<I, O, E, R
     const notBefore = page.heldUntil(item.index);
     const age = notBefore === undefined ? this.store.now() - record.at : this.request.clock.now() - notBefore;
     return age > this.request.resumeWithin ? 'stale' : undefined;
+  }
+
+  /** Unique in the store. */
+  private nameOf(arrival: Buffer, { index }: I): string {
+    return `${this.options.node} ${arrival.toString('hex')} ${index}`;
   }
 
   private async carryOut(job: OpenJob<I, O, E>, page: ItemPage<I, E>, item: I): Promise<void> {
@@ -418,7 +435,9 @@ export class RequestOutbox<I extends OutboxItem, O, E> extends Outbox<I, O, E, R
     let held: Held | undefined;
     job.holders += 1;
     try {
-      outcome = await this.host.work(turn);
+      outcome = await (this.careful.isOn
+        ? this.careful.turn(this.nameOf(job.arrival, item), () => this.host.work(turn))
+        : this.host.work(turn));
     } catch (thrown) {
       if (!(thrown instanceof Held)) throw thrown;
       held = thrown;

@@ -164,6 +164,8 @@ export const sentences = {
     'The node became a node of another kind before this was carried out: send it again if it is still wanted.',
   unknown_after_restart:
     'The runtime stopped while this was being sent, so it may or may not have been carried out: check before you repeat it.',
+  unknown_after_crashes:
+    'Node-RED crashed several times in a row, the last time while this was carried out, so it is not tried again. It may or may not have been carried out: check before you repeat it.',
   cancelled_by_close:
     'The node was stopped by a deploy or a shutdown before this was carried out: send it again if it is still wanted.',
   id_missing: 'There is no id in __where__: put one there, or choose another place in the node.',

@@ -191,6 +191,10 @@ export abstract class RequestNode<T extends Item, O extends Order>
         return failedOutcome(nodeError('cancelled', 'node_changed').problem);
       case 'stale':
         return failedOutcome(nodeError('stale', 'stale').problem);
+      case 'crashes':
+        return failedOutcome(
+          nodeError('outcome_unknown', 'unknown_after_crashes', {}, { attempts: 1 }).problem,
+        );
       case 'unknown':
       case 'taken_over':
         return failedOutcome(

@@ -31,6 +31,11 @@ export interface EmbeddedOptions {
   readonly warn: (text: string) => void;
   /** Without `elapsed`, `now` serves as the monotonic clock too. */
   readonly clock?: Pick<Clock, 'now' | 'elapsed'>;
+  /**
+   * A wall clock that shows an earlier time is wrong, as on a machine without a battery whose time has not arrived yet. A
+   * store is not begun then: everything in it would be decades old at the next start.
+   */
+  readonly earliest?: number;
   /** The boot id of the system. */
   readonly boot?: string | undefined;
 }
@@ -69,6 +74,9 @@ export class EmbeddedStore implements Store {
   private readonly sealing: Sealing;
   private readonly warn: (text: string) => void;
   private readonly clock: { readonly now: () => number; readonly elapsed: () => number };
+  private readonly earliest: number;
+  /** The store's time was taken from the record, because the wall clock was wrong at the start. */
+  private isTimeOld = false;
   private readonly boot: string | undefined;
   private readonly holder = randomBytes(16).toString('hex');
   private readonly queue: WriteQueue;
@@ -87,6 +95,7 @@ export class EmbeddedStore implements Store {
   /** The file that is open, by its inode. */
   private inode: number | undefined;
   isGone = false;
+  crashes = 0;
   private hasLooked = false;
   private isDamaged = false;
   private timesDamaged = 0;
@@ -106,13 +115,14 @@ export class EmbeddedStore implements Store {
 
   constructor(
     lmdb: Lmdb,
-    { directory, sealer, warn, clock = systemClock, boot = bootId() }: EmbeddedOptions,
+    { directory, sealer, warn, clock = systemClock, earliest = 0, boot = bootId() }: EmbeddedOptions,
   ) {
     this.lmdb = lmdb;
     this.directory = directory;
     this.path = join(directory, fileName);
     this.sealing = new Sealing(sealer);
     this.warn = warn;
+    this.earliest = earliest;
     this.boot = boot;
     this.clock = {
       now: () => clock.now(),
@@ -313,6 +323,13 @@ export class EmbeddedStore implements Store {
       else this.noteGone();
       return;
     }
+    if (this.isClockWrong && !existsSync(this.path)) {
+      this.setTrouble(
+        `The clock of this machine shows ${new Date(this.clock.now()).toISOString()}, which cannot be: nothing is accepted ` +
+          'until it is set. It then goes on by itself.',
+      );
+      return;
+    }
     await this.dropFile();
     mkdirSync(this.directory, { recursive: true, mode: 0o700 });
     const living = await livingOwner(this.directory);
@@ -348,7 +365,15 @@ export class EmbeddedStore implements Store {
     );
   }
 
+  private get isClockWrong(): boolean {
+    return this.clock.now() < this.earliest;
+  }
+
   private checkOwnership(owned: number): void {
+    if (this.isTimeOld && !this.isClockWrong) {
+      this.isTimeOld = false;
+      this.epoch = Math.max(this.epoch, this.clock.now() - this.clock.elapsed());
+    }
     if (this.isGone) this.begin();
     this.file?.refresh();
     if (this.file?.meta('owner')?.version !== owned) this.lose();
@@ -358,10 +383,11 @@ export class EmbeddedStore implements Store {
 
   /** Called while no other process shows life. */
   private async tryToOwn(): Promise<void> {
-    const { isMostlyFree } = await prepareFile(this.lmdb, this.path, this.warn, {
+    const { isMostlyFree, crashes } = await prepareFile(this.lmdb, this.path, this.warn, {
       isDamaged: this.isDamaged,
       isFirst: !this.hasLooked,
     });
+    if (!this.hasLooked) this.crashes = crashes;
     this.hasLooked = true;
     this.isDamaged = false;
     const file = (this.file = new DatabaseFile(this.lmdb, this.path));
@@ -402,6 +428,7 @@ export class EmbeddedStore implements Store {
     const commit = (before?.value.commit ?? 0) + 1;
     if (!(await file.hand(before?.version, { ...this.ownership(commit), time }))) return false;
     this.epoch = epoch;
+    this.isTimeOld = this.isClockWrong;
     this.owned = (before?.version ?? 0) + 1;
     this.queue.commit = commit;
     this.claimed = undefined;

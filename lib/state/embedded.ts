@@ -95,6 +95,9 @@ const handleOf = (store: Store, close: () => Promise<void>): Store => ({
   get trouble() {
     return store.trouble;
   },
+  get crashes() {
+    return store.crashes ?? 0;
+  },
   get isGone() {
     return store.isGone === true;
   },

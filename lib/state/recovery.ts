@@ -244,21 +244,21 @@ export const prepareFile = async (
   path: string,
   warn: (text: string) => void,
   { isDamaged, isFirst }: { /** lmdb has reported damage. */ isDamaged: boolean; isFirst: boolean },
-): Promise<{ readonly isMostlyFree: boolean }> => {
+): Promise<{ readonly isMostlyFree: boolean; readonly crashes: number }> => {
   removeLeftovers(path);
+  const crashes = isFirst ? countStart(path) : 0;
   if (!existsSync(path)) {
     const made = fileBeside(path);
     const file = new DatabaseFile(lmdb, made);
     await file.close();
     putInPlace(made, path);
-    return { isMostlyFree: false };
+    return { isMostlyFree: false, crashes };
   }
-  const starts = isFirst ? countStart(path) : 0;
   const { verdict, isMostlyFree } = firstSight(path);
   const damaged =
-    isDamaged || verdict === 'damaged' || (starts >= suspiciousStarts && (await probe(path)) === 'damaged');
+    isDamaged || verdict === 'damaged' || (crashes >= suspiciousStarts && (await probe(path)) === 'damaged');
   if (damaged) await replaceFile(lmdb, path, warn, true);
-  return { isMostlyFree: isMostlyFree && !damaged };
+  return { isMostlyFree: isMostlyFree && !damaged, crashes };
 };
 
 /** This process must own the file, and have it closed. */

@@ -25,6 +25,8 @@ export interface Store {
   isAlive?(processName: string): Promise<boolean>;
   /** Another process has taken this part over for good: the store must be opened anew. */
   readonly isLost?: boolean;
+  /** How many processes before this one have crashed in a row, each within a minute of its start. */
+  readonly crashes?: number;
   /** The reason why nothing can be written at the moment, as a sentence for status and log; undefined while writing works. */
   readonly trouble: string | undefined;
   /** The file or the tables are gone, or others are in their place: that does not pass by itself. */

@@ -348,7 +348,7 @@ export class GuardChain<T extends Recipient, O extends TextingOrder> {
     return this.endKey(
       environment,
       text,
-      reason === 'unknown' ? 'unknown' : reason === 'reset' ? 'cancelled' : 'none',
+      reason === 'unknown' || reason === 'crashes' ? 'unknown' : reason === 'reset' ? 'cancelled' : 'none',
     );
   }
 

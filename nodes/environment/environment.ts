@@ -93,6 +93,7 @@ export class RunningEnvironment implements Environment {
   private storeTrouble: string | undefined;
   private isStoreGone = false;
   private forgetLook: (() => void) | undefined;
+  private isClosing = false;
   readonly fault: ServiceError | undefined;
   readonly storeFault: ServiceError | undefined;
   private read: Complete | undefined;
@@ -392,8 +393,8 @@ export class RunningEnvironment implements Environment {
 
   async close(): Promise<void> {
     this.giveUpStore?.();
+    this.isClosing = true;
     this.forgetLook?.();
-    this.forgetLook = undefined;
     // A token that is being refreshed must be put on record, or the advisor would have to authorize again.
     if (this.read)
       await within(systemClock, longestClose, this.ownServices.tokens.leave(this.read.connection));
@@ -401,8 +402,11 @@ export class RunningEnvironment implements Environment {
     await client?.close();
     await Promise.all(this.held);
     await activityOf(this).flush();
-    const store = await this.openedStore?.catch(() => undefined);
-    await store?.close();
+    const opened = Promise.resolve(this.openedStore).catch(() => undefined);
+    const store = await within(systemClock, longestClose, opened);
+    if (store !== 'late') await store?.close();
+    // A store that cannot be opened yet is closed as soon as it can be.
+    else void opened.then((late) => late?.close());
     await Promise.all(this.endings.map((end) => end()));
   }
 
@@ -507,7 +511,7 @@ export class RunningEnvironment implements Environment {
     if (this.service === 'simulator') return;
     const { recognition, log } = this.ownServices;
     await recognition.look(store);
-    if (!recognition.isLost) return;
+    if (!recognition.isLost || this.isClosing) return;
     log.error(`${this.name}: ${lostTrouble(this.id)}`);
     this.changed();
     this.lookAgain(store);
@@ -521,7 +525,7 @@ export class RunningEnvironment implements Environment {
         .look(store)
         .catch(() => undefined)
         .finally(() => {
-          if (recognition.isLost && this.forgetLook) this.lookAgain(store);
+          if (recognition.isLost && !this.isClosing) this.lookAgain(store);
         });
     });
   }

@@ -26,6 +26,9 @@ import type { Store } from '../../lib/state/store';
 import { isRecord } from '../../lib/is-record';
 import { processMemory } from '../../lib/process-memory';
 
+/** This package is younger. */
+const earliest = Date.UTC(2025, 0, 1);
+
 /** What all environments of a runtime share. */
 export interface Services {
   readonly log: Log;
@@ -137,7 +140,7 @@ const start = (RED: Red): Services => {
     if (!userDir) return memory();
     const { openEmbedded } = lazy.store();
     await keys.ready();
-    return openEmbedded({ directory: join(userDir, 'advisor-texting'), sealer: keys, warn });
+    return openEmbedded({ directory: join(userDir, 'advisor-texting'), sealer: keys, warn, earliest });
   };
   const life = randomUUID();
   const authorizing = (open: () => Promise<Store>): Pick<Services, 'vault' | 'tokens' | 'authorizations'> => {

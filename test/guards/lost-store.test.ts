@@ -1,107 +1,16 @@
 import { renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
-import type { Red } from '../../lib/runtime/red';
-import { health } from '../../nodes/environment/activity';
-import { RunningEnvironment } from '../../nodes/environment/environment';
-import { runningOf } from '../../nodes/environment/running';
-import { servicesOf } from '../../nodes/environment/services';
-import * as eventsRuntime from '../../nodes/events/runtime';
-import { spec as eventsSpec } from '../../nodes/events/spec';
 import { startSimulator, type Simulator } from '../../simulator';
-import { callbackUri, FileSettings, freshFolder, removeFolders } from '../auth/support';
+import { freshFolder, removeFolders } from '../auth/support';
 import { nextIteration } from '../support/event-loop';
-import { Flow, type Arrived } from '../support/flow';
-import { Postgres } from '../support/postgres';
+import { Flow } from '../support/flow';
 import { errorOf } from '../support/outcomes';
-import { ask, block, consented, folders, request, send, unasked } from './setup';
+import { Postgres } from '../support/postgres';
+import { ask, consented, unasked } from './setup';
+import { Started } from './started';
 
-const events = { id: 'events', type: 'advisor-events' };
 const storeFolder = (userDir: string): string => join(userDir, 'advisor-texting');
-
-/** An environment as a Node-RED of its own has it: what it remembers is in the settings of its user directory. */
-class Started {
-  readonly logged: string[] = [];
-  readonly environment: RunningEnvironment;
-  flow!: Flow;
-  private readonly RED: Red;
-
-  private constructor(simulator: Simulator, userDir: string, values: object) {
-    const note = (line: string): number => this.logged.push(line);
-    this.RED = {
-      settings: Object.assign(new FileSettings(userDir, { credentialSecret: 'a' }), {
-        available: () => true,
-      }),
-      log: { info: note, warn: note, error: note },
-    } as unknown as Red;
-    const { baseUrl, authUrl, tokenUrl, credentials } = simulator;
-    this.environment = new RunningEnvironment(
-      servicesOf(this.RED),
-      'env1',
-      {
-        name: 'Office',
-        service: 'sandbox',
-        grant: 'client_credentials',
-        scopes: ['text.messaging.write', 'text.messaging.read'],
-        redirectUri: callbackUri,
-        baseUrl,
-        authUrl,
-        tokenUrl,
-        ...credentials,
-        ...values,
-      },
-      () => undefined,
-    );
-    runningOf(this.RED).add(this.environment);
-  }
-
-  static async on(simulator: Simulator, userDir: string, values: object = {}): Promise<Started> {
-    const started = new Started(simulator, userDir, values);
-    const { environment } = started;
-    await environment.store();
-    started.flow = await Flow.load({
-      folders: [...folders, { spec: eventsSpec, runtime: eventsRuntime }],
-      environment,
-      nodes: [send, request, block, events],
-    });
-    return started;
-  }
-
-  get health(): number {
-    let status = 0;
-    const response = {
-      status(said: number) {
-        status = said;
-        return response;
-      },
-      set: () => response,
-      json: () => undefined,
-    };
-    health(this.RED, response as never);
-    return status;
-  }
-
-  /** What came out of the nodes that text people. */
-  outcomes(): Arrived[] {
-    return this.flow.arrivals.all.filter(({ from }) => from === 'send' || from === 'request');
-  }
-
-  storeEvents(): unknown[] {
-    return this.flow.arrivals.all.flatMap(({ msg }) =>
-      msg['topic'] === 'store' ? [(msg.payload as { ok: boolean }).ok] : [],
-    );
-  }
-
-  async until(isSo: () => boolean): Promise<void> {
-    while (!isSo()) await pause(20);
-  }
-
-  async stop(): Promise<void> {
-    await Flow.unload();
-    await this.environment.close();
-  }
-}
 
 const turns = async (count = 200): Promise<void> => {
   for (let left = count; left > 0; left--) await nextIteration();

@@ -804,11 +804,31 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   ],
   21: [
     {
+      what: 'a store is not begun while the clock is wrong by years',
+      file: 'lib/state/embedded-store.ts',
+      changes: [['this.isClockWrong && !existsSync(this.path)', 'this.isClosed']],
+      shownBy: {
+        'guards/wrong-clock.test.ts': [
+          'accepts nothing before the right time arrives and says so; then nobody is texted or asked twice',
+        ],
+      },
+    },
+    {
       what: 'a timer for a time of day sleeps a minute at most',
       file: 'lib/service/clock.ts',
       changes: [['Math.min(left, longestSleep)', 'left']],
       shownBy: {
         'outbox/resuming.test.ts': ['leave within a minute once their time has come, and not before'],
+      },
+    },
+  ],
+  22: [
+    {
+      what: 'the item whose turn it was at a crash is not tried again',
+      file: 'lib/outbox/request-outbox.ts',
+      changes: [["    if (this.careful.isSuspect(this.nameOf(arrival, item))) return 'crashes';\n", '']],
+      shownBy: {
+        'outbox/poisoned.test.ts': ['does so four times, then leaves, and all others are sent'],
       },
     },
   ],

@@ -291,10 +291,26 @@ export const threats: Readonly<Record<number, Threat>> = {
     },
   },
   21: {
-    threat: 'a clock that jumps while texts are held',
+    threat: 'a clock that is wrong by decades, or jumps while texts are held',
     shownBy: {
+      'guards/wrong-clock.test.ts': [
+        'accepts nothing before the right time arrives and says so; then nobody is texted or asked twice',
+      ],
+      'state/faults.test.ts': [
+        'is not begun while the clock shows a time that cannot be, says so, and goes on when it is set',
+        'goes on by the time on record where the clock is wrong at a start, and follows it once when it is set',
+      ],
       'outbox/resuming.test.ts': ['leave within a minute once their time has come, and not before'],
       'service/clock.test.ts': ['comes within a minute when the clock jumps past its time'],
+    },
+  },
+  22: {
+    threat: 'a poisoned item: work that ends the process again at each start',
+    shownBy: {
+      'outbox/poisoned.test.ts': [
+        'does so four times, then leaves, and all others are sent',
+        'is not suspected while nothing has crashed: nothing is written for it',
+      ],
     },
   },
   23: {

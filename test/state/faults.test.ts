@@ -296,6 +296,38 @@ describe('a store in trouble', function () {
       await store.close();
     });
 
+    it('is not begun while the clock shows a time that cannot be, says so, and goes on when it is set', async () => {
+      let wall = 0;
+      const clock = { now: () => wall, elapsed: () => 0 };
+      const store = await open({ clock, earliest: Date.UTC(2025, 0, 1) });
+      assert.match(store.trouble ?? '', /clock of this machine shows 1970-01-01/);
+      const written = store.write([{ table: 'work', put: key('a'), value: 1 }]);
+      wall = Date.UTC(2027, 0, 1);
+      assert.equal(await written, true);
+      assert.equal(store.trouble, undefined);
+      assert.equal(store.now(), wall);
+      await store.close();
+    });
+
+    it('goes on by the time on record where the clock is wrong at a start, and follows it once when it is set', async () => {
+      const earliest = Date.UTC(2025, 0, 1);
+      let [wall, elapsed] = [Date.UTC(2027, 0, 1), 0];
+      const clock = { now: () => wall, elapsed: () => elapsed };
+      let store = await open({ clock, earliest });
+      await store.close();
+      wall = 0;
+      store = await open({ clock, earliest });
+      assert.equal(store.trouble, undefined);
+      assert.equal(store.now(), Date.UTC(2027, 0, 1));
+      wall = Date.UTC(2027, 0, 3);
+      while (store.now() < wall) await turn(20);
+      wall += 1e12;
+      elapsed += 5;
+      await turn(4000);
+      assert.equal(store.now(), Date.UTC(2027, 0, 3) + 5);
+      await store.close();
+    });
+
     it('knows the time of its last commit when it was killed', async () => {
       const writer = start([directory, 'a', 'write']);
       await writer.said((line) => Number(line) > 20);

@@ -1,0 +1,106 @@
+import { minute } from '../durations';
+import { key, type Store } from '../state/store';
+
+/** After so many crashes in a row, one of the items is suspected. */
+const tooManyCrashes = 3;
+/** A process that has run for this many milliseconds is not brought down by an item. */
+const calmAfter = minute;
+
+interface Note {
+  /** The item whose turn it is. */
+  readonly noted?: string;
+  /** The items whose turn it was at earlier crashes. */
+  readonly suspects: readonly string[];
+}
+
+const table = 'work';
+const place = key('careful');
+
+/**
+ * Keeps an item whose work ends the process from doing so at each start. After three crashes in a row, items of all
+ * nodes are taken one at a time, and each is noted before its turn, until a minute has passed. The one that is noted at
+ * the next crash is a suspect: it ends without its work. In normal times nothing is written.
+ */
+export class CarefulTurns {
+  private isNeeded: boolean;
+  private suspects: ReadonlySet<string> = new Set();
+  private before: Promise<void> = Promise.resolve();
+  private reading: Promise<void> | undefined;
+  private readonly listeners = new Set<() => void>();
+
+  constructor(private readonly store: Store) {
+    this.isNeeded = (store.crashes ?? 0) >= tooManyCrashes;
+  }
+
+  get isOn(): boolean {
+    return this.isNeeded;
+  }
+
+  isSuspect(item: string): boolean {
+    return this.suspects.has(item);
+  }
+
+  /** Resolves when the suspects are known. */
+  ready(): Promise<void> {
+    if (!this.isNeeded) return Promise.resolve();
+    this.reading ??= this.read();
+    return this.reading;
+  }
+
+  /** Calls the listener when items need not be taken one at a time any more. */
+  onCalm(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** Does the work when it is the item's turn. */
+  async turn<T>(item: string, work: () => Promise<T>): Promise<T> {
+    if (!this.isNeeded) return work();
+    const { before } = this;
+    let end = (): void => undefined;
+    this.before = new Promise((resolve) => {
+      end = resolve;
+    });
+    try {
+      // Work may wait for other work, such as a text for the first one with its key: that ends when it is calm.
+      await Promise.race([before, this.calm()]);
+      if (this.isOn) await this.note({ noted: item, suspects: [...this.suspects] });
+      return await work();
+    } finally {
+      end();
+    }
+  }
+
+  private async read(): Promise<void> {
+    const { noted, suspects = [] } = (await this.store.get<Note>(table, place))?.value ?? {};
+    this.suspects = new Set(noted === undefined ? suspects : [...suspects, noted]);
+    await this.note({ suspects: [...this.suspects] });
+    setTimeout(() => {
+      this.isNeeded = false;
+      for (const listener of [...this.listeners]) listener();
+      this.listeners.clear();
+      // The next time of crashes replaces what cannot be removed now.
+      this.store.write([{ table, remove: place }]).catch(() => undefined);
+    }, calmAfter).unref();
+  }
+
+  private note(value: Note): Promise<boolean> {
+    return this.store.write([{ table, put: place, value }]);
+  }
+
+  private calm(): Promise<void> {
+    return new Promise((resolve) => {
+      this.onCalm(resolve);
+    });
+  }
+}
+
+const all = new WeakMap<object, CarefulTurns>();
+
+/** One for all handles of a store. */
+export const carefulTurnsOf = (store: Store): CarefulTurns => {
+  const { behind = store } = store;
+  const found = all.get(behind) ?? new CarefulTurns(store);
+  all.set(behind, found);
+  return found;
+};
