@@ -9,7 +9,7 @@ export const spec: NodeSpec = {
   icon: 'advisor-send-text.svg',
   inputs: 1,
   outputs: ['sent', 'failed', 'needsConsent'],
-  // A dry run reads the consent.
+  // A dry run reads the consent, and so does a text that came back with consent and is refused for it again.
   uses: [{ endpoint: 'sendMessage' }, { endpoint: 'getConsent' }],
   fields: [
     ...commonFields,
