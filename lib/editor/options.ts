@@ -41,7 +41,7 @@ export class OptionList {
     this.more.on('click', () => {
       settings.further();
     });
-    this.element = $('<div>').append(this.list, this.more);
+    this.element = $('<div>').append(this.list, this.more.hide());
     box.attr({
       role: 'combobox',
       'aria-controls': this.id,

@@ -52,6 +52,14 @@ export interface Failure {
   readonly traceId: string | null;
 }
 
+/** A number on the do-not-text list. */
+export interface BlockedItem {
+  readonly phone: string;
+  /** Epoch milliseconds. */
+  readonly since: number;
+  readonly reason: string | null;
+}
+
 /** A page of a list, in the shape of the service's own (contract, *Page wrapper*). */
 export interface Listed<T> {
   readonly data: readonly T[];

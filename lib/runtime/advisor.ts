@@ -1,3 +1,4 @@
+import { serviceError } from '../service/errors';
 import type { Environment } from './environment';
 import type { Source } from './inputs';
 import { invalidInput, nodeError } from './errors';
@@ -25,11 +26,15 @@ const theOnlyOne = (environment: Environment): string => {
 
 /** Throws `authorization_required`. */
 const authorized = (environment: Environment, advisor: string): string => {
-  if (environment.advisorState(advisor) === 'authorized') return advisor;
-  throw nodeError('authorization_required', 'advisor_unauthorized', {
-    advisor,
-    environment: environment.name,
-  });
+  const { name } = environment;
+  switch (environment.advisorState(advisor)) {
+    case 'authorized':
+      return advisor;
+    case 'authorize_again':
+      throw serviceError('authorization_required', 'authorization_ended', { advisor, name });
+    case 'unknown':
+      throw nodeError('authorization_required', 'advisor_unauthorized', { advisor, environment: name });
+  }
 };
 
 /** The advisor that a recipient's object names; undefined when it names none. Throws when it is not authorized. */

@@ -29,6 +29,9 @@ const actionTexts = new Map<string, string>([
   ['not_configured', 'status.notConfigured'],
 ]);
 
+/** Nobody has authorized yet: there is nothing to authorize again. */
+const neverAuthorized = new Set(['not_authorized', 'nobody_authorized', 'advisor_unauthorized']);
+
 /** The kind of a failure: its code, or for an invalid input the kind of value that is invalid. */
 const kindOf = ({ code, wording }: Problem): string => inputKindOf(wording?.key ?? '') ?? code;
 
@@ -37,7 +40,9 @@ export const failureLook = (words: Words, why: Problem | undefined, at: number, 
   const time = words.time(at, now);
   const said = (): string => {
     if (!why) return words.say('status.failed', { time });
-    const action = why.wording?.key === 'not_authorized' ? 'status.authorize' : actionTexts.get(why.code);
+    const action = neverAuthorized.has(why.wording?.key ?? '')
+      ? 'status.notAuthorized'
+      : actionTexts.get(why.code);
     if (action !== undefined) return words.say(action);
     const kind = words.find(`failed.${kindOf(why)}`);
     return kind === undefined

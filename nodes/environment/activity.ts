@@ -90,7 +90,7 @@ const numberIn = ({ query }: Request, name: string, fallback: number, most: numb
   return value >= 1 ? Math.min(value, most) : fallback;
 };
 
-const textIn = ({ query }: Request, name: string): string => {
+export const textIn = ({ query }: Request, name: string): string => {
   const value = query[name];
   return typeof value === 'string' ? value : '';
 };
@@ -130,7 +130,7 @@ export const soon = async <T>(work: Promise<T>): Promise<T> => {
   return done;
 };
 
-const pageAsked = (request: Request): { readonly page: number; readonly pageSize: number } => ({
+export const pageAsked = (request: Request): { readonly page: number; readonly pageSize: number } => ({
   page: numberIn(request, 'page', 1, 1_000_000),
   pageSize: numberIn(request, 'pageSize', 50, largestPage),
 });

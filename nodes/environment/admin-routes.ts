@@ -5,6 +5,7 @@ import { deployEnd } from '../../lib/runtime/delivery';
 import type { Red } from '../../lib/runtime/red';
 import { advisorsIn, cancelItem, checkWait, pendingIn, readActivity, serviceState } from './activity';
 import { listAdvisors } from './advisor-list';
+import { readBlocked, unblock } from './blocked';
 import { bundleOf } from './bundle';
 import { runChecks } from './checks';
 import { addressBeside, connectionOf, serviceOf, type EnvironmentValues } from './config';
@@ -223,6 +224,8 @@ const table: readonly AdminRoute[] = [
   { ...read, path: 'lists', work: (_, asked) => readActivity('lists', asked) },
   { ...cancel, path: 'lists/:id', audit: 'stop', work: (_, asked) => cancelItem('l', asked) },
   { ...read, path: 'failures', work: (_, asked) => readActivity('failures', asked) },
+  { ...read, path: 'do-not-text', work: (_, asked) => readBlocked(asked) },
+  { ...cancel, path: 'do-not-text/:phone', audit: 'unblock', work: (_, asked) => unblock(asked) },
   { ...read, path: 'bundle', work: (services, asked, RED) => bundleOf(RED, services, asked) },
   { ...read, path: 'service', work: (_, asked) => serviceState(asked) },
   { ...read, path: 'lookup/:what', work: (_, { form, request }) => lookUp(form.running, request) },

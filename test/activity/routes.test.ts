@@ -54,6 +54,17 @@ const flows: FlowNode[] = [
   { id: 'text', type: 'test-port', z: 'tab', name: 'text', wires: [['send']] },
   { id: 'send', type: 'advisor-send-text', z: 'tab', environment: 'env', wires: [[], ['failed'], []] },
   { id: 'failed', type: 'test-port', z: 'tab', name: 'failed', wires: [] },
+  { id: 'to block', type: 'test-port', z: 'tab', name: 'block', wires: [['block']] },
+  {
+    id: 'block',
+    type: 'advisor-do-not-text',
+    z: 'tab',
+    environment: 'env',
+    operation: 'block',
+    reason: 'called from +12025550199',
+    wires: [['blocked'], [], []],
+  },
+  { id: 'blocked', type: 'test-port', z: 'tab', name: 'blocked', wires: [] },
   // As good as stopped: what is sent through it stays queued.
   { id: 'slow', type: 'advisor-environment', service: 'simulator', requestsPerSecond: 0.001 },
   { id: 'slowly', type: 'test-port', z: 'tab', name: 'slowly', wires: [['creep']] },
@@ -108,6 +119,26 @@ describe('the routes of what goes on, on a real Node-RED', function () {
       await sleep(20);
     }
   };
+
+  it('show who is not texted, masked for whoever may only read, and take them off for the others', async () => {
+    const phones = ['+12025550141', '+12025550142'];
+    await red.send('block', { phone: phones });
+    await red.messages('blocked', 2);
+    const all = await page('clerk', 'env/do-not-text');
+    should(all.data.map(({ phone }) => phone).toSorted()).deepEqual(phones);
+    should(all.pageInfo.totalRecord).equal(2);
+    should((await page('clerk', 'env/do-not-text?phone=50142')).data).have.length(1);
+    should((await page('clerk', 'env/do-not-text?phone=202%20555%200142')).data).have.length(1);
+    should((await page('clerk', 'env/do-not-text?phone=called')).data).have.length(2);
+    const { text } = await ask('viewer', 'GET', 'env/do-not-text');
+    should(text).match(/…0142/).and.not.match(/555/);
+    should((await page('viewer', 'env/do-not-text?phone=0142')).data).be.empty();
+    const one = 'env/do-not-text/%2B12025550142';
+    should((await ask('viewer', 'DELETE', one)).status).equal(401);
+    should((await ask('clerk', 'DELETE', one)).status).equal(200);
+    should((await ask('clerk', 'DELETE', one)).status).equal(404);
+    should((await page('clerk', 'env/do-not-text')).pageInfo.totalRecord).equal(1);
+  });
 
   it('show numbers to who may write, and the last four digits to who may only read', async () => {
     await red.send('in', { phone: [{ phone: silent, name: 'Ada' }, { phone: unasked }] });

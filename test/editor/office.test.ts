@@ -4,9 +4,11 @@ import { versions } from '../support/extent';
 import type { FlowNode } from '../support/node-red';
 import { silent, unasked } from './sidebar';
 import {
+  closeEnvironment,
   closeNode,
   dialogReady,
   environmentForm,
+  openEnvironment,
   openNode,
   saved,
   startEditor,
@@ -27,6 +29,13 @@ const flows: FlowNode[] = [
   { id: 'tab', type: 'tab', label: 'Office' },
   { id: 'env', type: 'advisor-environment', name: 'Trial', service: 'simulator' },
   { id: 'real', type: 'advisor-environment', name: 'Real', service: 'production' },
+  {
+    id: 'moving',
+    type: 'advisor-environment',
+    name: 'Simulator (example 3)',
+    service: 'simulator',
+    country: '${COUNTRY}',
+  },
   at('in', 'test-port', 40, { name: 'in', x: 100, wires: [['send']] }),
   at('send', 'advisor-send-text', 40, { environment: 'env', wires: [[], [], ['sent']] }),
   at('sent', 'test-port', 40, { name: 'sent', x: 500 }),
@@ -52,6 +61,48 @@ for (const version of versions) {
     const status = (text: string): Locator =>
       page.locator('.red-ui-flow-node-status-label:visible', { hasText: text });
 
+    it('offers countries and time zones by name and code, and keeps a variable', async () => {
+      await openEnvironment(page, 'moving');
+      const field = (name: string): Locator => page.locator(`#node-config-input-${name}`);
+      const options = (name: string): Locator =>
+        environmentForm(page).locator(`[data-field=${name}]`).getByRole('option');
+      should(await field('country').inputValue()).equal('${COUNTRY}');
+      should(await field('timeZone').getAttribute('aria-expanded')).equal('false');
+
+      await field('country').fill('germ');
+      await options('country').first().getByText('Germany').waitFor();
+      should(await options('country').count()).equal(1);
+      await field('country').press('ArrowDown');
+      await field('country').press('Enter');
+      should(await field('country').inputValue()).equal('DE');
+      await field('country').fill('JP');
+      await options('country').getByText('Japan').click();
+      should(await field('country').inputValue()).equal('JP');
+      await field('country').fill('united kingdom');
+      await field('timeZone').focus();
+      should(await field('country').inputValue()).equal('GB');
+
+      await field('timeZone').fill('mountain phoenix');
+      await options('timeZone').getByText('Phoenix', { exact: true }).click();
+      should(await field('timeZone').inputValue()).equal('America/Phoenix');
+      await field('timeZone').fill('${ZONE}');
+      should(await options('timeZone').first().isVisible()).be.false();
+      await field('timeZone').press('Escape');
+      await closeEnvironment(page);
+      should(await saved(page, 'moving')).containEql({ country: 'GB', timeZone: '${ZONE}' });
+    });
+
+    it('proposes another name for a simulator that goes to production', async () => {
+      await openEnvironment(page, 'moving');
+      const use = environmentForm(page).getByRole('button', { name: 'Call it “Production”' });
+      should(await use.isVisible()).be.false();
+      await page.locator('#node-config-input-service').selectOption('production');
+      await use.click();
+      should(await page.locator('#node-config-input-name').inputValue()).equal('Production');
+      should(await use.isVisible()).be.false();
+      await closeEnvironment(page, 'cancel');
+    });
+
     it('names those who wait before an environment is deleted, and no other takes its place', async () => {
       await editor.red.send('in', { phone: unasked, text: 'Hello' });
       await editor.red.send('ask', { phone: [{ phone: silent, name: 'Ada' }] });
@@ -73,7 +124,7 @@ for (const version of versions) {
       await remove.click();
       await question.getByRole('button', { name: 'Delete it' }).click();
       await environmentForm(page).waitFor({ state: 'detached' });
-      await page.waitForFunction(`$('#node-input-environment option').length === 2`);
+      await page.waitForFunction(`$('#node-input-environment option').length === 3`);
       (await page.locator('#node-input-environment').inputValue()).should.equal('_ADD_');
       (await status('sim').count()).should.equal(0);
       await closeNode(page);

@@ -100,7 +100,7 @@ describe('the sidebar, for each as they may', function () {
     should(shown).not.match(/555|confidential/);
     should(await sidebar.wait('…0111').locator('strong').textContent()).equal('…0111');
     const names = await page
-      .locator('.advisor-sidebar button:visible')
+      .locator('.advisor-sidebar button:visible:not(.advisor-side-heading)')
       .evaluateAll((buttons) => buttons.map((each) => each.ariaLabel ?? each.textContent));
     should([...new Set(names)].toSorted()).deepEqual([
       'Copy the trace id',
@@ -137,7 +137,7 @@ describe('the sidebar, for each as they may', function () {
       });
     });
     await element.getByText('not allowed to do this').waitFor();
-    should(await element.locator('section').count()).equal(0);
+    should(await element.locator('section:visible').count()).equal(0);
     should(asked).be.empty();
     await page.context().close();
   });
@@ -349,9 +349,9 @@ describe('the sidebar, for each as they may', function () {
       RED.events.emit('deploy');
     })`);
     const resting = admin.wait(numbered(1));
-    await resting.getByText('not checked').waitFor();
+    await resting.getByText('Enable the node and deploy to check or cancel it.').waitFor();
     for (const name of ['Check now', 'Cancel'])
-      should(await admin.named(resting, name).isDisabled()).be.true();
+      should(await admin.named(resting, name).isVisible()).be.false();
     await admin.named(resting, 'Show the node').click();
     should(await admin.page.evaluate('RED.workspaces.active()')).equal('other');
     // Removed and not deployed: there is nothing to show.
@@ -377,7 +377,7 @@ describe('the sidebar, for each as they may', function () {
     const reading = page.waitForRequest(/advisor-texting\/slow\//);
     await page.evaluate(comesIntoView);
     await reading;
-    await sidebar.section('Slow').locator('summary').first().focus();
+    await sidebar.section('Slow').locator('.advisor-side-heading').focus();
     await page.evaluate(`(() => {
       for (const id of ['send slow', 'slow']) RED.nodes.remove(id);
       RED.events.emit('deploy');

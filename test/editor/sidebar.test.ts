@@ -67,6 +67,17 @@ const flows: FlowNode[] = [
     y: 320 + 60 * at,
     wires: [[], [], []],
   })),
+  { id: 'to block', type: 'test-port', z: 'tab', name: 'block', x: 100, y: 440, wires: [['block']] },
+  {
+    id: 'block',
+    type: 'advisor-do-not-text',
+    z: 'tab',
+    environment: 'env',
+    operation: 'block',
+    x: 300,
+    y: 440,
+    wires: [[], [], []],
+  },
   ...subflow,
 ];
 
@@ -112,7 +123,7 @@ for (const version of versions) {
       await sidebar.wait('Ada <i>').waitFor();
       await sidebar.wait(unasked).waitFor();
       should(await sidebar.wait('Ada <i>').textContent()).match(
-        /^Ada <i>\+12025550111 · default · since .* · next check .* · until /,
+        /^Ada <i>\+12025550111 · Default advisor · since .* · next check .* · until /,
       );
       await red.send('text env', { phone: [landline, forbidden], text: 'confidential' });
       const failures = sidebar.part('failures');
@@ -124,7 +135,7 @@ for (const version of versions) {
       should(await unpermitted.textContent()).match(/^no permission.*uthorize again.*Trace id: \w+/);
       should(await sidebar.element.textContent()).not.containEql('confidential');
       const advisors = sidebar.part('advisors').locator('li');
-      should(await advisors.textContent()).match(/default.*authorized/);
+      should(await advisors.textContent()).match(/Default advisor.*authorized/);
       const service = sidebar.part('service');
       await service.getByText('0 queued').waitFor();
       should(await service.textContent()).match(
@@ -160,6 +171,53 @@ for (const version of versions) {
       should(await sidebar.wait(numbered(1), own).count()).equal(1);
       should(await sidebar.wait(numbered(2)).count()).equal(1);
       await page.evaluate(`RED.workspaces.show('tab')`);
+    });
+
+    it('puts environments in which something goes on first, and folds the others', async () => {
+      // Nothing moves under somebody's hand.
+      await editor.page.mouse.move(0, 0);
+      await editor.page.evaluate('document.activeElement.blur()');
+      await editor.page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`);
+      const names = sidebar.element.locator('.advisor-side-name');
+      await names.nth(1).getByText('Branch › Own').waitFor();
+      should(await names.first().textContent()).equal('Play <b>');
+      for (const name of ['Slow', 'Quiet', 'Office']) {
+        should(await sidebar.part('service', name).isVisible()).be.false();
+        should(await sidebar.section(name).textContent()).containEql('idle');
+      }
+      await sidebar.unfold('Quiet');
+      await sidebar.part('service', 'Quiet').locator('li').first().waitFor();
+      // Where there is nothing, nothing is open.
+      should(await sidebar.part('lists', 'Quiet').getAttribute('open')).be.null();
+      should(await sidebar.part('waits').getAttribute('open')).not.be.null();
+    });
+
+    it('shows whom not to text, finds them, and takes them off the list after a question', async () => {
+      const { red, page } = editor;
+      const phones = [
+        { phone: numbered(40), reason: 'wrote STOP' },
+        { phone: numbered(41), reason: 'moved away' },
+      ];
+      await red.send('block', { phone: phones });
+      const list = sidebar.element.getByRole('region', { name: 'Do not text (simulator)', exact: true });
+      const row = (text: string): Locator => list.locator('li', { hasText: text });
+      await list.locator('summary', { hasText: '2' }).click();
+      should(await row(numbered(40)).textContent()).match(/since .* · wrote STOP/);
+      const search = list.getByLabel('Search by number or reason');
+      await search.fill('moved');
+      await row(numbered(40)).waitFor({ state: 'detached' });
+      await search.fill(numbered(40));
+      await row(numbered(41)).waitFor({ state: 'detached' });
+      await sidebar.named(row(numbered(40)), 'Take off the list').click();
+      const sure = sidebar.named(row(numbered(40)), 'May this person be texted again? Press again');
+      const removed = page.waitForResponse((answer) => answer.request().method() === 'DELETE');
+      await sure.click();
+      should((await removed).status()).equal(200);
+      await row(numbered(40)).waitFor({ state: 'detached' });
+      await search.fill('');
+      await row(numbered(41)).waitFor();
+      should(await list.locator('li').count()).equal(1);
+      await list.locator('summary').click();
     });
 
     it('finds a number and a name, and lets nobody lose the focus', async () => {
@@ -237,6 +295,7 @@ for (const version of versions) {
         const failure = sidebar.part('failures').locator('li', { hasText: forbidden });
         await sidebar.press(sidebar.named(failure, 'Copy the trace id'), how);
         await page.locator('.red-ui-notification', { hasText: 'Copied.' }).first().waitFor();
+        await sidebar.unfold('Slow');
         const summary = sidebar.part('service', 'Slow').locator('summary');
         const facts = sidebar.part('service', 'Slow').locator('ul');
         await sidebar.press(summary, how);
@@ -275,7 +334,7 @@ for (const version of versions) {
       for (const [at, how] of hows.entries()) {
         const row = held.locator('li', { hasText: phones[at] ?? '' });
         await row.waitFor();
-        should(await row.textContent()).match(/my send quiet · default · since .* · leaves .*\d/);
+        should(await row.textContent()).match(/my send quiet · Default advisor · since .* · leaves .*\d/);
         should(await row.textContent()).not.match(/confidential/);
         await sidebar.confirm(row, 'Cancel', how);
       }
@@ -295,6 +354,7 @@ for (const version of versions) {
         await window.close();
         return url;
       };
+      await sidebar.unfold('Office');
       const advisor = sidebar.part('advisors', 'Office').locator('li');
       for (const how of ['mouse', key] as const) {
         const phones = sidebar.named(sidebar.section(), 'Open the phones');

@@ -135,6 +135,12 @@ export class SidebarPage {
     await row.waitFor({ state: 'detached' });
   }
 
+  /** Opens an environment in which nothing goes on. */
+  async unfold(name: string): Promise<void> {
+    const heading = this.section(name).locator('.advisor-side-heading');
+    if ((await heading.getAttribute('aria-expanded')) !== 'true') await heading.click();
+  }
+
   show(): Promise<unknown> {
     return this.page.evaluate(`RED.sidebar.show('advisor-texting')`);
   }

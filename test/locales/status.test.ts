@@ -41,8 +41,17 @@ describe('the status of a failure', () => {
   it('says what to do where it lasts until somebody does it', () => {
     inEnglish(nodeError('not_configured', 'no_environment').problem).should.equal('not set up');
     should(inEnglish(problem('authorization_required'))).equal('authorize again');
-    const never = serviceError('authorization_required', 'not_authorized', { advisor: 'a', name: 'n' });
-    should(inEnglish(never.problem)).equal('authorize');
+    const ended = serviceError('authorization_required', 'authorization_ended', { advisor: 'a', name: 'n' });
+    should(inEnglish(ended.problem)).equal('authorize again');
+  });
+
+  it('does not ask anybody to authorize again who never has', () => {
+    for (const { problem: never } of [
+      serviceError('authorization_required', 'not_authorized', { advisor: 'a', name: 'n' }),
+      nodeError('authorization_required', 'nobody_authorized', { environment: 'n' }),
+      nodeError('authorization_required', 'advisor_unauthorized', { advisor: 'a', environment: 'n' }),
+    ])
+      should(inEnglish(never)).equal('not authorized');
   });
 
   it('says of a code that this version does not know only that it failed', () => {

@@ -1,6 +1,6 @@
 import { ask, faultText } from '../../../lib/editor/ask';
 import { button } from '../../../lib/editor/dom';
-import type { Form, Values } from '../../../lib/editor/red';
+import type { Form, Say, Values } from '../../../lib/editor/red';
 
 /** The phones page, and the two pages that examples serve. */
 const pages = ['advisor-texting/simulator/', 'new-contact', 'address-book']
@@ -49,6 +49,34 @@ export const addPendingNote = (form: Form): void => {
       // Without an answer there is no number to show.
       () => undefined,
     );
+  });
+};
+
+/** The word *simulator*, in English as in the examples, and in the language of the editor. */
+const isCalledSimulator = (name: unknown, say: Say): boolean =>
+  ['simulator', say('option.service.simulator').toLowerCase()].some((word) =>
+    String(name).toLowerCase().includes(word),
+  );
+
+/** Proposes another name for an environment that is called a simulator and is none any more. */
+export const addNameNote = (form: Form): void => {
+  const { say } = form;
+  let proposed = '';
+  const use = button('tag', '', () => {
+    form.set('name', proposed);
+    form.input('name').trigger('focus');
+  });
+  const note = $('<div>', { class: 'advisor-hint advisor-rename', role: 'status' }).append(
+    $('<span>', { text: say('rename.note') }),
+    use,
+  );
+  form.row('name').append(note);
+  form.onChange(({ name, service }) => {
+    const isStale = isReal(service) && isCalledSimulator(name, say);
+    note.toggle(isStale);
+    if (!isStale) return;
+    proposed = say(`option.service.${service}`);
+    use.children('span').text(say('rename.use', { name: proposed }));
   });
 };
 

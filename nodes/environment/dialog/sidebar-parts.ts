@@ -1,17 +1,17 @@
-import { minute, second } from '../../../lib/durations';
+import { day, minute, second } from '../../../lib/durations';
+import { defaultAdvisor } from '../../../lib/default-advisor';
+import type {
+  BlockedItem,
+  Failure,
+  Listed,
+  ListItem,
+  QueueItem,
+  WaitItem,
+} from '../../../lib/runtime/activity-items';
 import { visible } from '../../../lib/visible';
-import type { Failure, Listed, ListItem, QueueItem, WaitItem } from '../../../lib/runtime/activity-items';
 import { ask, editorAddress, faultText } from '../../../lib/editor/ask';
 import { badgeOf } from '../../../lib/editor/badge';
-import {
-  button,
-  disable,
-  iconButton,
-  notify,
-  setAttributes,
-  setText,
-  textBox,
-} from '../../../lib/editor/dom';
+import { button, iconButton, notify, setAttributes, setText, textBox } from '../../../lib/editor/dom';
 import { locale, localNumber } from '../../../lib/editor/locale';
 import { momentOf } from '../../../lib/editor/words';
 import { linkTo, openWindow } from '../../../lib/editor/window';
@@ -59,30 +59,31 @@ export interface SidebarSection {
   /** The user's right, as the server last told it: rights may change while the editor is open. */
   readonly mayWrite: boolean;
   readonly service: string | undefined;
+  /** The time of the environment's clock: a simulator's can be moved. */
+  now(): number;
   /** Reads everything again at once. */
   read(): void;
 }
 
-const writtenTimes = { for: '', texts: new Map<number, string>() };
+const mostTimesKept = 1000;
+const writtenTimes = new Map<string, string>();
 
 /** A written time is kept, because each reading shows a hundred of them, mostly unchanged, and writing one takes long. */
-const timeOf = (ms: number): string => {
-  const now = Date.now();
+const writtenTime = (ms: number, now: number): string => {
   const language = locale();
-  const writtenFor = `${language} ${String(Math.floor(now / minute))}`;
-  if (writtenTimes.for !== writtenFor) {
-    writtenTimes.for = writtenFor;
-    writtenTimes.texts.clear();
-  }
-  const at = Math.floor(ms / minute);
-  const known = writtenTimes.texts.get(at);
+  const today = new Date(now).toDateString();
+  const key = [language, today, Math.floor(ms / minute)].join(' ');
+  const known = writtenTimes.get(key);
   if (known !== undefined) return known;
   // No line breaks within a time.
   const text = momentOf(new Date(ms), new Date(now), language).replaceAll(/\s/g, '\u00a0');
-  writtenTimes.texts.set(at, text);
+  if (writtenTimes.size >= mostTimesKept) writtenTimes.clear();
+  writtenTimes.set(key, text);
   return text;
 };
-const since = (ms: number): string => say('sidebar.since', { time: timeOf(ms) });
+/** An advisor's key; the one that is used when nobody names an advisor is called what it is. */
+const advisorName = (advisor: string): string =>
+  advisor === defaultAdvisor ? say('defaultAdvisor') : advisor;
 const joined = (...said: readonly (string | false | null)[]): string =>
   said.filter((each) => each !== false && each !== null).join(' · ');
 
@@ -117,16 +118,28 @@ export abstract class SidebarPart<T> {
   readonly element: JQuery;
   /** When something that is shown will be over, in epoch milliseconds. */
   due: number | null = null;
+  /** Whether it shows something that goes on or needs somebody. */
+  isActive = false;
   private readonly total = $('<span>', { class: 'advisor-side-count' });
+  private readonly none: JQuery;
+  /** Somebody has opened or closed it: from then on it stays as they leave it. */
+  private isChosen = false;
 
   constructor(
     protected readonly host: SidebarSection,
     name: string,
     title: string,
+    nothing = say('sidebar.nothing'),
   ) {
-    this.element = $('<details>', { class: `advisor-side-part advisor-side-${name}` })
-      .prop('open', true)
-      .append($('<summary>').append($('<span>', { text: title }), ' ', this.total));
+    this.none = $('<p>', { class: 'advisor-side-none', text: nothing }).hide();
+    const summary = $('<summary>').append($('<span>', { text: title }), ' ', this.total);
+    summary.on('click', () => {
+      this.isChosen = true;
+    });
+    this.element = $('<details>', { class: `advisor-side-part advisor-side-${name}` }).append(
+      summary,
+      this.none,
+    );
   }
 
   /** The path of the route, below the environment. */
@@ -137,6 +150,21 @@ export abstract class SidebarPart<T> {
 
   protected count(total: number | null): void {
     setText(this.total, total === null ? '' : localNumber(total));
+  }
+
+  /** A part with nothing in it is closed. */
+  protected fold(isEmpty: boolean): void {
+    this.none.toggle(isEmpty);
+    this.element.toggleClass('advisor-side-empty', isEmpty);
+    if (!this.isChosen && this.element.prop('open') === isEmpty) this.element.prop('open', !isEmpty);
+  }
+
+  protected timeOf(ms: number): string {
+    return writtenTime(ms, this.host.now());
+  }
+
+  protected since(ms: number): string {
+    return say('sidebar.since', { time: this.timeOf(ms) });
   }
 
   protected act(method: 'POST' | 'DELETE', path: string): void {
@@ -162,8 +190,9 @@ abstract class PagedPart<T, Answer extends Listed<unknown>> extends SidebarPart<
     host: SidebarSection,
     private readonly route: string,
     title: string,
+    nothing?: string,
   ) {
-    super(host, route, title);
+    super(host, route, title, nothing);
     this.element.append(this.rows.element, this.pager.element);
   }
 
@@ -173,13 +202,17 @@ abstract class PagedPart<T, Answer extends Listed<unknown>> extends SidebarPart<
 
   show(answer: Answer): void {
     const { totalRecord } = answer.pageInfo;
-    this.rows.show(this.itemsIn(answer));
+    const items = this.itemsIn(answer);
+    this.rows.show(items);
     this.count(totalRecord);
     this.pager.show(totalRecord, answer.data.length);
+    this.isActive = this.isGoingOn(items);
+    this.fold(items.length === 0 && !this.isSearched());
   }
 
   clear(): void {
     this.rows.show([]);
+    this.isActive = false;
     this.count(null);
     this.pager.page = 1;
     this.pager.show(0, 0);
@@ -190,17 +223,27 @@ abstract class PagedPart<T, Answer extends Listed<unknown>> extends SidebarPart<
     return answer.data as readonly T[];
   }
 
+  protected isGoingOn(items: readonly T[]): boolean {
+    return items.length > 0;
+  }
+
+  protected isSearched(): boolean {
+    return false;
+  }
+
   protected abstract keyOf(item: T): string;
   protected abstract rowOf(item: T): Row<T>;
 }
 
-export class WaitsPart extends PagedPart<WaitItem, Listed<WaitItem>> {
-  private readonly search = textBox(say('sidebar.search'), say('sidebar.search'));
+/** A paged part with a box to search it by. */
+abstract class SearchedPart<T> extends PagedPart<T, Listed<T>> {
+  private readonly search: JQuery;
   private readonly searched = $('<p>', { role: 'status' }).hide();
 
-  constructor(host: SidebarSection) {
-    super(host, 'waits', say('sidebar.waiting'));
-    this.rows.element.before(this.search.hide(), this.searched);
+  constructor(host: SidebarSection, route: string, title: string, words: string, nothing?: string) {
+    super(host, route, title, nothing);
+    this.search = textBox(words, words).hide();
+    this.rows.element.before(this.search, this.searched);
     let typing: ReturnType<typeof setTimeout> | undefined;
     const find = (): void => {
       this.pager.page = 1;
@@ -222,16 +265,14 @@ export class WaitsPart extends PagedPart<WaitItem, Listed<WaitItem>> {
     return `${super.path}&phone=${encodeURIComponent(this.phone)}`;
   }
 
-  override show(answer: Listed<WaitItem>): void {
+  override show(answer: Listed<T>): void {
     super.show(answer);
     const { data, pageInfo } = answer;
     const { totalRecord } = pageInfo;
-    const nexts = data.flatMap(({ next }) => (next === null ? [] : [next]));
-    this.due = nexts.length > 0 ? Math.min(...nexts) : null;
     // Without the right to see numbers, a search finds nothing.
-    this.search.toggle(this.host.mayWrite);
-    const isScanned = this.phone !== '' && totalRecord === null && data.length < rowsPerPage;
-    const isNobody = this.phone !== '' && totalRecord === 0;
+    this.search.toggle(this.host.mayWrite && (data.length > 0 || this.isSearched()));
+    const isScanned = this.isSearched() && totalRecord === null && data.length < rowsPerPage;
+    const isNobody = this.isSearched() && totalRecord === 0;
     setText(this.searched, isScanned ? say('sidebar.scanned') : isNobody ? say('sidebar.nobody') : '');
     this.searched.toggle(isScanned || isNobody);
   }
@@ -242,8 +283,24 @@ export class WaitsPart extends PagedPart<WaitItem, Listed<WaitItem>> {
     this.searched.hide();
   }
 
+  protected override isSearched(): boolean {
+    return this.phone !== '';
+  }
+
   private get phone(): string {
     return this.host.mayWrite ? String(this.search.val() ?? '').trim() : '';
+  }
+}
+
+export class WaitsPart extends SearchedPart<WaitItem> {
+  constructor(host: SidebarSection) {
+    super(host, 'waits', say('sidebar.waiting'), say('sidebar.search'));
+  }
+
+  override show(answer: Listed<WaitItem>): void {
+    super.show(answer);
+    const nexts = answer.data.flatMap(({ next }) => (next === null ? [] : [next]));
+    this.due = nexts.length > 0 ? Math.min(...nexts) : null;
   }
 
   protected keyOf({ id }: WaitItem): string {
@@ -263,6 +320,8 @@ export class WaitsPart extends PagedPart<WaitItem, Listed<WaitItem>> {
       : [];
     const reveal = revealButton(node);
     const { row, head, facts } = rowWith(...actions, reveal.element);
+    const asleep = $('<span>', { class: 'advisor-side-facts advisor-side-asleep' }).hide();
+    facts.after(asleep);
     return {
       row,
       update: ({ phone, memberId, name, advisor, since: begun, next, until }) => {
@@ -273,14 +332,16 @@ export class WaitsPart extends PagedPart<WaitItem, Listed<WaitItem>> {
           facts,
           joined(
             name !== undefined && number,
-            advisor,
-            since(begun),
-            next === null ? say('sidebar.asleep') : say('sidebar.next', { time: timeOf(next) }),
-            say('sidebar.until', { time: timeOf(until) }),
+            advisorName(advisor),
+            this.since(begun),
+            next !== null && say('sidebar.next', { time: this.timeOf(next) }),
+            say('sidebar.until', { time: this.timeOf(until) }),
           ),
         );
         // The node of the wait does not run, so nobody could carry out the action.
-        for (const action of actions) disable(action, next === null);
+        setText(asleep, next === null ? say('sidebar.asleep') : '');
+        asleep.toggle(next === null);
+        for (const action of actions) action.toggle(next !== null);
       },
     };
   }
@@ -313,7 +374,10 @@ export class ListsPart extends PagedPart<ListItem, Listed<ListItem>> {
         reveal.refresh();
         setText(head, nodeLabel(node));
         setAttributes(bar, { max: String(total), value: String(done), 'aria-label': nodeLabel(node) });
-        setText(facts, joined(`${localNumber(done)} / ${localNumber(total)}`, advisor, since(begun)));
+        setText(
+          facts,
+          joined(`${localNumber(done)} / ${localNumber(total)}`, advisorName(advisor), this.since(begun)),
+        );
       },
     };
   }
@@ -347,8 +411,8 @@ export class HeldPart extends PagedPart<QueueItem, Listed<QueueItem>> {
       update: ({ phone, advisor, since: begun, notBefore }) => {
         reveal.refresh();
         setText(head, phone ?? '');
-        const leaves = say('sidebar.leaves', { time: timeOf(notBefore ?? begun) });
-        setText(facts, joined(nodeLabel(node), advisor, since(begun), leaves));
+        const leaves = say('sidebar.leaves', { time: this.timeOf(notBefore ?? begun) });
+        setText(facts, joined(nodeLabel(node), advisorName(advisor), this.since(begun), leaves));
       },
     };
   }
@@ -364,6 +428,11 @@ export class FailuresPart extends PagedPart<Advised, Failures> {
   override show(answer: Failures): void {
     this.codes = answer.codes;
     super.show(answer);
+  }
+
+  /** Failures stay for a month: only those of the last day count as something that goes on. */
+  protected override isGoingOn([latest]: readonly Advised[]): boolean {
+    return latest !== undefined && latest.at > this.host.now() - day;
   }
 
   protected override itemsIn({ data, advice }: Failures): readonly Advised[] {
@@ -388,7 +457,7 @@ export class FailuresPart extends PagedPart<Advised, Failures> {
         reveal.refresh();
         setText(head, this.codes[code] ?? code);
         const isDetailTold = detail === null || advice?.includes(visible(detail)) === true;
-        setText(facts, joined(timeOf(at), nodeLabel(node), phone));
+        setText(facts, joined(this.timeOf(at), nodeLabel(node), phone));
         setText(
           advised,
           [
@@ -404,7 +473,11 @@ export class FailuresPart extends PagedPart<Advised, Failures> {
 
 export class AdvisorsPart extends PagedPart<Advisor, Listed<Advisor>> {
   constructor(host: SidebarSection) {
-    super(host, 'advisors', say('sidebar.advisors'));
+    super(host, 'advisors', say('sidebar.advisors'), say('sidebar.unauthorized'));
+  }
+
+  protected override isGoingOn(advisors: readonly Advisor[]): boolean {
+    return advisors.some(({ state }) => state !== 'authorized');
   }
 
   protected keyOf({ advisor }: Advisor): string {
@@ -434,11 +507,15 @@ export class AdvisorsPart extends PagedPart<Advisor, Listed<Advisor>> {
         const isShown = host.mayWrite && host.service !== 'simulator' && isByPerson;
         authorize.toggle(isShown);
         link.toggle(isShown);
-        setText(head, advisor);
+        setText(head, advisorName(advisor));
         row.toggleClass('advisor-warning', state !== 'authorized');
         setText(
           facts,
-          joined(states[state], expiresAt !== null && say('sidebar.expires', { time: timeOf(expiresAt) })),
+          joined(
+            states[state],
+            advisor === defaultAdvisor && say('sidebar.defaultAdvisor'),
+            expiresAt !== null && say('sidebar.expires', { time: this.timeOf(expiresAt) }),
+          ),
         );
       },
     };
@@ -459,23 +536,26 @@ export class ServicePart extends SidebarPart<ServiceState> {
 
   constructor(host: SidebarSection) {
     super(host, 'service', say('sidebar.service'));
-    this.element.append(
+    this.element.prop('open', true).append(
       this.facts.element,
-      this.phones.hide(),
-      button('download', say('sidebar.bundle'), () => {
-        this.download();
-      }),
+      $('<div>', { class: 'advisor-side-actions' }).append(
+        this.phones.hide(),
+        button('download', say('sidebar.bundle'), () => {
+          this.download();
+        }),
+      ),
     );
   }
 
   show({ service, pausedUntil, lateBy, queued, store, trouble, clock, mayWrite }: ServiceState): void {
     this.due = pausedUntil;
-    const paused = pausedUntil !== null && say('sidebar.paused', { time: timeOf(pausedUntil) });
+    const paused = pausedUntil !== null && say('sidebar.paused', { time: this.timeOf(pausedUntil) });
     const late =
       lateBy >= second && say('sidebar.late', { seconds: localNumber(Math.round(lateBy / second)) });
     const wrong = joined(trouble, paused, late);
     setText(this.alarm, wrong);
     this.alarm.toggle(wrong !== '');
+    this.isActive = wrong !== '' || (queued ?? 0) > 0;
     this.phones.toggle(service === 'simulator' && mayWrite);
     const stores = {
       embedded: say('sidebar.onDisk'),
@@ -488,12 +568,13 @@ export class ServicePart extends SidebarPart<ServiceState> {
       late === false ? say('sidebar.punctual') : late,
       ...(queued === null ? [] : [say('sidebar.queued', { count: localNumber(queued) })]),
       store === null ? say('sidebar.noStore') : stores[store],
-      ...(clock === null ? [] : [say('sidebar.clock', { time: timeOf(clock) })]),
+      ...(clock === null ? [] : [say('sidebar.clock', { time: this.timeOf(clock) })]),
     ]);
   }
 
   clear(): void {
     this.alarm.text('').hide();
+    this.isActive = false;
     this.facts.show([]);
     this.phones.hide();
     this.due = null;
@@ -507,5 +588,46 @@ export class ServicePart extends SidebarPart<ServiceState> {
       $('<a>', { href, download: 'advisor-texting-bundle.json' })[0]?.click();
       URL.revokeObjectURL(href);
     }, complain);
+  }
+}
+
+/** The people who are not texted: one list for all simulators, another for all real services. */
+export class BlockedPart extends SearchedPart<BlockedItem> {
+  constructor(host: SidebarSection, title: string) {
+    super(host, 'do-not-text', title, say('sidebar.searchBlocked'));
+  }
+
+  get isOpen(): boolean {
+    return this.element.prop('open') === true;
+  }
+
+  /** It stays closed until somebody opens it. */
+  protected override fold(isEmpty: boolean): void {
+    const { isOpen } = this;
+    super.fold(isEmpty);
+    this.element.prop('open', isOpen);
+  }
+
+  protected keyOf({ phone, since }: BlockedItem): string {
+    return `${phone} ${String(since)}`;
+  }
+
+  protected rowOf({ phone }: BlockedItem): Row<BlockedItem> {
+    const unblock = carefulButton(
+      'undo',
+      say('sidebar.unblock'),
+      () => {
+        this.act('DELETE', `do-not-text/${encodeURIComponent(phone)}`);
+      },
+      say('sidebar.unblockReally'),
+    );
+    const { row, head, facts } = rowWith(...(this.host.mayWrite ? [unblock] : []));
+    return {
+      row,
+      update: ({ since, reason }) => {
+        setText(head, phone);
+        setText(facts, joined(this.since(since), reason));
+      },
+    };
   }
 }

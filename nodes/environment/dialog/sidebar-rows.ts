@@ -50,7 +50,12 @@ export const revealButton = ({ id }: NodeName): { readonly element: JQuery; refr
 };
 
 /** Asks for confirmation before an action that cannot be undone; Escape, or leaving the button, is a no. */
-export const carefulButton = (name: string, words: string, act: () => void): JQuery => {
+export const carefulButton = (
+  name: string,
+  words: string,
+  act: () => void,
+  question = say('sidebar.really'),
+): JQuery => {
   let isArmed = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
   const arm = (isMeant: boolean): void => {
@@ -61,7 +66,7 @@ export const carefulButton = (name: string, words: string, act: () => void): JQu
         arm(false);
       }, doubt);
     made.toggleClass('advisor-side-armed', isArmed);
-    made.children('span').text(isArmed ? say('sidebar.really') : words);
+    made.children('span').text(isArmed ? question : words);
   };
   const made = button(name, words, () => {
     if (isArmed) act();

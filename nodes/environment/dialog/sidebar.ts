@@ -5,6 +5,7 @@ import { icon, iconButton, setAttributes, setText } from '../../../lib/editor/do
 import type { EditedNode } from '../../../lib/editor/red';
 import {
   AdvisorsPart,
+  BlockedPart,
   FailuresPart,
   HeldPart,
   ListsPart,
@@ -16,6 +17,7 @@ import {
 } from './sidebar-parts';
 import { changedTopic, type ChangeNews } from '../spec';
 import { say } from './sidebar-rows';
+import type { BlockedItem, Listed } from '../../../lib/runtime/activity-items';
 
 const environmentType = 'advisor-environment';
 const tab = 'advisor-texting';
@@ -34,13 +36,18 @@ const refusals = [401, 403, 404];
 const httpStatusOf = (fault: unknown): number | undefined =>
   ((fault as Error).cause as { status?: number } | undefined)?.status;
 
-/** One environment, and all that goes on in it. */
+/** One environment, and all that goes on in it. Only its heading is shown while nothing goes on, until somebody opens it. */
 class Section implements SidebarSection {
   readonly element: JQuery;
   mayWrite = false;
   service: string | undefined;
+  /** Something goes on, or needs somebody. */
+  isActive = false;
   private readonly title = $('<span>', { class: 'advisor-side-name' });
   private readonly sign = $('<span>');
+  private readonly idle = $('<span>', { class: 'advisor-side-count', text: say('sidebar.idle') }).hide();
+  private readonly caret = icon('caret-right');
+  private readonly heading: JQuery;
   private readonly problem = $('<p>', { class: 'advisor-warning', role: 'alert' }).hide();
   private readonly servicePart = new ServicePart(this);
   private readonly waits = new WaitsPart(this);
@@ -51,30 +58,60 @@ class Section implements SidebarSection {
     new FailuresPart(this),
     new AdvisorsPart(this),
   ];
+  private readonly body: JQuery;
   private isReading = false;
   private isStale = false;
   private isClosed = false;
+  /** Whether somebody has opened or folded it; undefined while nobody has. */
+  private chosen: boolean | undefined;
   private lastTime = -Infinity;
   private rest = leastInterval;
+  /** Milliseconds by which the environment's clock is ahead of the browser's. */
+  private ahead = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     readonly id: string,
-    private readonly isSeen: () => boolean,
+    private readonly sidebar: { readonly isSeen: boolean; wasRead(section: Section): void },
   ) {
+    this.heading = $('<button>', { type: 'button', class: 'advisor-side-heading' })
+      .append(this.caret, this.sign, this.title, this.idle)
+      .on('click', () => {
+        this.chosen = !this.isOpen;
+        this.open(this.chosen);
+      });
+    this.body = $('<div>').append(...this.lists.map(({ element }) => element), this.servicePart.element);
     this.element = $('<section>', { class: 'advisor-side-environment' }).append(
       $('<h3>').append(
-        this.sign,
-        this.title,
+        this.heading,
         iconButton('pencil', say('sidebar.open'), () => {
           RED.editor.editConfig('', environmentType, this.id);
         }),
       ),
       this.servicePart.alarm,
       this.problem,
-      ...this.lists.map(({ element }) => element),
-      this.servicePart.element,
+      this.body,
     );
+    this.open(false);
+  }
+
+  now(): number {
+    return Date.now() + this.ahead;
+  }
+
+  /** Opens it, or folds it, unless somebody has chosen. */
+  unfold(isOpen: boolean): void {
+    this.open(this.chosen ?? isOpen);
+  }
+
+  get isOpen(): boolean {
+    return this.heading.attr('aria-expanded') === 'true';
+  }
+
+  private open(isOpen: boolean): void {
+    setAttributes(this.heading, { 'aria-expanded': String(isOpen) });
+    setAttributes(this.caret, { class: `fa fa-caret-${isOpen ? 'down' : 'right'}` });
+    this.body.toggle(isOpen);
   }
 
   /** Shows the name and the service, which the editor itself knows. */
@@ -118,6 +155,7 @@ class Section implements SidebarSection {
       const took = performance.now() - began;
       this.rest = Math.min(Math.max(2 * took, leastInterval), longestRest);
       this.isReading = false;
+      if (!this.isClosed) this.sidebar.wasRead(this);
       if (this.isStale) this.changed();
       else this.readAfter(Math.min(Math.max(due, this.rest), longestInterval));
     });
@@ -134,7 +172,7 @@ class Section implements SidebarSection {
     if (this.isClosed) return;
     this.timer = setTimeout(
       () => {
-        if (this.isSeen()) this.read();
+        if (this.sidebar.isSeen) this.read();
       },
       Math.max(ms, 0),
     );
@@ -161,6 +199,7 @@ class Section implements SidebarSection {
       if (service.mayWrite !== this.mayWrite) this.clear(this.lists);
       this.mayWrite = service.mayWrite;
       this.service = service.service;
+      this.ahead = service.clock === null ? 0 : service.clock - Date.now();
       if (service.fault !== null) problems.add(service.fault);
       const readable = this.lists.filter((part) => service.fault === null || part !== this.waits);
       await Promise.all(readable.map((part) => get(part)));
@@ -169,7 +208,9 @@ class Section implements SidebarSection {
     const said = [...problems].join(' ');
     setText(this.problem, said);
     this.problem.toggle(said !== '');
-    const now = service?.clock ?? Date.now();
+    this.isActive = [this.servicePart, ...this.lists].some(({ isActive }) => isActive);
+    this.idle.toggle(!this.isActive && said === '');
+    const now = this.now();
     const dues = [this.servicePart.due, this.waits.due];
     return Math.min(...dues.map((due) => (due === null ? Infinity : due - now + checkTakes)));
   }
@@ -184,15 +225,97 @@ class Section implements SidebarSection {
   }
 }
 
+/** The least milliseconds between two readings of a list that is not open. */
+const restOfClosed = 5 * second;
+
+/** The section *Do not text*, read by way of an environment of its kind. */
+class BlockedSection implements SidebarSection {
+  readonly part: BlockedPart;
+  readonly element: JQuery;
+  private through: Section | undefined;
+  private lastTime = -Infinity;
+  private isReading = false;
+  private isStale = false;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(title: string) {
+    this.part = new BlockedPart(this, title);
+    this.part.element.on('toggle', () => {
+      if (this.part.isOpen) this.read();
+    });
+    this.element = $('<section>', { class: 'advisor-side-environment', 'aria-label': title })
+      .append(this.part.element)
+      .hide();
+  }
+
+  get id(): string {
+    return this.through?.id ?? '';
+  }
+  get mayWrite(): boolean {
+    return this.through?.mayWrite ?? false;
+  }
+  get service(): string | undefined {
+    return this.through?.service;
+  }
+  now(): number {
+    return this.through?.now() ?? Date.now();
+  }
+
+  /** Undefined when no environment of this kind can be read. */
+  use(through: Section | undefined): void {
+    if (this.mayWrite !== (through?.mayWrite ?? false)) this.part.clear();
+    this.through = through;
+    this.element.toggle(through !== undefined);
+    clearTimeout(this.timer);
+    const rest = this.part.isOpen ? 0 : this.lastTime + restOfClosed - performance.now();
+    if (rest <= 0) this.read();
+    else
+      this.timer = setTimeout(() => {
+        this.read();
+      }, rest);
+  }
+
+  read(): void {
+    if (!this.through) return;
+    this.isStale = this.isReading;
+    if (this.isReading) return;
+    this.isReading = true;
+    this.lastTime = performance.now();
+    ask(say, 'GET', `${this.id}/${this.part.path}`)
+      .then(
+        (answer) => {
+          this.part.show(answer as Listed<BlockedItem>);
+        },
+        () => {
+          this.part.clear();
+        },
+      )
+      .finally(() => {
+        this.isReading = false;
+        if (this.isStale) this.read();
+      });
+  }
+}
+
 /** The tab *Texting*. It reads only while it is visible, and only when something has changed or is due. */
 class Sidebar {
   readonly element = $('<div>', { class: 'advisor-sidebar' });
   private readonly empty = $('<p>', { class: 'advisor-side-none', tabindex: -1 });
+  private readonly environments = $('<div>');
   private readonly sections = new Map<string, Section>();
+  private readonly blocked = {
+    real: new BlockedSection(say('sidebar.doNotText')),
+    simulator: new BlockedSection(say('sidebar.doNotTextSimulator')),
+  };
   private newsNumber = 0;
 
   constructor() {
-    this.element.append(this.empty);
+    this.element.append(
+      this.empty,
+      this.environments,
+      this.blocked.real.element,
+      this.blocked.simulator.element,
+    );
   }
 
   get isSeen(): boolean {
@@ -217,6 +340,23 @@ class Sidebar {
     if (this.isSeen) this.read((section) => section.read());
   }
 
+  wasRead(section: Section): void {
+    if (section.isActive || this.sections.size === 1) section.unfold(true);
+    this.arrange();
+    const readable = [...this.sections.values()].filter(({ service }) => service !== undefined);
+    this.blocked.simulator.use(readable.find(({ service }) => service === 'simulator'));
+    this.blocked.real.use(readable.find(({ service }) => service !== 'simulator'));
+  }
+
+  /** Puts environments in which something goes on first, but nothing moves under somebody's hand. */
+  private arrange(): void {
+    const all = [...this.sections.values()];
+    const wanted = [...all.filter(({ isActive }) => isActive), ...all.filter(({ isActive }) => !isActive)];
+    const isInPlace = wanted.every(({ element }, place) => element.index() === place);
+    if (isInPlace || this.element.is(':hover, :focus-within')) return;
+    this.environments.append(...wanted.map(({ element }) => element));
+  }
+
   private read(how: (section: Section) => void): void {
     const hadFocus = this.element[0]?.contains(document.activeElement) === true;
     const known = new Set<string>();
@@ -224,8 +364,8 @@ class Sidebar {
       RED.nodes.eachConfig((node) => {
         if (node.type !== environmentType) return true;
         known.add(node.id);
-        const section = this.sections.get(node.id) ?? new Section(node.id, () => this.isSeen);
-        if (!this.sections.has(node.id)) this.element.append(section.element);
+        const section = this.sections.get(node.id) ?? new Section(node.id, this);
+        if (!this.sections.has(node.id)) this.environments.append(section.element);
         this.sections.set(node.id, section);
         section.name(node);
         how(section);
@@ -240,7 +380,11 @@ class Sidebar {
       }
     // The focused element may be gone.
     if (hadFocus && this.element.find(':focus:visible').length === 0)
-      this.element.find('summary, .advisor-side-none').filter(':visible').first().trigger('focus');
+      this.element
+        .find('.advisor-side-heading, summary, .advisor-side-none')
+        .filter(':visible')
+        .first()
+        .trigger('focus');
   }
 }
 

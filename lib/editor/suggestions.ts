@@ -1,0 +1,125 @@
+import { folded, isCountry } from '../runtime/kinds';
+import { ownTimeZone } from '../runtime/dates';
+import { valueIn } from './dom';
+import { locale } from './locale';
+import { OptionList } from './options';
+import type { Choice } from './records';
+import type { Form } from './red';
+
+/** The most choices that are shown: typing makes them fewer. */
+const mostShown = 50;
+
+const letters = Array.from('ABCDEFGHIJKLMNOPQRSTUVWXYZ');
+
+const firstOf = (choices: readonly Choice[], first: string): Choice[] => [
+  ...choices.filter(({ value }) => value === first),
+  ...choices.filter(({ value }) => value !== first),
+];
+
+export const countryName = (code: string): string =>
+  isCountry(code) ? (new Intl.DisplayNames(locale(), { type: 'region' }).of(code.toUpperCase()) ?? '') : '';
+
+/** All countries by name, that of the browser first. */
+export const countries = (): Choice[] => {
+  const codes = letters.flatMap((one) => letters.map((other) => one + other)).filter(isCountry);
+  const choices = codes.map((code) => ({ value: code, title: countryName(code), detail: code }));
+  const { compare } = new Intl.Collator(locale());
+  choices.sort((one, other) => compare(one.title, other.title));
+  return firstOf(choices, new Intl.Locale(navigator.language).maximize().region ?? '');
+};
+
+/** What people call the time of a zone, such as *Eastern Time*. */
+const timeNameOf = (timeZone: string): string =>
+  new Intl.DateTimeFormat(locale(), { timeZone, timeZoneName: 'longGeneric' })
+    .formatToParts(0)
+    .find(({ type }) => type === 'timeZoneName')?.value ?? '';
+
+/** All time zones by city, that of the browser first. Older browsers cannot list them. */
+export const timeZones = (): Choice[] => {
+  const all = 'supportedValuesOf' in Intl ? Intl.supportedValuesOf('timeZone') : [];
+  const choices = [...new Set([...all, 'UTC'])].map((value) => ({
+    value,
+    title: (value.split('/').at(-1) ?? value).replaceAll('_', ' '),
+    detail: `${value} · ${timeNameOf(value)}`,
+  }));
+  return firstOf(choices, ownTimeZone());
+};
+
+const isMatch = ({ title, detail }: Choice, words: readonly string[]): boolean => {
+  const text = folded(`${title} ${detail}`);
+  return words.every((word) => text.includes(word));
+};
+
+/**
+ * A list below a text field, to choose its value from. Typing filters the list; what is not in it, such as a
+ * `${VARIABLE}`, can be typed as before.
+ */
+export const addSuggestions = (
+  form: Form,
+  name: string,
+  choicesOf: () => readonly Choice[],
+  /** What is said below the field about its value. */
+  nameOf: (value: string) => string = () => '',
+): void => {
+  const input = form.input(name).attr('autocomplete', 'off');
+  const row = form.row(name);
+  let known: readonly Choice[] | undefined;
+  const choices = (): readonly Choice[] => (known ??= choicesOf());
+  const textOf = (): string => valueIn(input).trim();
+
+  const show = (isShown: boolean): void => {
+    list.element.toggle(isShown);
+    input.attr('aria-expanded', String(isShown));
+    row.toggleClass('advisor-suggesting', isShown);
+  };
+  const use = ({ value }: Choice): void => {
+    form.set(name, value);
+    show(false);
+  };
+  const list = new OptionList(input, {
+    label: form.say(`label.${name}`),
+    more: '',
+    several: false,
+    chosen: use,
+    typed: () => undefined,
+    further: () => undefined,
+  });
+  list.element.addClass('advisor-suggestions');
+  const chosen = $('<span>', { class: 'advisor-hint advisor-chosen', role: 'status' });
+  input.after(list.element, chosen);
+  show(false);
+
+  const offer = (text: string): void => {
+    const words = folded(text).split(/\s+/).filter(Boolean);
+    const found = choices().filter((choice) => isMatch(choice, words));
+    list.show(found.slice(0, mostShown), false);
+    show(found.length > 0);
+  };
+  input.on('input', () => {
+    offer(textOf());
+  });
+  // Whoever comes to a field that is filled in sees all there is to choose.
+  input.on('focus click', () => {
+    if (input.attr('aria-expanded') !== 'true') offer('');
+  });
+  input.on('keydown', (event) => {
+    if (event.key !== 'Escape' || input.attr('aria-expanded') !== 'true') return;
+    // The dialog would handle the key as well.
+    event.preventDefault();
+    event.stopPropagation();
+    show(false);
+  });
+  // The field keeps the focus while somebody chooses with the mouse.
+  list.element.on('mousedown', (event) => {
+    event.preventDefault();
+  });
+  input.on('blur', () => {
+    const named = folded(textOf());
+    const meant = named === '' ? undefined : choices().find(({ title }) => folded(title) === named);
+    if (meant) use(meant);
+    else show(false);
+  });
+  form.onChange((values) => {
+    chosen.text(nameOf(String(values[name]).trim()));
+  });
+};
