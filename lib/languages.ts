@@ -22,6 +22,17 @@ const isLocale = (tag: string): boolean => {
 export const localeOf = (spoken: string, wanted: readonly string[]): string =>
   wanted.find((tag) => baseOf(tag) === baseOf(spoken) && isLocale(tag)) ?? spoken;
 
+/** Whether we have a language, in whatever region. */
+export const isSpoken = (tag: string): boolean =>
+  languages.some((language) => baseOf(language) === baseOf(tag));
+
+/** How a time of day is written everywhere. Where no language of ours is named, it is written as in the POSIX locale. */
+export const clockFormat = (isNamed: boolean): Intl.DateTimeFormatOptions => ({
+  hour: 'numeric',
+  minute: '2-digit',
+  ...(!isNamed && { hourCycle: 'h23' }),
+});
+
 /** The languages of an *Accept-Language* header, the most wanted first (RFC 9110, section 12.5.4). */
 export const acceptedIn = (header: string): string[] =>
   header

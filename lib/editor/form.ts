@@ -126,6 +126,13 @@ const chooseNoneInstead = (select: JQuery): void => {
   }).observe(element, { childList: true });
 };
 
+/** The nodes that were saved in their dialogs since the editor was loaded. */
+const savedHere = new Set<string>();
+
+/** A new environment is in no list yet; a new node is changed from the start. */
+const wasSaved = ({ id, changed }: EditedNode): boolean =>
+  RED.nodes.node(id) !== null && (changed !== true || savedHere.has(id));
+
 export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void => {
   const root = $(`.advisor-form[data-type="${spec.type}"]`).last();
   const say = sayOf(node);
@@ -136,13 +143,31 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
 
   const blockOf = (name: string): JQuery => root.find(`[data-field="${name}"]`);
 
+  /** Fields that somebody has been at. Of a node that was saved before, all that were shown. */
+  const touched = new Set<string>();
+  if (wasSaved(node)) {
+    const now = values();
+    for (const { field } of controls) if (applies(field, now)) touched.add(field.name);
+  }
+  const touch = (block: Element): void => {
+    touched.add($(block).attr('data-field') ?? '');
+  };
+  root.on('input', '[data-field]', ({ currentTarget }) => {
+    touch(currentTarget as Element);
+  });
+  root.on('focusout', '[data-field]', ({ currentTarget, relatedTarget }) => {
+    if (relatedTarget instanceof Node && (currentTarget as Element).contains(relatedTarget)) return;
+    touch(currentTarget as Element);
+    refresh();
+  });
+
   const refresh = (): void => {
     const now = values();
     for (const { field, control } of controls) {
       const block = blockOf(field.name)
         .toggle(applies(field, now))
         .toggleClass('advisor-by-field', now[`${field.name}Type`] === 'fields');
-      showProblem(block, control.input, field, now, surroundings(say));
+      showProblem(block, control.input, field, now, surroundings(say), touched.has(field.name));
     }
     root.find('.advisor-advanced').toggle(spec.fields.some((field) => field.advanced && applies(field, now)));
     for (const listener of listeners) listener(now);
@@ -195,6 +220,7 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
 export const save = (node: EditedNode): void => {
   const form = forms.get(node.id);
   if (!form) return;
+  savedHere.add(node.id);
   const credentials = form.spec.fields
     .filter((field) => field.kind === 'credential')
     .map((field) => field.name);

@@ -4,7 +4,7 @@ import { choice } from './choice';
 import { valueIn } from './dom';
 import { sayOf } from './locale';
 import type { EditedNode, EditorSpec, Say, TypedInputType } from './red';
-import { savedNumber, filledRows, isSource, savedOr, tickedAnd } from './values';
+import { savedNumber, filledRows, isNamed, isSource, savedOr, tickedAnd } from './values';
 
 /** The controls of one field; `read` gives its properties as they would be saved. */
 export interface Control {
@@ -68,6 +68,18 @@ const keepApart = (field: TypedField, input: JQuery): void => {
   });
 };
 
+/** The name of the record whose id is in the input now. */
+export const rememberName = (input: JQuery, name: string): void => {
+  input.data('advisorNamed', { value: input.typedInput('value'), name });
+};
+
+/** Empty when the id was changed since. */
+export const rememberedName = (input: JQuery): string => {
+  const named = input.data('advisorNamed') as { value: string; name: string } | undefined;
+  const isSame = input.typedInput('type') === 'num' && input.typedInput('value') === named?.value;
+  return isSame ? named.name : '';
+};
+
 const typed = (field: TypedField, input: JQuery, node: EditedNode, say: Say): Control => {
   const typeField = $(`#${input.attr('id') ?? ''}Type`);
   const saved = String(savedOr(node[field.name], field.default));
@@ -87,11 +99,13 @@ const typed = (field: TypedField, input: JQuery, node: EditedNode, say: Say): Co
     input.typedInput('value', saved);
     addBox(field, input, say);
   }
+  if (isNamed(field)) rememberName(input, String(savedOr(node[`${field.name}Name`], '')));
   return {
     input,
     read: () => ({
       [field.name]: input.typedInput('value'),
       [`${field.name}Type`]: input.typedInput('type'),
+      ...(isNamed(field) && { [`${field.name}Name`]: rememberedName(input) }),
     }),
   };
 };

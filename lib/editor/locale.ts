@@ -1,9 +1,15 @@
-import { baseOf } from '../languages';
+import { baseOf, isSpoken } from '../languages';
 import { isTimeZone } from '../runtime/dates';
 import type { EditedNode, Say } from './red';
 
-export const environmentSays = (...said: Parameters<Say>): string | undefined =>
-  RED.nodes.getType('advisor-environment')?._(...said);
+const written = (parts: Parameters<Say>[1]): Parameters<Say>[1] =>
+  parts &&
+  Object.fromEntries(
+    Object.entries(parts).map(([name, part]) => [name, typeof part === 'number' ? localNumber(part) : part]),
+  );
+
+export const environmentSays = (key: string, parts?: Parameters<Say>[1]): string | undefined =>
+  RED.nodes.getType('advisor-environment')?._(key, written(parts));
 
 /**
  * Gives a node's own strings, else those of all dialogs. Only the environment has the latter, because Node-RED reads
@@ -12,7 +18,7 @@ export const environmentSays = (...said: Parameters<Say>): string | undefined =>
 export const sayOf =
   (node: EditedNode): Say =>
   (key, parts) => {
-    const own = node._(key, parts);
+    const own = node._(key, written(parts));
     return own === key ? (environmentSays(key, parts) ?? key) : own;
   };
 
@@ -24,6 +30,9 @@ export const locale = (): string => {
   const spoken = language();
   return navigator.languages.find((tag) => baseOf(tag) === spoken) ?? spoken;
 };
+
+/** Whether the runtime has a language to write times in: statuses and the editor write them alike. */
+export const isClockNamed = (): boolean => isSpoken(RED.settings.advisorEnvironmentLanguage ?? language());
 
 export const localNumber = (value: number): string => new Intl.NumberFormat(locale()).format(value);
 

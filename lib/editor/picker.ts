@@ -2,6 +2,7 @@ import type { TypedField } from '../runtime/spec';
 import { visible } from '../visible';
 import { ask, faultText } from './ask';
 import { button, iconButton, placeBeside, textBox } from './dom';
+import { rememberName } from './inputs';
 import { localNumber } from './locale';
 import { OptionList } from './options';
 import { type Choice, foundIn, idsIn, type RecordKind, toggled } from './records';
@@ -59,7 +60,8 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
       options.mark(ids.map(String));
     } else {
       form.set(field.name, value, 'num');
-      chosen.text(visible(title));
+      rememberName(form.input(field.name), visible(title));
+      form.refresh();
       close();
     }
   };
@@ -158,7 +160,9 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
   panel.append(line, options.element, note, $('<p>', { class: 'advisor-hint', text: words.note })).hide();
   placeBeside(row, opener);
   row.append(chosen, panel);
-  form.input(field.name).on('change', () => chosen.text(''));
+  form.onChange(({ [`${field.name}Name`]: name }) => {
+    chosen.text(typeof name === 'string' ? name : '');
+  });
   if (what === 'content')
     form.input('contentType').on('change', () => {
       if (panel.is(':visible')) void fetch(1);

@@ -22,16 +22,28 @@ export const describe = (block: JQuery, input: JQuery, field: Field): void => {
   input.attr('aria-describedby', `${id}-hint ${id}-error`);
 };
 
-const showAt = (block: JQuery, input: JQuery, sentence: string | undefined): void => {
+/** What is only missing is no error until somebody has been at the field. */
+const mark = (block: JQuery, sentence: string | undefined, isAwaited: boolean): void => {
+  block.children('.advisor-error').text(sentence ?? '');
+  block.toggleClass('advisor-wrong', sentence !== undefined && !isAwaited);
+  block.toggleClass('advisor-awaited', sentence !== undefined && isAwaited);
+};
+
+const showAt = (block: JQuery, input: JQuery, sentence: string | undefined, isAwaited = false): void => {
   const spoken = input.next('.red-ui-typedInput-container').find('.red-ui-typedInput-input, .advisor-box');
   const box = spoken.length > 0 ? spoken : input;
-  block.children('.advisor-error').text(sentence ?? '');
-  block.toggleClass('advisor-wrong', sentence !== undefined);
-  box.attr('aria-invalid', String(sentence !== undefined));
+  mark(block, sentence, isAwaited);
+  box.attr('aria-invalid', String(sentence !== undefined && !isAwaited));
 };
 
 /** Each row shows its own problem; below the rows stands only what concerns all of them. */
-const showRows = (block: JQuery, field: RowsField, values: Values, around: ValidationContext): void => {
+const showRows = (
+  block: JQuery,
+  field: RowsField,
+  values: Values,
+  around: ValidationContext,
+  isAwaited: boolean,
+): void => {
   const saved = values[field.name] as readonly SavedRow[];
   const inputs = inputsIn(block);
   const problems = Object.keys(field.rows).map((name) => {
@@ -43,8 +55,11 @@ const showRows = (block: JQuery, field: RowsField, values: Values, around: Valid
   });
   const isOneWrong = problems.some((problem) => problem !== undefined);
   const problem = isOneWrong ? undefined : fieldProblem(field, saved, values, around);
-  block.children('.advisor-error').text(problem ?? '');
+  mark(block, problem, isAwaited);
 };
+
+const isEmpty = (value: unknown): boolean =>
+  value === undefined || value === '' || value === '_ADD_' || (Array.isArray(value) && value.length === 0);
 
 export const showProblem = (
   block: JQuery,
@@ -52,7 +67,9 @@ export const showProblem = (
   field: Field,
   values: Values,
   around: ValidationContext,
+  isTouched: boolean,
 ): void => {
-  if (field.kind === 'rows') showRows(block, field, values, around);
-  else showAt(block, input, fieldProblem(field, values[field.name], values, around));
+  const isAwaited = !isTouched && isEmpty(values[field.name]);
+  if (field.kind === 'rows') showRows(block, field, values, around, isAwaited);
+  else showAt(block, input, fieldProblem(field, values[field.name], values, around), isAwaited);
 };

@@ -34,7 +34,7 @@ const recordChoice: Readonly<Record<RecordKind, (record: Values, say: Say) => Ch
   groups: (group, say) => {
     const value = text(group['groupId']);
     const count = text(group['contactCount']);
-    const members = count === '' ? '' : say('picker.members', { members: count });
+    const members = count === '' ? '' : say('picker.members', { members: Number(count) });
     return {
       value,
       title: firstOf(group['name'], value),

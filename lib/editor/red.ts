@@ -50,6 +50,10 @@ interface Editor {
     validatePropertyExpression(expression: string): boolean;
     getNodeLabel(node: EditedNode, fallback?: string): string;
   };
+  settings: {
+    /** The language of the runtime; empty when nothing names one. */
+    advisorEnvironmentLanguage?: string;
+  };
   user: { hasPermission(permission: string): boolean };
   view: {
     reveal(id: string): void;

@@ -1,5 +1,5 @@
 import { chosenIn, isVariable, type Values } from '../runtime/settings';
-import type { ChoiceField, Field, FieldRow, RowsField, ValueType } from '../runtime/spec';
+import type { ChoiceField, Field, FieldRow, RowsField, TypedField, ValueType } from '../runtime/spec';
 
 export { applies, chosenIn, isMet, isVariable, mayBeMet, type Values } from '../runtime/settings';
 
@@ -22,6 +22,10 @@ const readableTypes: readonly string[] = [
 
 /** Whether nodes of this version can read values of this type. */
 export const isSource = (type: string): boolean => readableTypes.includes(type);
+
+/** Whether a value of the field is the id of a record, whose name is saved beside it for the node's label. */
+export const isNamed = ({ lookup, several }: TypedField): boolean =>
+  lookup !== undefined && lookup !== 'content' && several !== true;
 
 /** The saved value, or its default where an older flow has none. */
 export const savedOr = (value: unknown, fallback: unknown): unknown =>

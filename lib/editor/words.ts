@@ -1,4 +1,6 @@
 import { ownTimeZone, wallTimeIn } from '../runtime/dates';
+import { clockFormat } from '../languages';
+import { isClockNamed } from './locale';
 import type { Values } from './values';
 
 const longest = 20;
@@ -32,6 +34,12 @@ export const literalOf = (values: Values, field: string): string | undefined => 
   return typeof value === 'string' && value !== '' && (type === 'str' || type === 'num') ? value : undefined;
 };
 
+/** The record that was chosen for a field, by its name; else the literal that was typed. */
+export const chosenOf = (values: Values, field: string): string | undefined => {
+  const name = values[`${field}Name`];
+  return typeof name === 'string' && name !== '' ? name : literalOf(values, field);
+};
+
 const dayIn = (time: Date, timeZone: string): string => wallTimeIn(time.getTime(), timeZone).slice(0, 10);
 
 /** Whether both are on the same day in a zone, by default that of this browser. */
@@ -43,7 +51,7 @@ export const isSameDay = (time: Date, now: Date, timeZone = ownTimeZone()): bool
  * writes them.
  */
 export const momentOf = (time: Date, now: Date, language?: string, timeZone = ownTimeZone()): string => {
-  const clock = { hour: '2-digit', minute: '2-digit', timeZone } as const;
+  const clock = { ...clockFormat(isClockNamed()), timeZone };
   if (isSameDay(time, now, timeZone)) return time.toLocaleTimeString(language, clock);
   const date = { day: 'numeric', month: 'short' } as const;
   const isThisYear = dayIn(time, timeZone).slice(0, 4) === dayIn(now, timeZone).slice(0, 4);

@@ -13,6 +13,8 @@ export interface Ended<E> {
 export interface JobRecord<I, O> {
   /** When it was accepted, by the store's time. */
   readonly at: number;
+  /** The same by the environment's clock, where that is another: a simulator's can be moved. */
+  readonly clockAt?: number;
   /** The environment and the service it was accepted for. */
   readonly space: string;
   /** The type of the node that accepted it. */

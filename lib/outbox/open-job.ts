@@ -187,7 +187,7 @@ export class OpenJob<I extends OutboxItem, O, E> {
     keys: Layout,
     arrival: Buffer,
     { message, items, entries, order, count, onRecord }: NewJob<I, O>,
-    about: Pick<JobRecord<I, O>, 'at' | 'space' | 'type' | 'life'>,
+    about: Pick<JobRecord<I, O>, 'at' | 'clockAt' | 'space' | 'type' | 'life'>,
   ): OpenJob<I, O, E> {
     const job = new OpenJob<I, O, E>(table, keys, arrival, { ...about, order, count, told: {} });
     const { dropped, bytes, ...stored } = storable({ message, entries });

@@ -158,6 +158,11 @@ export abstract class Outbox<I extends OutboxItem, O, E, H extends Host<I, O, E>
     forget();
   }
 
+  /** The time of the environment's clock, where that is not the store's. */
+  protected clockTime(_at: number): Pick<JobRecord<I, O>, 'clockAt'> {
+    return {};
+  }
+
   /** A new job, which `commit` puts on record. Throws `QueueFull`. */
   protected newJob(input: NewJob<I, O>): OpenJob<I, O, E> {
     if (this.recorder.unwritten > mostUnwritten) throw new QueueFull();
@@ -165,6 +170,7 @@ export abstract class Outbox<I extends OutboxItem, O, E, H extends Host<I, O, E>
     const { space, type } = this.options;
     return OpenJob.accepted(this.table, this.keys, newArrival(at), input, {
       at,
+      ...this.clockTime(at),
       space,
       type,
       life: this.life,

@@ -102,10 +102,10 @@ export class QueueReader<I extends OutboxItem> {
     for await (const arrival of this.arrivalsOfLists(skip)) {
       const found = await this.source.store.get<JobRecord<I, QueuedOrder>>(table, this.keys.job(arrival));
       if (found?.value.space !== this.source.space) continue;
-      const { at, count, order, told } = found.value;
+      const { at, clockAt = at, count, order, told } = found.value;
       const { advisor } = order;
       const key = jobKey(this.source.node, arrival);
-      yield { key, advisor, since: at, total: count, done: told['total'] ?? 0 };
+      yield { key, advisor, since: clockAt, total: count, done: told['total'] ?? 0 };
     }
   }
 
@@ -160,7 +160,7 @@ export class QueueReader<I extends OutboxItem> {
           key: itemKey(node, arrival, index),
           item,
           advisor: item.advisor ?? record.order.advisor,
-          since: record.at,
+          since: record.clockAt ?? record.at,
           isBegun: page.begun.has(index),
           notBefore: page.held.get(index),
           list,

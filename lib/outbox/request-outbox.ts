@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { second } from '../durations';
 import { atTime, type Clock } from '../service/clock';
 import { endOf, key, TakenOver, type StoreEntry, type Operation, type Store } from '../state/store';
 import { OpenJob, type AcceptedItem, type OutboxItem, type NewJob, type ItemPage } from './open-job';
@@ -247,6 +248,11 @@ export class RequestOutbox<I extends OutboxItem, O, E> extends Outbox<I, O, E, R
   }
 
   /** A job of which only held items are left lies in the store alone. */
+  protected override clockTime(at: number): Pick<JobRecord<I, O>, 'clockAt'> {
+    const clockAt = this.request.clock.now();
+    return Math.abs(clockAt - at) < second ? {} : { clockAt };
+  }
+
   protected override isAtRest(job: OpenJob<I, O, E>): boolean {
     return job.isAtRest && job.isRead && job.toDo.length === 0 && job.isHeld;
   }

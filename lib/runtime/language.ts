@@ -1,12 +1,13 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fill, type Language, localeOf, spokenOf } from '../languages';
+import { clockFormat, fill, isSpoken, type Language, localeOf, spokenOf } from '../languages';
 import { offsetAt, offsetName, ownTimeZone } from './dates';
 import { isRecord } from './kinds';
 import type { Red } from './red';
 import { inWords, reasons, type MessageValue, type MessageValues, type Problem } from '../service/errors';
 import { processMemory } from '../process-memory';
 import { visible } from '../visible';
+import { systemLanguage } from './system-language';
 
 const folder = join(__dirname, '..', '..', 'locales');
 
@@ -81,7 +82,7 @@ export interface Words {
   /** `12,400` */
   readonly number: (value: number) => string;
   /**
-   * A clock time such as `14:05` or `02:05 PM`, as the language writes it; with a date when it is not on the day of
+   * A clock time such as `14:05` or `2:05 PM`, as the language writes it; with a date when it is not on the day of
    * `now`.
    */
   readonly time: (at: number, now: number) => string;
@@ -99,13 +100,7 @@ export const wordsIn = (...wanted: string[]): Words => {
   const language = spokenOf(wanted);
   const locale = localeOf(language, wanted);
   const numbers = new Intl.NumberFormat(locale);
-  // Without a named language, times are written as in the POSIX locale.
-  const isNamed = wanted.some((tag) => tag.toLowerCase().startsWith(language.slice(0, 2)));
-  const clock: Intl.DateTimeFormatOptions = {
-    hour: '2-digit',
-    minute: '2-digit',
-    ...(!isNamed && { hourCycle: 'h23' }),
-  };
+  const clock = clockFormat(wanted.some(isSpoken));
   /** Some versions of ICU put a narrow no-break space before AM and PM, which not every font has. */
   const plain = (text: string): string => text.replaceAll('\u202f', ' ');
   const times = new Intl.DateTimeFormat(locale, clock);
@@ -140,14 +135,4 @@ export const wordsIn = (...wanted: string[]): Words => {
   };
 };
 
-/** The language as Node-RED itself chooses it: the one in its settings, else the system's. */
-const languageOf = (RED: Red): string => {
-  const { lang } = RED.settings as { lang?: unknown };
-  if (typeof lang === 'string' && lang !== '') return lang;
-  const { LC_ALL, LC_MESSAGES, LANG } = process.env;
-  const named = [LC_ALL, LC_MESSAGES, LANG].find((each) => each !== undefined && each !== '');
-  const [system = ''] = (named ?? '').split(/[.@]/);
-  return system === 'C' || system === 'POSIX' ? '' : system.replace('_', '-');
-};
-
-export const wordsOf = (RED: Red): Words => wordsIn(languageOf(RED));
+export const wordsOf = (RED: Red): Words => wordsIn(systemLanguage(RED.settings));

@@ -1,6 +1,7 @@
 import type { Node, NodeAPI, NodeDef } from 'node-red';
 import { visible } from '../visible';
 import type { Registered } from './spec';
+import { systemLanguage } from './system-language';
 
 /** A node's properties as saved in the flow: in a flow of an older version, any may be missing. */
 export type Config = NodeDef & Readonly<Record<string, unknown>>;
@@ -37,5 +38,12 @@ export const register = (RED: NodeAPI, { type, credentials }: Registered, load: 
       });
     }
   }
-  RED.nodes.registerType<Node, Config, object, object>(type, construct, { credentials });
+  // The editor writes times as statuses do. Node-RED passes on a setting that has the name of its node.
+  const settings = type === 'advisor-environment' && {
+    advisorEnvironmentLanguage: { value: systemLanguage(RED.settings), exportable: true },
+  };
+  RED.nodes.registerType<Node, Config, object, object>(type, construct, {
+    credentials,
+    ...(settings && { settings }),
+  });
 };

@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Request, RequestHandler, Response } from 'express';
+import { isSpoken } from '../../lib/languages';
+import { systemLanguage } from '../../lib/runtime/system-language';
 import type { Red } from '../../lib/runtime/red';
 import { hour, minute, second } from '../../lib/durations';
 import { cookieOf } from './pages';
@@ -47,7 +49,8 @@ export const simulatorRoutes = (RED: Red, { log, simulator }: Services): void =>
   RED.httpAdmin.post('/advisor-texting/simulator/open', mayOpen, jsonOnly, (request, response) => {
     void reply({ log, request, response, mayWrite: true }, () => {
       if (!simulator.isWanted) throw new Refused(409, 'refused.noSimulator');
-      return { url: `advisor-texting/simulator/?key=${keys.issue()}` };
+      const clock = isSpoken(systemLanguage(RED.settings)) ? '' : '&clock=h23';
+      return { url: `advisor-texting/simulator/?key=${keys.issue()}${clock}` };
     });
   });
 

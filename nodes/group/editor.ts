@@ -1,11 +1,11 @@
 import type { Form, Say, Values } from '../../lib/editor/red';
-import { choiceOf, literalOf, shortLabel } from '../../lib/editor/words';
+import { choiceOf, chosenOf, literalOf, shortLabel } from '../../lib/editor/words';
 
 export const label = (values: Values, say: Say): string => {
   const operation = choiceOf(values, 'operation', 'search');
   const name = operation === 'create' ? literalOf(values, 'group') : undefined;
   if (name !== undefined) return say('sentence.createNamed', { name: shortLabel(name) });
-  const members = operation === 'members' ? literalOf(values, 'groupId') : undefined;
+  const members = operation === 'members' ? chosenOf(values, 'groupId') : undefined;
   if (members !== undefined) return say('sentence.membersNamed', { name: shortLabel(members) });
   return operation === 'search' && values['all'] === true
     ? say('sentence.all')

@@ -50,6 +50,10 @@ const defaultOf = (field) => {
       return [
         `${field.name}: { value: ${literal(field.default)}${validate} }`,
         `${field.name}Type: { value: ${literal(field.defaultType)} }`,
+        // The name of the record that was chosen, for the node's label.
+        ...(field.lookup && field.lookup !== 'content' && !field.several
+          ? [`${field.name}Name: { value: '' }`]
+          : []),
       ];
     case 'text':
       return [

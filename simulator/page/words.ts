@@ -11,7 +11,10 @@ export const say = sayFrom(strings);
 /** The language of the sentences. */
 export const language = document.documentElement.lang;
 
-const wanted = new URLSearchParams(location.search).get('lang') ?? '';
+const asked = new URLSearchParams(location.search);
+const wanted = asked.get('lang') ?? '';
+/** The page of a runtime that has no language writes times as statuses do there. */
+const hourCycle = asked.get('clock') === 'h23' ? 'h23' : undefined;
 const locale = localeOf(language, [wanted, ...navigator.languages]);
 
 const numbers = new Intl.NumberFormat(locale);
@@ -37,4 +40,4 @@ export const inOneAmount = (amounts: readonly string[]): string => pieces.format
 export const listed = (...parts: readonly string[]): string => names.format(parts);
 
 export const dateFormat = (options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat =>
-  new Intl.DateTimeFormat(locale, options);
+  new Intl.DateTimeFormat(locale, { ...options, ...(options.timeStyle && { hourCycle }) });

@@ -90,7 +90,7 @@ describe('the label of a node', () => {
   });
 
   const dates: Readonly<Record<string, string>> = {
-    'en-US': 'text “Hi” on Jan 31, 2040, 09:00 AM',
+    'en-US': 'text “Hi” on Jan 31, 2040, 9:00 AM',
     de: 'SMS „Hi“ am 31. Jan. 2040, 09:00',
     'es-ES': 'SMS «Hi» el 31 ene 2040, 09:00',
     ja: '2040年1月31日 09:00 にSMS「Hi」',

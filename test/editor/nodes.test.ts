@@ -193,7 +193,7 @@ for (const version of versions) {
       (await labelOn('check-consent')).should.equal(`check consent of ${consented}`);
       (await labelOn('contact')).should.equal('create contact');
       (await labelOn('group')).should.equal('create group “Friends”');
-      (await labelOn('content')).should.equal('find content “retirement”');
+      (await labelOn('content')).should.equal('content search “retirement”');
     });
 
     it('says what an output is for when the mouse is over it', async () => {

@@ -2,12 +2,14 @@ import should from 'should';
 import type { Locator, Page } from 'playwright-core';
 import { versions } from '../support/extent';
 import type { FlowNode } from '../support/node-red';
+import { chooseType, enter } from './canvas';
 import { silent, unasked } from './sidebar';
 import {
   closeEnvironment,
   closeNode,
   dialogReady,
   environmentForm,
+  labelOf,
   openEnvironment,
   openNode,
   saved,
@@ -36,6 +38,9 @@ const flows: FlowNode[] = [
     service: 'simulator',
     country: '${COUNTRY}',
   },
+  at('person', 'advisor-contact', 200, { environment: 'env', operation: 'create' }),
+  at('group', 'advisor-group', 260, { environment: 'env', operation: 'members' }),
+  at('content', 'advisor-content', 320, { environment: 'env', search: 'retirement', searchType: 'str' }),
   at('in', 'test-port', 40, { name: 'in', x: 100, wires: [['send']] }),
   at('send', 'advisor-send-text', 40, { environment: 'env', wires: [[], [], ['sent']] }),
   at('sent', 'test-port', 40, { name: 'sent', x: 500 }),
@@ -90,6 +95,78 @@ for (const version of versions) {
       await field('timeZone').press('Escape');
       await closeEnvironment(page);
       should(await saved(page, 'moving')).containEql({ country: 'GB', timeZone: '${ZONE}' });
+    });
+
+    it('says what is missing in red only after somebody has been at the field', async () => {
+      await openEnvironment(page, 'moving');
+      await page.locator('#node-config-input-service').selectOption('production');
+      const row = environmentForm(page).locator('[data-field=baseUrl]');
+      const colour = (): Promise<string> =>
+        row.locator('.advisor-error').evaluate((one) => getComputedStyle(one).color);
+      await row.getByText('fill this in').waitFor();
+      const plain = await row.locator('label').evaluate((one) => getComputedStyle(one).color);
+      should(await colour()).equal(plain);
+      await row.locator('input').focus();
+      await page.locator('#node-config-input-tokenUrl').focus();
+      should(await colour()).not.equal(plain);
+      await closeEnvironment(page, 'cancel');
+    });
+
+    it('leaves room between labels, fields, buttons and notices', async () => {
+      await openEnvironment(page, 'moving');
+      await page.locator('#node-config-input-service').selectOption('production');
+      await page.locator('#node-config-input-textHours').selectOption('federal');
+      const gaps = (form: string): Promise<string[]> =>
+        page.evaluate(`(() => {
+          const form = [...document.querySelectorAll('${form}')].at(-1);
+          const shown = [...form.querySelectorAll('label > span, .advisor-caption > span')]
+            .filter((one) => one.offsetParent !== null);
+          const gap = (one) => {
+            const range = document.createRange();
+            range.selectNodeContents(one);
+            const words = range.getBoundingClientRect();
+            const icon = one.previousElementSibling?.getBoundingClientRect();
+            const field = one.closest('.form-row').querySelector('select, input, .red-ui-typedInput-container');
+            const box = field.getBoundingClientRect();
+            const isBeside = box.top < words.bottom && box.left > words.left;
+            return { after: icon ? words.left - icon.right : 9, before: isBeside ? box.left - words.right : 9 };
+          };
+          return shown.filter((one) => gap(one).after < 2 || gap(one).before < 5)
+            .map((one) => one.textContent + JSON.stringify(gap(one)));
+        })()`);
+      should(await gaps('.advisor-form')).deepEqual([]);
+      const notices = await page.evaluate<number[]>(`(() => {
+        const form = [...document.querySelectorAll('.advisor-form')].at(-1);
+        const edge = form.querySelector('[data-field=service] select').getBoundingClientRect().right;
+        form.querySelectorAll(':scope > .advisor-warning').forEach((one) => { one.style.display = 'block'; });
+        return [...form.querySelectorAll(':scope > .advisor-warning, :scope > .advisor-badge')]
+          .map((one) => Math.round(one.getBoundingClientRect().right - edge));
+      })()`);
+      should(notices.length).be.above(1);
+      should([...new Set(notices)]).deepEqual([0]);
+      await closeEnvironment(page, 'cancel');
+      await openNode(page, 'person');
+      await chooseType(page, 'contact', 'fields');
+      should(await gaps('.advisor-form')).deepEqual([]);
+      await closeNode(page, 'cancel');
+    });
+
+    it('calls a group that was chosen by its name', async () => {
+      await openNode(page, 'group');
+      const row = page.locator('[data-field=groupId]');
+      await row.locator('.advisor-icon-button').click();
+      const option = row.getByRole('option').first();
+      const name = (await option.locator('.advisor-option-title').textContent()) ?? '';
+      await option.click();
+      await row.getByRole('status').filter({ hasText: name }).waitFor();
+      await closeNode(page);
+      should(await saved(page, 'group')).containEql({ groupIdType: 'num', groupIdName: name });
+      should(await labelOf(page, 'group')).equal(`members of “${name}”`);
+      await openNode(page, 'group');
+      await enter(page, 'groupId', 'num', '4711');
+      await closeNode(page);
+      should(await labelOf(page, 'group')).equal('members of “4711”');
+      should(await labelOf(page, 'content')).equal('content search “retirement”');
     });
 
     it('proposes another name for a simulator that goes to production', async () => {

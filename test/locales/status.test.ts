@@ -29,13 +29,13 @@ describe('the status of a failure', () => {
 
   it('says of an invalid input what is invalid', () => {
     inEnglish(invalidInput('phones_empty', { where: 'msg.phone' }).problem).should.equal(
-      'invalid number 02:05 PM',
+      'invalid number 2:05 PM',
     );
-    inEnglish(invalidInput('text_literal_empty').problem).should.equal('invalid text 02:05 PM');
-    inEnglish(invalidInput('date_past').problem).should.equal('invalid date 02:05 PM');
-    inEnglish(invalidInput('group_unnamed').problem).should.equal('invalid group 02:05 PM');
-    inEnglish(problem('invalid_input')).should.equal('invalid input 02:05 PM');
-    inEnglish(invalidInput('several_advisors').problem).should.equal('invalid input 02:05 PM');
+    inEnglish(invalidInput('text_literal_empty').problem).should.equal('invalid text 2:05 PM');
+    inEnglish(invalidInput('date_past').problem).should.equal('invalid date 2:05 PM');
+    inEnglish(invalidInput('group_unnamed').problem).should.equal('invalid group 2:05 PM');
+    inEnglish(problem('invalid_input')).should.equal('invalid input 2:05 PM');
+    inEnglish(invalidInput('several_advisors').problem).should.equal('invalid input 2:05 PM');
   });
 
   it('says what to do where it lasts until somebody does it', () => {
@@ -55,7 +55,7 @@ describe('the status of a failure', () => {
   });
 
   it('says of a code that this version does not know only that it failed', () => {
-    inEnglish(problem('unheard_of')).should.equal('failed 02:05 PM');
-    inEnglish(problem('constructor')).should.equal('failed 02:05 PM');
+    inEnglish(problem('unheard_of')).should.equal('failed 2:05 PM');
+    inEnglish(problem('constructor')).should.equal('failed 2:05 PM');
   });
 });

@@ -373,7 +373,7 @@ describe('send text node', () => {
       const { msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi', deliveryDate: at }));
       should(msg.payload).containEql({ messageId: null, scheduled: true });
       await flow.completed.next();
-      should(flow.statuses.at(-1)?.text).match(/^sim scheduled Jan \d, \d\d:\d\d( [AP]M)?$/);
+      should(flow.statuses.at(-1)?.text).match(/^sim scheduled Jan \d, \d{1,2}:\d\d( [AP]M)?$/);
     });
 
     for (const deliveryDate of [undefined, 'soon', 1, new Date(0), NaN]) {
@@ -519,7 +519,7 @@ describe('send text node', () => {
         environment.changed();
         await nextIteration();
       }
-      should(flow.statuses[0]?.text).match(/^paused until \d\d:\d\d( [AP]M)?$/);
+      should(flow.statuses[0]?.text).match(/^paused until \d{1,2}:\d\d( [AP]M)?$/);
       token.open();
       should(only(await flow.arrivals.next()).port).equal(0);
     });
@@ -607,7 +607,7 @@ describe('send text node', () => {
       await flow.ask({ phone: numbers.consented, text: 'Hi' });
       await flow.completed.next();
       await on.simulator.clock.move(86_400_000);
-      should(flow.statuses.at(-1)?.text).match(/^sim sent [A-Z][a-z]+ \d+, \d\d:\d\d( [AP]M)?$/);
+      should(flow.statuses.at(-1)?.text).match(/^sim sent [A-Z][a-z]+ \d+, \d{1,2}:\d\d( [AP]M)?$/);
     });
 
     it('says how many of a list left by each output, whatever became of the last', async () => {
@@ -629,7 +629,7 @@ describe('send text node', () => {
       const flow = await sendNode(on.environment);
       await flow.ask({ phone: numbers.consented, text: 'Hi' });
       await flow.completed.next();
-      should(flow.statuses.at(-1)?.text).match(/^sim sent \d\d:\d\d( [AP]M)?$/);
+      should(flow.statuses.at(-1)?.text).match(/^sim sent \d{1,2}:\d\d( [AP]M)?$/);
     });
   });
 });
