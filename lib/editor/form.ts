@@ -7,6 +7,7 @@ import { addPicker } from './picker';
 import { describe, showProblem } from './problems';
 import type { EditedNode, EditorSpec, Form, OwnEditor, Say, Values } from './red';
 import { clearStatuses } from './status';
+import { addSuggestions, countries, countryName, timeZones } from './suggestions';
 import { fieldProblem, type ValidationContext } from './validate';
 import { applies, withDefaults } from './values';
 
@@ -203,6 +204,9 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
   for (const { field, control } of controls) describe(blockOf(field.name), control.input, field);
   for (const { field } of controls) {
     if (field.kind === 'typed' && field.lookup) addPicker(form, field, field.lookup);
+    if (field.kind === 'text' && field.format === 'country')
+      addSuggestions(form, field.name, countries, countryName);
+    if (field.kind === 'text' && field.format === 'timeZone') addSuggestions(form, field.name, timeZones);
   }
   if (spec.category !== 'config') {
     reachButtons(form.row('environment'), say);

@@ -1,19 +1,12 @@
 import { addDurations } from '../../lib/editor/durations';
 import type { Form, Say, Values } from '../../lib/editor/red';
 import { clearStatuses, usersOf } from '../../lib/editor/status';
-import { addSuggestions, countries, countryName, timeZones } from '../../lib/editor/suggestions';
 import { isVariable, savedOr } from '../../lib/editor/values';
 import { choiceOf } from '../../lib/editor/words';
 import { addAdvisors } from './dialog/advisors';
 import { addServiceBanner } from './dialog/badge';
 import { addHours } from './dialog/hours';
-import {
-  addKeptNote,
-  addLostStoreNote,
-  addNameNote,
-  addPendingNote,
-  openPagesApart,
-} from './dialog/notes';
+import { addKeptNote, addLostStoreNote, addNameNote, addPendingNote, openPagesApart } from './dialog/notes';
 import { addSearchWords, keepWordsWhole } from './dialog/palette';
 import { addRedirect } from './dialog/redirect';
 import { askBeforeDelete, warnOfRemoval } from './dialog/removal';
@@ -40,8 +33,6 @@ export const opened = (form: Form): void => {
   addNameNote(form);
   addRedirect(form);
   addScopes(form);
-  addSuggestions(form, 'country', countries, countryName);
-  addSuggestions(form, 'timeZone', timeZones);
   addHours(form);
   addDurations(form, ['timeout', 'resumeWithin']);
   lists.set(form, addAdvisors(form));
