@@ -1,6 +1,7 @@
 import { baseOf, isSpoken } from '../languages';
 import { isTimeZone } from '../runtime/dates';
 import type { EditedNode, Say } from './red';
+import { momentOf } from './words';
 
 const written = (parts: Parameters<Say>[1]): Parameters<Say>[1] =>
   parts &&
@@ -32,7 +33,11 @@ export const locale = (): string => {
 };
 
 /** Whether the runtime has a language to write times in: statuses and the editor write them alike. */
-export const isClockNamed = (): boolean => isSpoken(RED.settings.advisorEnvironmentLanguage ?? language());
+const isClockNamed = (): boolean => isSpoken(RED.settings.advisorEnvironmentLanguage ?? language());
+
+/** A moment as statuses write it. */
+export const localMoment = (time: Date, now: Date, timeZone?: string): string =>
+  momentOf(time, now, locale(), timeZone, isClockNamed());
 
 export const localNumber = (value: number): string => new Intl.NumberFormat(locale()).format(value);
 

@@ -1,6 +1,5 @@
 import { ownTimeZone, wallTimeIn } from '../runtime/dates';
 import { clockFormat } from '../languages';
-import { isClockNamed } from './locale';
 import type { Values } from './values';
 
 const longest = 20;
@@ -50,8 +49,14 @@ export const isSameDay = (time: Date, now: Date, timeZone = ownTimeZone()): bool
  * A time of today without a date; of another day with its date, and of another year with the year too; as the language
  * writes them.
  */
-export const momentOf = (time: Date, now: Date, language?: string, timeZone = ownTimeZone()): string => {
-  const clock = { ...clockFormat(isClockNamed()), timeZone };
+export const momentOf = (
+  time: Date,
+  now: Date,
+  language?: string,
+  timeZone = ownTimeZone(),
+  isClockNamed = true,
+): string => {
+  const clock = { ...clockFormat(isClockNamed), timeZone };
   if (isSameDay(time, now, timeZone)) return time.toLocaleTimeString(language, clock);
   const date = { day: 'numeric', month: 'short' } as const;
   const isThisYear = dayIn(time, timeZone).slice(0, 4) === dayIn(now, timeZone).slice(0, 4);

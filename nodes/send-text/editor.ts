@@ -1,7 +1,7 @@
 import { epochOf, offsetAt, offsetName, ownTimeZone, writtenOffset } from '../../lib/runtime/dates';
-import { locale, zoneOfEnvironment } from '../../lib/editor/locale';
+import { localMoment, zoneOfEnvironment } from '../../lib/editor/locale';
 import type { Form, Say, Values } from '../../lib/editor/red';
-import { isSameDay, literalOf, momentOf, shortLabel } from '../../lib/editor/words';
+import { isSameDay, literalOf, shortLabel } from '../../lib/editor/words';
 
 const timeIn = (values: Values, zone: string): Date | undefined => {
   const written = literalOf(values, 'deliveryDate');
@@ -18,7 +18,7 @@ const atTime = (values: Values, at: Date, own: string, text: string | undefined,
   const [zone, by] = isForeign ? ['UTC', offset] : [own, 0];
   const time = later(at, by);
   const now = later(new Date(), by);
-  const moment = momentOf(time, now, locale(), zone) + (isForeign ? ` ${offsetName(offset)}` : '');
+  const moment = localMoment(time, now, zone) + (isForeign ? ` ${offsetName(offset)}` : '');
   if (isSameDay(time, now, zone))
     return text === undefined ? say('sentence.sendAt', { moment }) : say('sentence.textAt', { text, moment });
   return text === undefined ? say('sentence.sendOn', { moment }) : say('sentence.textOn', { text, moment });

@@ -1,6 +1,5 @@
-import { locale } from '../../../lib/editor/locale';
+import { localMoment } from '../../../lib/editor/locale';
 import type { Say } from '../../../lib/editor/values';
-import { momentOf } from '../../../lib/editor/words';
 
 /** An advisor as the route lists it. */
 export interface ListedAdvisor {
@@ -61,7 +60,7 @@ export const lookOf = (advisor: ListedAdvisor, isByCode: boolean, say: Say): Adv
 
 const accessFact = ({ expiresAt, scopes }: ListedAdvisor, isByCode: boolean, say: Say, now: Date): Fact[] => {
   if (expiresAt === null) return [];
-  const time = momentOf(new Date(expiresAt), now, locale());
+  const time = localMoment(new Date(expiresAt), now);
   if (!isByCode || scopes.includes('offline_access')) return [{ text: say('fact.renewed', { time }) }];
   return expiresAt > now.getTime()
     ? [{ text: say('fact.until', { time }) }]
@@ -80,7 +79,7 @@ export const factsOf = (
   const somebody = say('fact.somebody');
   const granted = scopes.filter((scope) => scope !== 'openid').map(name);
   const missing = missingScopes.map(name).join('; ');
-  const refreshed = refreshedAt === null ? '' : momentOf(new Date(refreshedAt), now, locale());
+  const refreshed = refreshedAt === null ? '' : localMoment(new Date(refreshedAt), now);
   return [
     ...(state === 'confirm'
       ? [

@@ -12,8 +12,7 @@ import { visible } from '../../../lib/visible';
 import { ask, editorAddress, faultText } from '../../../lib/editor/ask';
 import { badgeOf } from '../../../lib/editor/badge';
 import { button, iconButton, notify, setAttributes, setText, textBox } from '../../../lib/editor/dom';
-import { locale, localNumber } from '../../../lib/editor/locale';
-import { momentOf } from '../../../lib/editor/words';
+import { locale, localMoment, localNumber } from '../../../lib/editor/locale';
 import { linkTo, openWindow } from '../../../lib/editor/window';
 import {
   carefulButton,
@@ -76,7 +75,7 @@ const writtenTime = (ms: number, now: number): string => {
   const known = writtenTimes.get(key);
   if (known !== undefined) return known;
   // No line breaks within a time.
-  const text = momentOf(new Date(ms), new Date(now), language).replaceAll(/\s/g, '\u00a0');
+  const text = localMoment(new Date(ms), new Date(now)).replaceAll(/\s/g, '\u00a0');
   if (writtenTimes.size >= mostTimesKept) writtenTimes.clear();
   writtenTimes.set(key, text);
   return text;
