@@ -9,6 +9,7 @@ const order = [
   'lib/state',
   'simulator',
   'lib/auth',
+  'lib/check',
   'lib/outbox',
   'lib/consent',
   'lib/guards',
@@ -22,12 +23,13 @@ const order = [
 /** Folders that a folder must not use, although they come before it. */
 const withheld = {
   'lib/auth': ['simulator'],
-  'lib/outbox': ['simulator', 'lib/auth'],
-  'lib/consent': ['simulator', 'lib/auth'],
-  'lib/guards': ['simulator', 'lib/auth', 'lib/consent'],
-  'lib/texting': ['simulator', 'lib/auth', 'lib/consent'],
-  'lib/address-book': ['simulator', 'lib/auth', 'lib/consent', 'lib/state', 'lib/texting'],
-  'lib/editor': ['lib/auth', 'lib/outbox', 'lib/consent', 'lib/state', 'simulator'],
+  'lib/check': ['simulator', 'lib/state'],
+  'lib/outbox': ['simulator', 'lib/auth', 'lib/check'],
+  'lib/consent': ['simulator', 'lib/auth', 'lib/check'],
+  'lib/guards': ['simulator', 'lib/auth', 'lib/check', 'lib/consent'],
+  'lib/texting': ['simulator', 'lib/auth', 'lib/check', 'lib/consent'],
+  'lib/address-book': ['simulator', 'lib/auth', 'lib/check', 'lib/consent', 'lib/state', 'lib/texting'],
+  'lib/editor': ['lib/auth', 'lib/check', 'lib/outbox', 'lib/consent', 'lib/state', 'simulator'],
 };
 
 const patternOf = (folder) => ({
@@ -94,7 +96,7 @@ const ofNoDeploy = [
   'lib/guards/text-hours.ts: zonesByPrefix',
   'lib/outbox/recorder.ts: gathering',
   'lib/runtime/metrics.ts: api',
-  'lib/service/exchange.ts: assembly',
+  'lib/service/transport.ts: spare',
   'lib/texting/recipients.ts: parsePhoneNumber',
 ];
 

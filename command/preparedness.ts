@@ -5,7 +5,7 @@ import { plainSettings } from '../lib/runtime/inputs';
 import { wrongSetting } from '../lib/runtime/settings';
 import type { NodeSpec } from '../lib/runtime/spec';
 import type { MessageValues, ServiceError } from '../lib/service/errors';
-import type { Finding, Verdict } from '../lib/service/rehearsal';
+import type { Finding, Verdict } from '../lib/check/rehearsal';
 import { spec as checkConsent } from '../nodes/check-consent/spec';
 import { faultInValues, serviceOf, type EnvironmentValues } from '../nodes/environment/config';
 import { nodeId, nodeName, runningIn, specOf, type SavedNode } from '../nodes/environment/saved-nodes';

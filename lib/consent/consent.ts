@@ -1,5 +1,5 @@
 import type { Clock } from '../service/clock';
-import type { Client } from '../service/types';
+import type { Client } from '../service/client';
 import { itemIn } from '../outbox/layout';
 import { ageClock, key, type Operation, type Store, type StoreCommand } from '../state/store';
 import type { ConsentStatus, WaitOutcome } from './consent-status';

@@ -1,6 +1,6 @@
 import type { Clock } from '../service/clock';
 import type { Problem } from '../service/errors';
-import type { Client } from '../service/types';
+import type { Client } from '../service/client';
 import { asName, keptAfterRemoval, nextKey, type Operation, type Store } from '../state/store';
 import {
   cancelled,

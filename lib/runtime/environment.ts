@@ -1,6 +1,6 @@
 import type { RunningNode } from './red';
 import type { TextHours } from '../guards/text-hours';
-import type { Client } from '../service/types';
+import type { Client } from '../service/client';
 import type { ServiceError } from '../service/errors';
 import type { Clock } from '../service/clock';
 import type { Store } from '../state/store';

@@ -1,7 +1,7 @@
 import type * as openTelemetry from '@opentelemetry/api';
 import type * as simulator from '../../simulator';
 import type * as client from '../service/client';
-import type * as rehearsal from '../service/rehearsal';
+import type * as rehearsal from '../check/rehearsal';
 import type * as requests from '../service/requests';
 import type * as transport from '../service/transport';
 import type * as removedNodes from '../outbox/removed-nodes';
@@ -21,7 +21,7 @@ export const lazy = {
   client: () => require('../service/client') as typeof client,
   requests: () => require('../service/requests') as typeof requests,
   transport: () => require('../service/transport') as typeof transport,
-  rehearsal: () => require('../service/rehearsal') as typeof rehearsal,
+  rehearsal: () => require('../check/rehearsal') as typeof rehearsal,
   store: () => require('../state/embedded') as typeof store,
   postgres: () => require('../state/postgres') as typeof postgres,
   postgresConnection: () => require('../state/postgres-connection') as typeof postgresConnection,

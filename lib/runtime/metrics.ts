@@ -1,7 +1,7 @@
 import { processMemory } from '../process-memory';
 import type { Attributes, Meter, MeterProvider } from '@opentelemetry/api';
 import { ownCodes, serviceCodes } from '../service/errors';
-import type { ClientOptions } from '../service/types';
+import type { ClientOptions } from '../service/client';
 import { lazy } from './lazy';
 import { second } from '../durations';
 

@@ -7,7 +7,7 @@ import { second } from '../durations';
 import { systemClock } from '../service/clock';
 import type { Mutable } from '../mutable';
 import type { Problem } from '../service/errors';
-import type { Client } from '../service/types';
+import type { Client } from '../service/client';
 import { endOf, TakenOver } from '../state/store';
 import { activityOf } from './activity';
 import type { Environment } from './environment';

@@ -1,16 +1,395 @@
-import { Call, headerSafe } from './call';
-import type { Shared } from './call';
-import { closeLimit, systemClock } from './clock';
-import { endpoints } from './endpoints';
-import type { EndpointName, RequestOf } from './endpoints';
-import { Limits } from './limits';
-import { serviceError } from './errors';
-import { type Plan, planEndpoint, type EndpointRequest } from './requests';
-import { usualPrefixes } from './prefixes';
-import { RetryBudget } from './retry';
-import { createTransport, trustedUrl } from './transport';
-import type { Answer, CallOptions, Client, ClientOptions } from './types';
 import { second } from '../durations';
+import { assess, endAs } from './answers';
+import { closeLimit, elapsedBy, systemClock, type Clock } from './clock';
+import { abortOf, wokenBy } from './concurrency';
+import { endpoints, type EndpointName, type RequestOf, type ResponseOf } from './endpoints';
+import { serviceError, ServiceError } from './errors';
+import { Limits, type QueuePlace } from './limits';
+import { usualPrefixes, type Prefixes } from './prefixes';
+import { planEndpoint, type EndpointRequest, type Plan, type Wire } from './requests';
+import {
+  decide,
+  doubtAfter,
+  pauseAfter,
+  RetryBudget,
+  type Course,
+  type RepeatSends,
+  type Rules,
+} from './retry';
+import { createTransport, trustedUrl, type Result, type Transport } from './transport';
+
+export interface ClientOptions {
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  /**
+   * The access token of an advisor. `rejected` is a token that the service has just answered with a 401: the source
+   * then refreshes it (once, however many ask) and gives a newer one. Returns a plain string when a token is at hand,
+   * so that the common case costs no turn of the event loop. Throws ServiceError `authorization_required` and the like.
+   */
+  readonly token: (advisor: string, rejected?: string) => string | Promise<string>;
+  /** The service's own words for the contract's `core` and `text`. */
+  readonly prefixes?: Prefixes;
+  /** Names of query parameters that differ from ours; `contacts.page` is for one search alone. */
+  readonly names?: Readonly<Record<string, string>>;
+  /** The HTTP proxy to use; empty means that of the process's variables. */
+  readonly proxy?: string;
+  /** Milliseconds for a whole request; 30 seconds by default. */
+  readonly timeout?: number;
+  readonly retries?: number;
+  readonly repeatSends?: RepeatSends;
+  readonly maxConcurrent?: number;
+  readonly requestsPerSecond?: number;
+  /** Where several processes share the limits: how many of `most` requests at once this one may make. */
+  readonly share?: (most: number) => number;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+  /** Called when a request has ended, with or without an answer; `duration` is in milliseconds. */
+  readonly onRequest?: (about: {
+    readonly endpoint: EndpointName;
+    /** The status of the answer; `unreached` when there was no connection, `broken` when there was no complete answer. */
+    readonly status: number | 'unreached' | 'broken';
+    readonly duration: number;
+    readonly isPoll: boolean;
+  }) => void;
+  /** Called when a 429 makes all requests pause, with the time until then. */
+  readonly onPause?: (until: number) => void;
+}
+
+export interface CallOptions {
+  readonly advisor: string;
+  /** Requests of one lane (a node) are served in order, and lanes in turn, so that a list of 10,000 starves nobody. */
+  readonly lane?: string;
+  /** A `poll` is made only when no `normal` request waits. */
+  readonly priority?: 'normal' | 'poll';
+  /** Cancels requests that have not begun or wait to be repeated; a send, consent request or create under way ends first. */
+  readonly signal?: AbortSignal;
+  /** Called when the request has its token; it leaves after this resolves. */
+  readonly begin?: () => void | Promise<void>;
+  /**
+   * Called before each attempt, which begins when this resolves; the result is called when the attempt has ended. A
+   * throw ends the call.
+   */
+  readonly permit?: (() => Promise<() => void>) | undefined;
+  /** Called when a request that began was certainly not carried out and is put off; `begin` is then called again. */
+  readonly undo?: () => void | Promise<void>;
+}
+
+export interface Answer<N extends EndpointName> {
+  readonly data: ResponseOf<N>;
+  readonly status: number;
+  /** The number of requests that were made. */
+  readonly attempts: number;
+}
+
+/** The service, for all code above lib/service. Every failure is a ServiceError. */
+export interface Client {
+  call<N extends EndpointName>(name: N, request: RequestOf<N>, options: CallOptions): Promise<Answer<N>>;
+  /** The end of a pause after a 429, in epoch milliseconds; 0 when there is none. */
+  readonly pausedUntil: number;
+  /** Called when another process was asked to pause, with the milliseconds that are left. */
+  pause?(ms: number): void;
+  /** The most requests at once that were wanted since the last call. */
+  takePeak?(): number;
+  /**
+   * Lets requests under way finish, fails those that have not begun with `cancelled`, and frees the connections.
+   * Requests that are still under way after `within` milliseconds (`closeLimit` by default) are cut, and reported
+   * accordingly.
+   */
+  close(within?: number): Promise<void>;
+}
+
+/** What all calls of a client share. */
+export interface Shared {
+  readonly transport: Transport;
+  readonly limits: Limits;
+  readonly budget: RetryBudget;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly rules: Rules;
+  readonly apiKey: string;
+  readonly token: ClientOptions['token'];
+  /** By advisor, the token that was rejected although it had just been refreshed. */
+  readonly futile: Map<string, { readonly token: string; readonly at: number }>;
+  readonly closing: AbortSignal;
+  readonly paused: (until: number) => void;
+  readonly requested: ClientOptions['onRequest'];
+}
+
+export interface Completed {
+  readonly data: unknown;
+  readonly status: number;
+  readonly attempts: number;
+}
+
+/**
+ * Milliseconds for which a token is not refreshed again after a refresh that did not help: with a wrong API key, every
+ * token is rejected.
+ */
+const futileFor = 30 * second;
+
+/** The characters that a header value may have here; any other would make the request fail. */
+export const headerSafe = /^[\x21-\x7e]+$/;
+
+const released =
+  (release: (() => void) | undefined) =>
+  (fault: unknown): never => {
+    release?.();
+    throw fault;
+  };
+
+/** One call, from its first request to its outcome. */
+export class Call {
+  private readonly shared: Shared;
+  private readonly plan: Plan;
+  private readonly wire: Wire;
+  private readonly options: CallOptions;
+  private attempts = 0;
+  private retried = 0;
+  private limited = 0;
+  private limitedSince = 0;
+  private doubt: Course['doubt'] = 'none';
+  private refreshed = false;
+  private hasBegun = false;
+  private rejected: string | undefined;
+  private token = '';
+  private hasWaited = false;
+
+  constructor(shared: Shared, plan: Plan, wire: Wire, options: CallOptions) {
+    this.shared = shared;
+    this.plan = plan;
+    this.wire = wire;
+    this.options = options;
+  }
+
+  async run(): Promise<Completed> {
+    for (;;) {
+      const next = await this.attempt();
+      if (typeof next !== 'number') return next;
+      if (next > 0) {
+        await this.undo();
+        await this.sleep(next);
+      }
+      if (this.isStopped()) throw this.stopped();
+    }
+  }
+
+  /** Takes a turn and a token, and makes one request, without waiting where that is possible. Resolves as `judge` returns. */
+  private async attempt(): Promise<Completed | number> {
+    const { limits, transport, clock, requested } = this.shared;
+    const { signal } = this.options;
+    const token = this.fetchToken();
+    if (token) await token;
+    // Where a turn is free, the beginning is put on record before it is taken: a turn covers the request, not the disk.
+    // The clock is kept still, so that moving it does not end the token meanwhile.
+    let release = limits.isOpen ? clock.keepStill?.() : undefined;
+    if (limits.isOpen) await this.begin().catch(released(release));
+    const entered = limits.enter(this.place());
+    if (entered !== true) {
+      release?.();
+      release = undefined;
+      if (limits.pausedUntil > 0) await this.undo();
+      if (!(await entered)) throw this.stopped();
+    }
+    try {
+      if (entered !== true) {
+        const newer = this.fetchToken();
+        if (newer) {
+          // A refresh that takes long must not keep others from their turn: this call gives its turn up, and is the
+          // next in its lane.
+          newer.catch(() => undefined);
+          this.hasWaited = true;
+          return 0;
+        }
+      }
+      release ??= clock.keepStill?.();
+      await this.begin();
+      const endAttempt = await this.permit();
+      this.attempts++;
+      // A request that must not happen twice is not cut: that would only make its outcome unknown.
+      const sentAt = requested ? performance.now() : 0;
+      const outgoing = { ...this.wire.outgoing, token: this.token, apiKey: this.shared.apiKey };
+      const result = await transport.send(outgoing, this.plan.kind === 'once' ? undefined : signal);
+      release?.();
+      requested?.({
+        endpoint: this.plan.name,
+        status: result.state === 'answered' ? result.status : result.state,
+        duration: performance.now() - sentAt,
+        isPoll: this.options.priority === 'poll',
+      });
+      endAttempt?.();
+      // The answer is judged before the turn is given up: a pause must hold for the next request.
+      return this.judge(result);
+    } finally {
+      release?.();
+      limits.leave();
+    }
+  }
+
+  /** Puts the request on record as begun, before it leaves. */
+  private async begin(): Promise<void> {
+    const { begin, signal } = this.options;
+    if (this.hasBegun || begin === undefined) return;
+    if (signal?.aborted === true) throw this.stopped();
+    this.hasBegun = true;
+    await begin();
+  }
+
+  /** A refusal of a further attempt says nothing about an earlier one, which may have been carried out. */
+  private async permit(): Promise<(() => void) | undefined> {
+    try {
+      return await this.options.permit?.();
+    } catch (fault) {
+      throw this.mayBeDone() ? this.stopped() : fault;
+    }
+  }
+
+  /** Puts the request on record as not begun: it was certainly not carried out, and a restart may begin it again. */
+  private async undo(): Promise<void> {
+    if (!this.hasBegun || this.doubt !== 'none') return;
+    this.hasBegun = false;
+    await this.options.undo?.();
+  }
+
+  /** The outcome, or the milliseconds until the next attempt; throws when the call has failed for good. */
+  private judge(result: Result): Completed | number {
+    const { apiKey, budget, clock, limits, random, rules } = this.shared;
+    const assessment = assess(this.plan, this.wire.id, result, clock.now(), [this.token, apiKey]);
+    const { happened, data } = assessment;
+    const status = result.state === 'answered' ? result.status : 0;
+    if (happened.what === 'done') {
+      budget.refund();
+      return { data, status, attempts: this.attempts };
+    }
+    if (this.isStopped() && result.state !== 'answered') {
+      this.doubt = doubtAfter(this.doubt, happened);
+      throw this.stopped();
+    }
+    if (happened.what === 'unauthorized') this.noteRejection();
+    if (happened.what === 'limited' && this.limited === 0) this.limitedSince = elapsedBy(clock);
+    const chance = random();
+    const decision = decide(this.plan.kind, happened, rules, this.course(), budget.left, chance);
+    this.doubt = doubtAfter(this.doubt, happened);
+    if (happened.what === 'limited') {
+      // The pause holds even if this call has used up its hour of pauses: the next request would get a 429 too.
+      const ms = pauseAfter(happened.retryAfter, this.limited, chance);
+      limits.pause(ms);
+      this.shared.paused(clock.now() + ms);
+    }
+    switch (decision.do) {
+      case 'succeed':
+        return { data, status, attempts: this.attempts };
+      case 'fail':
+        throw endAs(decision.as, assessment, this.attempts);
+      case 'refresh':
+        this.refreshed = true;
+        this.rejected = this.token;
+        return 0;
+      case 'pause':
+        this.limited++;
+        return 0;
+      case 'repeat':
+        this.retried++;
+        budget.spend();
+        return decision.ms;
+    }
+  }
+
+  /** Returns a promise only when the source has no token at hand. */
+  private fetchToken(): Promise<void> | undefined {
+    const accept = (token: string): void => {
+      if (!headerSafe.test(token)) throw serviceError('authorization_required', 'token_unusable');
+      this.token = token;
+      this.rejected = undefined;
+    };
+    try {
+      const token = this.shared.token(this.options.advisor, this.rejected);
+      if (typeof token === 'string') accept(token);
+      else
+        return this.unlessStopped(token)
+          .then(accept)
+          .catch((error: unknown) => this.tokenless(error));
+      return undefined;
+    } catch (error) {
+      return this.tokenless(error);
+    }
+  }
+
+  /** Ends the wait when the call is stopped: a token may take long when the token endpoint pauses. */
+  private async unlessStopped(token: Promise<string>): Promise<string> {
+    const arrival = (wake: () => void) => {
+      token.then(wake, wake);
+      return () => undefined;
+    };
+    if (!this.isStopped()) await this.until(arrival);
+    // Once the call is stopped, nobody awaits the token: its rejection must not count as unhandled.
+    token.catch(() => undefined);
+    if (this.isStopped()) throw this.stopped();
+    return token;
+  }
+
+  private tokenless(error: unknown): never {
+    if (this.attempts === 0 || !(error instanceof ServiceError)) throw error;
+    if (this.mayBeDone()) throw this.stopped();
+    throw new ServiceError({ ...error.problem, attempts: this.attempts }, { cause: error.cause });
+  }
+
+  private place(): QueuePlace {
+    const { advisor, lane = advisor, priority = 'normal', signal } = this.options;
+    return { lane, priority, front: this.attempts > 0 || this.hasWaited, signal };
+  }
+
+  /** A token that was rejected right after a refresh is not refreshed again, neither by this call nor by the next. */
+  private noteRejection(): void {
+    const { clock, futile } = this.shared;
+    const { advisor } = this.options;
+    const now = clock.now();
+    if (this.refreshed) futile.set(advisor, { token: this.token, at: now });
+    const last = futile.get(advisor);
+    const age = last?.token === this.token ? now - last.at : -1;
+    if (age >= 0 && age < futileFor) this.refreshed = true;
+  }
+
+  private course(): Course {
+    return {
+      retried: this.retried,
+      refreshed: this.refreshed,
+      limited: this.limited,
+      limitedFor: this.limited === 0 ? 0 : elapsedBy(this.shared.clock) - this.limitedSince,
+      doubt: this.doubt,
+    };
+  }
+
+  /** Resolves early when the call is cancelled or the client closes. */
+  private async sleep(ms: number): Promise<void> {
+    if (!this.isStopped()) await this.until((wake) => this.shared.clock.after(ms, wake));
+  }
+
+  private until(waker: (wake: () => void) => () => unknown): Promise<void> {
+    const { signal } = this.options;
+    return wokenBy(waker, abortOf(this.shared.closing), ...(signal ? [abortOf(signal)] : []));
+  }
+
+  private isStopped(): boolean {
+    return this.shared.closing.aborted || this.options.signal?.aborted === true;
+  }
+
+  private mayBeDone(): boolean {
+    return this.doubt !== 'none' && this.plan.kind !== 'read';
+  }
+
+  /** `cancelled`, unless an earlier attempt may have been carried out. */
+  private stopped(): ServiceError {
+    const attempts = this.attempts;
+    if (this.mayBeDone())
+      return serviceError(
+        'outcome_unknown',
+        'outcome_unknown',
+        { reason: { reason: 'cancelled' } },
+        { attempts },
+      );
+    return serviceError('cancelled', 'abandoned', {}, { attempts });
+  }
+}
 
 /** The settings of an environment that sets none of its own. */
 export const requestDefaults = {
@@ -29,7 +408,7 @@ export const createClient = (options: ClientOptions): Client => {
   const clock = options.clock ?? systemClock;
   const limits = new Limits(clock, maxConcurrent, requestsPerSecond, options.share);
   const transport = createTransport({
-    origin: base.origin,
+    base: base.origin + base.pathname.replace(/\/+$/, ''),
     timeout,
     connections: maxConcurrent,
     proxy: options.proxy,
@@ -54,10 +433,9 @@ export const createClient = (options: ClientOptions): Client => {
     names: new Map(Object.entries(options.names ?? {})),
     prefixes: options.prefixes ?? usualPrefixes,
   };
-  const basePath = base.pathname.replace(/\/+$/, '');
   const plans = new Map<EndpointName, Plan>();
   for (const name of Object.keys(endpoints) as EndpointName[]) {
-    plans.set(name, planEndpoint(name, basePath, dialect));
+    plans.set(name, planEndpoint(name, dialect));
   }
 
   let underWay = 0;

@@ -68,19 +68,6 @@ export const oneAtATime = <T>(key: string, task: () => Promise<T>): Promise<T> =
   return result;
 };
 
-/** Works through a list, `width` items at a time: a list of 10,000 must not become 10,000 waiting requests. */
-export const eachOf = async <T>(
-  items: readonly T[],
-  width: number,
-  work: (item: T, index: number) => Promise<void>,
-): Promise<void> => {
-  const remaining = items.entries();
-  const worker = async (): Promise<void> => {
-    for (const [index, item] of remaining) await work(item, index);
-  };
-  await Promise.all(Array.from({ length: Math.min(Math.max(1, width), items.length) }, worker));
-};
-
 interface Flight {
   readonly result: Promise<string>;
   readonly controller: AbortController;

@@ -3,11 +3,11 @@ import { type Endpoint, type EndpointName, endpoints, type Id } from './endpoint
 import { serviceError } from './errors';
 import { type Prefixes, scopeNames, usualPrefixes, wirePath, wireScope } from './prefixes';
 import type { RepeatKind } from './retry';
+import type { Outgoing } from './transport';
 
-/** A request on the wire, without its headers. */
+/** A request for the wire, without its credentials. */
 export interface Wire {
-  readonly path: string;
-  readonly body: string | null;
+  readonly outgoing: Outgoing;
   /** The id in the path, if there is exactly one. */
   readonly id: Id | undefined;
 }
@@ -70,11 +70,6 @@ export const fillPath = (path: string, params: EndpointRequest['params']): { pat
   return { path: filled, ids };
 };
 
-const withLongIntegers = (body: string): string =>
-  body.replace(/"(\d{16,})"/g, (quoted, digits: string) =>
-    Number.isSafeInteger(Number(digits)) ? quoted : digits,
-  );
-
 const queries = Object.values(endpoints).map(({ query, search }) => ({
   search,
   names: query instanceof z.ZodObject ? Object.keys(query.shape) : [],
@@ -88,28 +83,6 @@ export const queryNames: ReadonlySet<string> = new Set([
   ),
 ]);
 
-const queryString = (query: object, onTheWire: (name: string) => string): string => {
-  let written = '';
-  for (const [name, value] of Object.entries(query) as [string, string | number | undefined][]) {
-    if (value === undefined) continue;
-    written += `${written === '' ? '?' : '&'}${onTheWire(name)}=${encodeURIComponent(value)}`;
-  }
-  return written;
-};
-
-/** The encoded query names of an endpoint, computed once. */
-const namesOnTheWire = (search: string | undefined, names: ReadonlyMap<string, string>) => {
-  const known = new Map<string, string>();
-  return (name: string): string => {
-    const found = known.get(name);
-    if (found !== undefined) return found;
-    const own = search === undefined ? undefined : names.get(`${search}.${name}`);
-    const written = encodeURIComponent(own ?? names.get(name) ?? name);
-    known.set(name, written);
-    return written;
-  };
-};
-
 /** The words of this service where they differ from the contract's. */
 export interface Dialect {
   readonly names: ReadonlyMap<string, string>;
@@ -118,18 +91,28 @@ export interface Dialect {
 
 export const planEndpoint = (
   name: EndpointName,
-  basePath: string,
   { names, prefixes }: Dialect = { names: new Map(), prefixes: usualPrefixes },
 ): Plan => {
   const { method, repeat, response, sentences, ...parts } = endpoints[name];
   const path = wirePath(parts.path, prefixes);
-  const onTheWire = namesOnTheWire(parts.search, names);
+  const onTheWire = (query: string): string =>
+    (parts.search === undefined ? undefined : names.get(`${parts.search}.${query}`)) ??
+    names.get(query) ??
+    query;
   const query = 'query' in parts ? parts.query : undefined;
   const body = 'body' in parts ? parts.body : undefined;
   const kind = method === 'GET' ? 'read' : repeat === 'safe' ? 'replace' : repeat;
 
-  const write = (value: unknown): string =>
-    parts.hasIdsInBody ? withLongIntegers(JSON.stringify(value)) : JSON.stringify(value);
+  const paramsOf = (given: unknown): Record<string, string | number> => {
+    const checked = checkPart(query as z.ZodType, 'query', given ?? {}) as Record<
+      string,
+      string | number | undefined
+    >;
+    const params: Record<string, string | number> = {};
+    for (const [own, value] of Object.entries(checked))
+      if (value !== undefined) params[onTheWire(own)] = value;
+    return params;
+  };
 
   return {
     name,
@@ -140,15 +123,15 @@ export const planEndpoint = (
     response,
     sentences,
     wire(request) {
-      const { path: below, ids } = fillPath(path, request.params);
-      const filled = basePath + below;
-      return {
-        id: ids.length === 1 ? ids[0] : undefined,
-        path: query
-          ? filled + queryString(checkPart(query, 'query', request.query ?? {}) as object, onTheWire)
-          : filled,
-        body: body ? write(checkPart(body, 'body', request.body)) : null,
+      const { path: url, ids } = fillPath(path, request.params);
+      const outgoing: Outgoing = {
+        method,
+        url,
+        ...(query && { params: paramsOf(request.query) }),
+        ...(body && { data: checkPart(body, 'body', request.body) }),
+        ...(parts.hasIdsInBody && { hasIds: true }),
       };
+      return { id: ids.length === 1 ? ids[0] : undefined, outgoing };
     },
   };
 };

@@ -1,5 +1,6 @@
-import type { RepeatSends } from './types';
 import { hour, second } from '../durations';
+
+export type RepeatSends = 'never' | 'contract' | 'always';
 
 /**
  * A `read` or `replace` can be repeated freely, a repeated `delete` may find its work done, and the rest must happen

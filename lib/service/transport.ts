@@ -1,15 +1,191 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import axios from 'axios';
-import type { AxiosResponse, InternalAxiosRequestConfig } from 'axios';
-import { Pool } from 'undici';
-import { onAbort } from './concurrency';
-import { Exchange } from './exchange';
-import type { Outgoing, Result } from './exchange';
-import { serviceError, type ReasonWord } from './errors';
+import type { AxiosRequestHeaders, AxiosResponse, InternalAxiosRequestConfig } from 'axios';
+import { Pool, type Dispatcher } from 'undici';
 import { isConfidential } from '../addresses';
-import { proxyFor, tunnelThrough } from './proxy';
 import { second } from '../durations';
+import { longestTimer } from './clock';
+import { onAbort } from './concurrency';
+import { serviceError, type ReasonKey, type ReasonWord } from './errors';
+import { proxyFor, tunnelThrough } from './proxy';
+
+/** Bytes: a larger answer is refused, and the sentence `answer_too_large` of each language says this limit. */
+export const answerLimit = 5 * 1024 * 1024;
+
+/**
+ * The result of one request. `unreached`: no connection, so it cannot have been carried out. `broken`: a connection,
+ * but no complete answer. `answered`: a complete answer; its `text` is undefined when it exceeds the limit.
+ */
+export type Result =
+  | { readonly state: 'unreached' | 'broken'; readonly reason: ReasonWord }
+  | {
+      readonly state: 'answered';
+      readonly status: number;
+      readonly text: string | undefined;
+      readonly retryAfter: string | undefined;
+      /** The target of a redirect, which is never followed. */
+      readonly location?: string;
+    };
+
+/** A request, as axios takes it; the transport adds what all requests have. */
+export interface Outgoing {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** Below the base address. */
+  readonly url: string;
+  /** Names are those of the wire. */
+  readonly params?: Readonly<Record<string, string | number>>;
+  /** Sent as JSON, or as a form. */
+  readonly data?: unknown;
+  /** Ids in the data that are strings only because of their length are sent as integers. */
+  readonly hasIds?: boolean;
+  /** Without a token, neither it nor the key is sent. */
+  readonly token?: string;
+  readonly apiKey?: string;
+}
+
+/** The value of a header in a list of names and values in turn. */
+const headerIn = (headers: readonly Buffer[], wanted: string): string | undefined => {
+  for (let at = 0; at + 1 < headers.length; at += 2) {
+    const name = headers[at];
+    if (name?.length === wanted.length && name.toString('latin1').toLowerCase() === wanted)
+      return headers[at + 1]?.toString('latin1');
+  }
+  return undefined;
+};
+
+/** Network errors have a short code. Their messages may quote the answer, so they are not used. */
+const networkCode = (error: Error): string =>
+  'code' in error && typeof error.code === 'string' ? error.code : error.name;
+
+/** Bytes that frame a chunk of one digit's size (RFC 9112, section 7.1). */
+const chunkFrame = 5;
+
+/** A buffer that an earlier answer left: a new one for each answer would keep the garbage collector busy. */
+let spare: Buffer | undefined;
+const spareSize = 256 * 1024;
+const firstSize = 16 * 1024;
+
+/** Some servers begin with a byte order mark, which a parser may ignore (RFC 8259, section 8.1). */
+const withoutMark = (text: string): string => (text.charCodeAt(0) === 0xfeff ? text.slice(1) : text);
+
+/**
+ * One request under way, as a handler of undici. It uses undici's older callbacks (`onConnect`, `onHeaders`, …): the
+ * newer ones turn every header of every answer into an object that nobody here reads.
+ */
+export class Exchange {
+  private settle: ((result: Result) => void) | undefined;
+  private timer: NodeJS.Timeout | undefined;
+  /** Set when undici is about to write to a connection: the only proof that something may have been sent. */
+  private abort: ((error?: Error) => void) | undefined;
+  private status = 0;
+  private retryAfter: string | undefined;
+  private location: string | undefined;
+  /** The first piece, until there is a second. */
+  private first: Buffer | undefined;
+  /** All pieces: a server can make each as small as a byte, and a `Buffer` of its own for each would take 200 times that. */
+  private joined: Buffer | undefined;
+  private size = 0;
+  /** The bytes of headers, and of what frames the chunks. */
+  private framing = 0;
+
+  /** `limit` is the most bytes of an answer. */
+  constructor(private readonly limit = answerLimit) {}
+
+  /** Sends the request; `settle` is called exactly once, within the time limit, whatever the server does. */
+  start(
+    pool: Pick<Pool, 'dispatch'>,
+    request: Dispatcher.DispatchOptions,
+    timeout: number,
+    settle: (result: Result) => void,
+  ): void {
+    this.settle = settle;
+    this.timer = setTimeout(
+      () => {
+        this.abandon('timeout');
+      },
+      Math.min(timeout, longestTimer),
+    );
+    pool.dispatch(request, this);
+  }
+
+  abandon(reason: ReasonKey): void {
+    this.finish({ state: this.abort === undefined ? 'unreached' : 'broken', reason: { reason } });
+    this.abort?.();
+  }
+
+  private finish(result: Result): void {
+    const settle = this.settle;
+    if (settle === undefined) return;
+    this.settle = undefined;
+    clearTimeout(this.timer);
+    settle(result);
+  }
+
+  onConnect(abort: (error?: Error) => void): void {
+    // A second start means that undici repeats the request by itself, which is never allowed.
+    if (this.settle === undefined || this.abort !== undefined) abort();
+    else this.abort = abort;
+  }
+
+  onHeaders(status: number, headers: Buffer[]): boolean {
+    this.status = status;
+    for (const part of headers) this.framing += part.length;
+    if (this.isTooLarge()) return false;
+    if (status === 429 || status === 503) this.retryAfter = headerIn(headers, 'retry-after');
+    else if (status >= 300 && status < 400) this.location = headerIn(headers, 'location');
+    return true;
+  }
+
+  onData(chunk: Buffer): boolean {
+    const before = this.size;
+    this.size += chunk.length;
+    this.framing += chunkFrame;
+    if (this.isTooLarge()) return false;
+    if (before === 0) this.first = chunk;
+    else this.append(chunk, before);
+    return true;
+  }
+
+  onComplete(): void {
+    const text = withoutMark((this.joined ?? this.first)?.toString('utf8', 0, this.size) ?? '');
+    if (this.joined && this.joined.length <= spareSize) spare = this.joined;
+    const { status, retryAfter, location } = this;
+    this.finish({
+      state: 'answered',
+      status,
+      text,
+      retryAfter,
+      ...(location !== undefined && { location }),
+    });
+  }
+
+  onError(error: Error): void {
+    this.finish({ state: this.abort === undefined ? 'unreached' : 'broken', reason: networkCode(error) });
+  }
+
+  /** Ends the exchange when the content, or all that comes around it, exceeds the limit. */
+  private isTooLarge(): boolean {
+    if (this.size <= this.limit && this.framing <= this.limit) return false;
+    const { status, retryAfter } = this;
+    this.finish({ state: 'answered', status, text: undefined, retryAfter });
+    this.abort?.();
+    return true;
+  }
+
+  private append(chunk: Buffer, at: number): void {
+    const before = this.joined ?? this.first;
+    if (this.joined === undefined) {
+      this.joined = spare;
+      spare = undefined;
+    }
+    if (this.joined === undefined || this.joined.length < this.size)
+      this.joined = Buffer.allocUnsafeSlow(Math.max(2 * this.size, firstSize));
+    if (before !== this.joined) before?.copy(this.joined, 0, 0, at);
+    this.first = undefined;
+    chunk.copy(this.joined, at);
+  }
+}
 
 /**
  * Milliseconds, below the idle limits of servers (5 seconds and more): a POST on a connection that was just closed has
@@ -19,8 +195,8 @@ const idleLimit = 4 * second;
 const connectLimit = 10 * second;
 
 export interface TransportOptions {
-  /** The one origin to which requests go: redirects are not followed, so a token is never sent elsewhere. */
-  readonly origin: string;
+  /** The one address below which requests go: redirects are not followed, so a token is never sent elsewhere. */
+  readonly base: string;
   /** Milliseconds for a whole request, to the last byte of its answer. */
   readonly timeout: number;
   readonly connections: number;
@@ -43,19 +219,56 @@ const packageVersion = (folder: string): string => {
 
 export const ownVersion = packageVersion(__dirname);
 
+declare module 'axios' {
+  interface AxiosRequestConfig {
+    hasIds?: boolean;
+    token?: string;
+    apiKey?: string;
+  }
+}
+
 /**
- * The `User-Agent` is for firewalls and readers of the service's log (RFC 9110, section 10.1.5); `Accept` is what we
- * can read.
+ * The headers of all requests. The `User-Agent` is for firewalls and readers of the service's log (RFC 9110, section
+ * 10.1.5); `Accept` is what we can read; without `Accept-Encoding`, a server may compress as it likes (section 12.5.3).
  */
-const introduction = [
-  'user-agent',
-  `advisor-texting-node-red/${ownVersion}`,
-  'accept',
-  'application/json, application/problem+json',
-  // Without this header, a server may compress as it likes (RFC 9110, section 12.5.3).
-  'accept-encoding',
-  'identity',
-] as const;
+const introduction = {
+  'user-agent': `advisor-texting-node-red/${ownVersion}`,
+  accept: 'application/json, application/problem+json',
+  'accept-encoding': 'identity',
+} as const;
+
+/** An interceptor of requests: default headers of axios cost three times as much. */
+const introduce = (config: InternalAxiosRequestConfig): InternalAxiosRequestConfig => {
+  const { headers, token, apiKey } = config;
+  Object.assign(headers, introduction);
+  if (token !== undefined) Object.assign(headers, { authorization: `Bearer ${token}`, 'x-api-key': apiKey });
+  return config;
+};
+
+const serialize = function (
+  this: InternalAxiosRequestConfig,
+  data: unknown,
+  headers: AxiosRequestHeaders,
+): string | null {
+  if (data === undefined) return null;
+  const isForm = data instanceof URLSearchParams;
+  headers['content-type'] = isForm ? 'application/x-www-form-urlencoded' : 'application/json';
+  if (isForm) return data.toString();
+  const written = JSON.stringify(data);
+  if (this.hasIds !== true) return written;
+  return written.replace(/"(\d{16,})"/g, (quoted, digits: string) =>
+    Number.isSafeInteger(Number(digits)) ? quoted : digits,
+  );
+};
+
+const querySerializer = {
+  serialize: (params: Outgoing['params'] = {}): string => {
+    let written = '';
+    for (const [name, value] of Object.entries(params))
+      written += `${written === '' ? '?' : '&'}${encodeURIComponent(name)}=${encodeURIComponent(value)}`;
+    return written;
+  },
+};
 
 /** The address, if secrets may be sent there: HTTPS, or this machine. Throws `not_configured`. */
 export const trustedUrl = (address: string, setting: string): URL => {
@@ -70,10 +283,11 @@ export const trustedUrl = (address: string, setting: string): URL => {
   return url;
 };
 
-/** Axios requires a headers object for each answer; the one header that matters is in the result. */
+/** Axios requires a headers object for each answer; the headers that matter are in the result. */
 const noHeaders = new axios.AxiosHeaders();
 
-export const createTransport = ({ origin, timeout, connections, proxy }: TransportOptions): Transport => {
+export const createTransport = ({ base, timeout, connections, proxy }: TransportOptions): Transport => {
+  const { origin } = new URL(base);
   const connectWithin = Math.min(timeout, connectLimit);
   const way = proxyFor(new URL(origin), proxy);
   const pool = new Pool(origin, {
@@ -87,32 +301,50 @@ export const createTransport = ({ origin, timeout, connections, proxy }: Transpo
     bodyTimeout: 0,
   });
 
-  const adapter = (config: InternalAxiosRequestConfig<Exchange>): Promise<AxiosResponse<Result>> =>
-    new Promise((resolve) => {
-      const exchange = config.data;
-      exchange?.start(pool, timeout, (data) => {
-        resolve({ data, status: 0, statusText: '', headers: noHeaders, config });
+  /** The exchange with the pool. `getUri` of axios merges all settings once more, which costs as much as the rest of it. */
+  const adapter = (config: InternalAxiosRequestConfig): Promise<AxiosResponse<Result>> =>
+    new Promise((resolve, reject) => {
+      const { baseURL = '', url = '', signal, maxContentLength } = config;
+      const { serialize: written } = config.paramsSerializer as typeof querySerializer;
+      const path = (baseURL + url).slice(origin.length) + written(config.params as Outgoing['params']);
+      const headers: string[] = [];
+      for (const [name, value] of Object.entries(config.headers)) headers.push(name, String(value));
+      const exchange = new Exchange(maxContentLength);
+      const forget =
+        signal &&
+        onAbort(signal as AbortSignal, () => {
+          exchange.abandon('aborted');
+        });
+      const method = config.method?.toUpperCase() as Outgoing['method'];
+      const request = { method, path, headers, body: config.data as string | null };
+      exchange.start(pool, request, config.timeout ?? 0, (data) => {
+        forget?.();
+        // Axios takes an answer to a request that was cancelled for none, so the result is in the error.
+        if (signal?.aborted === true) reject(Object.assign(new axios.CanceledError(), { result: data }));
+        else resolve({ data, status: 0, statusText: '', headers: noHeaders, config });
       });
     });
 
-  // No defaults, transforms or status checks: requests and results are complete as they are.
-  const http = new axios.Axios({ adapter });
+  const http = new axios.Axios({
+    baseURL: base,
+    timeout,
+    maxContentLength: answerLimit,
+    paramsSerializer: querySerializer,
+    transformRequest: serialize,
+    adapter,
+  });
+  http.interceptors.request.use(introduce, undefined, { synchronous: true });
 
   return {
     async send(outgoing, signal) {
-      outgoing.headers.push(...introduction);
-      const exchange = new Exchange(outgoing);
-      const forget =
-        signal &&
-        onAbort(signal, () => {
-          exchange.abandon('aborted');
-        });
-      const { data } = await http.request<Result, AxiosResponse<Result>, Exchange>({
-        method: outgoing.method,
-        data: exchange,
-      });
-      forget?.();
-      return data;
+      if (signal?.aborted === true) return { state: 'unreached', reason: { reason: 'aborted' } };
+      try {
+        return (await http.request<Result>(signal ? { ...outgoing, signal } : outgoing)).data;
+      } catch (fault) {
+        if (!axios.isCancel(fault)) throw fault;
+        const { result } = fault as { readonly result?: Result };
+        return result ?? { state: 'broken', reason: { reason: 'aborted' } };
+      }
     },
     destroy: () => pool.destroy(),
   };
@@ -140,15 +372,10 @@ export const postForm = async (
   const url = trustedUrl(address, 'tokenUrl');
   if (options.signal?.aborted === true) throw serviceError('cancelled', 'abandoned');
   const { timeout, proxy } = options;
-  const transport = createTransport({ origin: url.origin, timeout, connections: 1, proxy });
+  const transport = createTransport({ base: url.origin, timeout, connections: 1, proxy });
   try {
     const result = await transport.send(
-      {
-        method: 'POST',
-        path: url.pathname + url.search,
-        headers: ['content-type', 'application/x-www-form-urlencoded'],
-        body: new URLSearchParams(fields).toString(),
-      },
+      { method: 'POST', url: url.pathname + url.search, data: new URLSearchParams(fields) },
       options.signal,
     );
     if (result.state === 'answered' && result.text !== undefined) {

@@ -1,7 +1,7 @@
 import { clientScopes } from '../../lib/auth/token-endpoint';
 import { lazy } from '../../lib/runtime/lazy';
 import type { Words } from '../../lib/runtime/language';
-import type { CheckName, Finding, Need, Verdict } from '../../lib/service/rehearsal';
+import type { CheckName, Finding, Need, Verdict } from '../../lib/check/rehearsal';
 import { ServiceError } from '../../lib/service/errors';
 import { phoneNumber } from '../../lib/texting/recipients';
 import type { Grant } from '../../lib/auth/grants';

@@ -9,7 +9,7 @@ import { invalidInput, type NodeErrorKey, nodeError } from '../../lib/runtime/er
 import { isCountry, isNothing, isRecord } from '../../lib/runtime/kinds';
 import { lazy } from '../../lib/runtime/lazy';
 import { contractScope, prefixPattern, usualPrefixes, type Prefixes } from '../../lib/service/prefixes';
-import type { RepeatSends } from '../../lib/service/types';
+import type { RepeatSends } from '../../lib/service/retry';
 import { ServiceError } from '../../lib/service/errors';
 import { scopes, spec } from './spec';
 import { second } from '../../lib/durations';

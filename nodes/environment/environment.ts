@@ -20,7 +20,7 @@ import { lazy } from '../../lib/runtime/lazy';
 import { elapsedBy, systemClock, within, type Clock } from '../../lib/service/clock';
 import { abortOf, wokenBy } from '../../lib/service/concurrency';
 import type { ServiceError } from '../../lib/service/errors';
-import type { Client, ClientOptions } from '../../lib/service/types';
+import type { Client, ClientOptions } from '../../lib/service/client';
 import type { PostgresHandle } from '../../lib/state/postgres';
 import { lostTrouble } from '../../lib/state/recognition';
 import type { Store, StoreCommand } from '../../lib/state/store';

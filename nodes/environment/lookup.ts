@@ -3,7 +3,7 @@ import { checkOnePage, pagesOf, type ResultPage } from '../../lib/address-book/p
 import { matcherOf } from '../../lib/address-book/search';
 import { largestPage, longestSearch } from '../../lib/contract-values';
 import type { RequestOf } from '../../lib/service/endpoints';
-import type { CallOptions, Client } from '../../lib/service/types';
+import type { CallOptions, Client } from '../../lib/service/client';
 import type { RunningEnvironment } from './environment';
 import { advisorKey, Refused } from './reply';
 

@@ -1,5 +1,5 @@
 import type { EndpointName } from '../../lib/service/endpoints';
-import type { Need } from '../../lib/service/rehearsal';
+import type { Need } from '../../lib/check/rehearsal';
 import { lazy } from '../../lib/runtime/lazy';
 import { isMet, settingsIn } from '../../lib/runtime/settings';
 import type { NodeSpec } from '../../lib/runtime/spec';

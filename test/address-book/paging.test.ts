@@ -1,6 +1,6 @@
 import should from 'should';
 import { pagesOf, type Fetch, type ResultPage } from '../../lib/address-book/paging';
-import { eachOf, oneAtATime } from '../../lib/service/concurrency';
+import { oneAtATime } from '../../lib/service/concurrency';
 import { RecentIds } from '../../lib/address-book/recent-ids';
 import { nextIteration } from '../support/event-loop';
 
@@ -117,21 +117,5 @@ describe('one at a time', () => {
     const next = oneAtATime('a', () => Promise.resolve('yes'));
     await should(failing).be.rejectedWith('no');
     should(await next).equal('yes');
-  });
-});
-
-describe('a list at work', () => {
-  it('has so many under way and no more', async () => {
-    let underWay = 0;
-    let most = 0;
-    const done: number[] = [];
-    await eachOf(Array.from('abcdefghij'), 3, async (_, index) => {
-      most = Math.max(most, ++underWay);
-      await nextIteration();
-      underWay--;
-      done.push(index);
-    });
-    should(most).equal(3);
-    should(done.sort((a, b) => a - b)).deepEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
   });
 });

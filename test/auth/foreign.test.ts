@@ -2,7 +2,7 @@ import should from 'should';
 import { missingScopes } from '../../lib/auth/grants';
 import { createClient } from '../../lib/service/client';
 import { ServiceError } from '../../lib/service/errors';
-import type { Client } from '../../lib/service/types';
+import type { Client } from '../../lib/service/client';
 import {
   connectionOf,
   requestSettingsOf,

@@ -7,7 +7,7 @@ import { type Service, startService } from '../../bench/service';
 import { scalingOf } from '../../bench/scaling';
 import { pageOf, withTable, type Results } from '../../bench/table';
 import { createClient } from '../../lib/service/client';
-import type { Client } from '../../lib/service/types';
+import type { Client } from '../../lib/service/client';
 import { root, tarball } from '../support/installation';
 
 describe('figures of the bench', () => {

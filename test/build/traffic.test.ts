@@ -8,7 +8,7 @@ import 'should';
 import { createClient } from '../../lib/service/client';
 import { endpoints } from '../../lib/service/endpoints';
 import { ServiceError } from '../../lib/service/errors';
-import type { Client } from '../../lib/service/types';
+import type { Client } from '../../lib/service/client';
 import { type Simulator, startSimulator } from '../../simulator';
 import { root } from '../support/installation';
 

@@ -3,7 +3,7 @@ import { recommended, type Pace } from '../../lib/consent/rings';
 import { Waits, type Subject, type Wait } from '../../lib/consent/waits';
 import { MovableClock } from '../../lib/service/clock';
 import { ServiceError } from '../../lib/service/errors';
-import type { Client } from '../../lib/service/types';
+import type { Client } from '../../lib/service/client';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
 

@@ -1,6 +1,6 @@
 import should from 'should';
 import type { Message } from '../../lib/runtime/red';
-import { rehearse } from '../../lib/service/rehearsal';
+import { rehearse } from '../../lib/check/rehearsal';
 import { createMemoryStore } from '../../lib/state/memory';
 import { contactNode, contentNode, groupNode } from '../address-book/setup';
 import { environmentOn, type TestEnvironment } from '../support/environment';

@@ -1,6 +1,6 @@
 import { Pool, type Dispatcher } from 'undici';
-import type { Exchange } from '../../lib/service/exchange';
-import { answerLimit } from '../../lib/service/exchange';
+import type { Exchange } from '../../lib/service/transport';
+import { answerLimit } from '../../lib/service/transport';
 import type { Answer } from './answers';
 
 /** What undici refuses before it connects. */

@@ -1,5 +1,5 @@
 import should from 'should';
-import type { RepeatSends } from '../../lib/service/types';
+import type { RepeatSends } from '../../lib/service/retry';
 import { startSimulator, type Simulator } from '../../simulator';
 import { folders as addressBook } from '../address-book/setup';
 import {

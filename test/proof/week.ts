@@ -11,17 +11,17 @@ import type { OutboxItem, OpenJob } from '../../lib/outbox/open-job';
 import type { OutcomeToEmit } from '../../lib/outbox/outbox';
 import { isResetBy, RequestOutbox, type ItemTurn } from '../../lib/outbox/request-outbox';
 import { WaitOutbox } from '../../lib/outbox/wait-outbox';
-import { Call, type Shared } from '../../lib/service/call';
+import { Call, type Shared } from '../../lib/service/client';
 import { MovableClock, type Clock } from '../../lib/service/clock';
 import { listenersOn } from '../../lib/service/concurrency';
 import { endpoints, type EndpointName } from '../../lib/service/endpoints';
 import { ServiceError } from '../../lib/service/errors';
-import type { Outgoing, Result } from '../../lib/service/exchange';
+import type { Outgoing, Result } from '../../lib/service/transport';
 import { Limits } from '../../lib/service/limits';
 import { usualPrefixes } from '../../lib/service/prefixes';
 import { planEndpoint } from '../../lib/service/requests';
 import { RetryBudget } from '../../lib/service/retry';
-import type { Client } from '../../lib/service/types';
+import type { Client } from '../../lib/service/client';
 import { createMemoryStore } from '../../lib/state/memory';
 import { isShared, type Operation, type Store, type Table } from '../../lib/state/store';
 import { nextIteration } from '../support/event-loop';
@@ -156,23 +156,22 @@ class Service {
     };
   }
 
-  private carryOut({ path, body, headers }: Outgoing): Result {
-    const token = (headers[1] ?? '').replace('Bearer ', '');
+  private carryOut({ url, params, data, token = '' }: Outgoing): Result {
     if ((this.access.get(token) ?? 0) < this.world.clock.now()) return problem(401, 'unauthorized', false);
     const note = (kind: Deed['kind'], name: string, phone: string): void => {
       const { clock, age } = this.world;
       this.deeds.push({ kind, name, phone, at: clock.now(), age });
     };
-    const asked = JSON.parse(body ?? '{}') as { phone?: string; text?: string; phoneNumbers?: string[] };
-    if (path.includes('/messages')) {
+    const asked = (data ?? {}) as { phone?: string; text?: string; phoneNumbers?: string[] };
+    if (url.includes('/messages')) {
       note('send', asked.text ?? '', asked.phone ?? '');
       return json(200, { successes: [{ messageId: 1, memberId: 2 }], failures: [] });
     }
-    if (path.includes('/consent-requests')) {
+    if (url.includes('/consent-requests')) {
       note('ask', '', asked.phoneNumbers?.[0] ?? '');
       return json(200, { successes: [{ memberId: 2, consentState: 'pending' }], failures: [] });
     }
-    const phone = decodeURIComponent(/[?&]phone=([^&]*)/.exec(path)?.[1] ?? '');
+    const phone = String(params?.phone ?? '');
     return json(200, {
       memberId: 2,
       state: this.accepted.has(phone) ? 'accepted' : 'pending',
@@ -216,7 +215,7 @@ const connection: Connection = {
 const plans = new Map(
   (Object.keys(endpoints) as EndpointName[]).map((name) => [
     name,
-    planEndpoint(name, '/v1', { names: new Map(), prefixes: usualPrefixes }),
+    planEndpoint(name, { names: new Map(), prefixes: usualPrefixes }),
   ]),
 );
 

@@ -308,10 +308,13 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       what: 'no redirect is followed',
       file: 'lib/service/transport.ts',
       changes: [
-        ["import { Pool } from 'undici';", "import { interceptors, Pool } from 'undici';"],
         [
-          'exchange?.start(pool, timeout,',
-          'exchange?.start(pool.compose(interceptors.redirect({ maxRedirections: 3 })) as Pool, timeout,',
+          "import { Pool, type Dispatcher } from 'undici';",
+          "import { interceptors, Pool, type Dispatcher } from 'undici';",
+        ],
+        [
+          'exchange.start(pool, request,',
+          'exchange.start(pool.compose(interceptors.redirect({ maxRedirections: 3 })) as Pool, request,',
         ],
       ],
       shownBy: {
@@ -459,8 +462,8 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   11: [
     {
       what: 'an answer ends at 5 MB',
-      file: 'lib/service/exchange.ts',
-      changes: [['if (this.size > answerLimit) {', 'if (this.size > 100 * answerLimit) {']],
+      file: 'lib/service/transport.ts',
+      changes: [['if (this.size <= this.limit &&', 'if (this.size <= 100 * this.limit &&']],
       shownBy: {
         'service/hostile.test.ts': [
           'that never stops answering is refused beyond 5 MB, and the connection is ended',
@@ -469,7 +472,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'an answer ends with the time limit',
-      file: 'lib/service/exchange.ts',
+      file: 'lib/service/transport.ts',
       changes: [['Math.min(timeout, longestTimer)', 'longestTimer']],
       shownBy: { 'service/faults.test.ts': ['an answer that drips longer than the time limit is cut off'] },
     },
@@ -714,7 +717,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'a renewed token that is rejected all the same is not renewed for every message',
-      file: 'lib/service/call.ts',
+      file: 'lib/service/client.ts',
       changes: [['    if (age >= 0 && age < futileFor) this.refreshed = true;\n', '']],
       shownBy: {
         'auth/token-endpoint.test.ts': [

@@ -1,16 +1,17 @@
 import should from 'should';
-import { Exchange } from '../../lib/service/exchange';
-import type { Result } from '../../lib/service/exchange';
+import { Exchange } from '../../lib/service/transport';
+import type { Result } from '../../lib/service/transport';
 import { memoryInUse } from '../support/memory';
 
 describe('one request on its way', () => {
   const start = (
     timeout = 60_000,
   ): { exchange: Exchange; results: Result[]; aborted: () => number; abort: () => void } => {
-    const exchange = new Exchange({ method: 'POST', path: '/', headers: [], body: '{}' });
+    const exchange = new Exchange();
+    const request = { method: 'POST', path: '/', body: '{}' } as const;
     const results: Result[] = [];
     let aborts = 0;
-    exchange.start({ dispatch: () => true }, timeout, (result) => results.push(result));
+    exchange.start({ dispatch: () => true }, request, timeout, (result) => results.push(result));
     return { exchange, results, aborted: () => aborts, abort: () => aborts++ };
   };
 

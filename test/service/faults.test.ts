@@ -1,6 +1,7 @@
 import net from 'node:net';
 import should from 'should';
-import type { Client, ClientOptions, RepeatSends } from '../../lib/service/types';
+import type { Client, ClientOptions } from '../../lib/service/client';
+import type { RepeatSends } from '../../lib/service/retry';
 import { alsoClose, closeAll } from '../support/closing';
 import { startProxy } from '../support/proxy';
 import type { Proxy } from '../support/proxy';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import should from 'should';
-import type { Result } from '../../lib/service/exchange';
+import type { Result } from '../../lib/service/transport';
 import { sentences, type Problem, type ServiceCode, serviceCodes } from '../../lib/service/errors';
 import { assess, type Assessment, endAs } from '../../lib/service/answers';
 import { type Plan, planEndpoint } from '../../lib/service/requests';
@@ -9,7 +9,7 @@ import type { EndpointName } from '../../lib/service/endpoints';
 import { sent } from '../support/sent';
 import { problemReply } from './support';
 
-const plan = (name: EndpointName): Plan => planEndpoint(name, '/v1');
+const plan = (name: EndpointName): Plan => planEndpoint(name);
 const answered = (status: number, body: unknown = ''): Result => ({
   state: 'answered',
   status,

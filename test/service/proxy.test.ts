@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import should from 'should';
 import { proxyFor } from '../../lib/service/proxy';
 import { createTransport, postForm } from '../../lib/service/transport';
-import type { Result } from '../../lib/service/exchange';
+import type { Result } from '../../lib/service/transport';
 import { alsoClose, closeAll } from '../support/closing';
 import { sent } from '../support/sent';
 import { listen, startServer } from '../support/server';
@@ -53,15 +53,15 @@ const startConnectProxy = async (port: number, status = 200): Promise<ConnectPro
   });
 };
 
-const get = { method: 'GET', path: '/v1/x', body: null } as const;
+const get = { method: 'GET', url: '/v1/x' } as const;
 
 describe('an HTTP proxy', () => {
   afterEach(closeAll);
 
   const through = (origin: string, proxy: string, timeout = 10_000): (() => Promise<Result>) => {
-    const transport = createTransport({ origin, timeout, connections: 1, proxy });
+    const transport = createTransport({ base: origin, timeout, connections: 1, proxy });
     alsoClose({ close: () => transport.destroy() });
-    return () => transport.send({ ...get, headers: [] });
+    return () => transport.send(get);
   };
 
   it('is asked for a tunnel to the service, once for requests that follow each other', async () => {

@@ -5,13 +5,7 @@ import { wordsIn } from '../../lib/runtime/language';
 import { usualPrefixes } from '../../lib/service/prefixes';
 import { serviceError } from '../../lib/service/errors';
 import type { Clock } from '../../lib/service/clock';
-import {
-  rehearse,
-  type CheckName,
-  type Finding,
-  type Need,
-  type Rehearsal,
-} from '../../lib/service/rehearsal';
+import { rehearse, type CheckName, type Finding, type Need, type Rehearsal } from '../../lib/check/rehearsal';
 import { environmentFor, startSimulator, type Simulator, type SimulatorOptions } from '../../simulator';
 import { listen } from '../support/server';
 

@@ -2,7 +2,7 @@ import should from 'should';
 import { hour } from '../../lib/durations';
 import { backoff, decide, doubtAfter, readRetryAfter, RetryBudget } from '../../lib/service/retry';
 import type { Course, Decision, Happened, RepeatKind } from '../../lib/service/retry';
-import type { RepeatSends } from '../../lib/service/types';
+import type { RepeatSends } from '../../lib/service/retry';
 
 const happenings = {
   done: { what: 'done' },

@@ -7,7 +7,7 @@ import {
   serviceCodes,
   ServiceError,
 } from '../../lib/service/errors';
-import type { Client, ClientOptions } from '../../lib/service/types';
+import type { Client, ClientOptions } from '../../lib/service/client';
 import { alsoClose } from '../support/closing';
 import type { Reply } from '../support/server';
 

@@ -2,7 +2,7 @@ import { doNotTextOf } from '../../lib/guards/do-not-text';
 import type { Environment, EnvironmentSettings } from '../../lib/runtime/environment';
 import { createClient } from '../../lib/service/client';
 import { systemClock, type Clock } from '../../lib/service/clock';
-import type { Client, ClientOptions } from '../../lib/service/types';
+import type { Client, ClientOptions } from '../../lib/service/client';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
 

@@ -1,8 +1,8 @@
-import { endpoints, type EndpointName, type Id, type SearchName } from './endpoints';
-import { type MessageValues, type ReasonWord, ServiceError } from './errors';
+import { endpoints, type EndpointName, type Id, type SearchName } from '../service/endpoints';
+import { type MessageValues, type ReasonWord, ServiceError } from '../service/errors';
 import { e164 } from '../contract-values';
 import { isRecord } from '../is-record';
-import { wirePath, wireScope, type Prefixes } from './prefixes';
+import { wirePath, wireScope, type Prefixes } from '../service/prefixes';
 import {
   isRefused as isForWantOfQuery,
   isUnanswered,
@@ -15,7 +15,7 @@ import {
   type Query,
 } from './query-names';
 import { nobodysPhone, ServiceReader, type ReadCredentials, type ReadSettings } from './service-reader';
-import { trustedUrl } from './transport';
+import { trustedUrl } from '../service/transport';
 
 /** The parts of a connection that can be right or wrong. */
 export const checkNames = ['reachability', 'token', 'apiKey', 'scopes', 'prefixes', 'names'] as const;

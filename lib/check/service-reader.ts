@@ -1,16 +1,15 @@
 import { minute } from '../durations';
-import { assess } from './answers';
-import { headerSafe } from './call';
-import { requestDefaults } from './client';
-import { elapsedBy, systemClock, type Clock } from './clock';
-import { endpoints, type EndpointName } from './endpoints';
-import { serviceError } from './errors';
-import { Limits } from './limits';
-import type { Prefixes } from './prefixes';
+import { assess } from '../service/answers';
+import { headerSafe, requestDefaults } from '../service/client';
+import { elapsedBy, systemClock, type Clock } from '../service/clock';
+import { endpoints, type EndpointName } from '../service/endpoints';
+import { serviceError } from '../service/errors';
+import { Limits } from '../service/limits';
+import type { Prefixes } from '../service/prefixes';
 import { isUnanswered, type Query, type ReadAnswer, type ReadKind } from './query-names';
-import { planEndpoint, type EndpointRequest } from './requests';
-import { decide, RetryBudget, type Course } from './retry';
-import { createTransport, trustedUrl, type Transport } from './transport';
+import { planEndpoint, type EndpointRequest } from '../service/requests';
+import { decide, RetryBudget, type Course } from '../service/retry';
+import { createTransport, trustedUrl, type Transport } from '../service/transport';
 
 export interface ReadSettings {
   readonly baseUrl: string;
@@ -60,7 +59,6 @@ export interface ReadCredentials {
 export class ServiceReader {
   private readonly settings: ReadSettings & typeof defaults;
   private readonly transport: Transport;
-  private readonly basePath: string;
   private readonly limits: Limits;
   private readonly budget = new RetryBudget();
   /** Milliseconds that failures and pauses have taken. */
@@ -70,13 +68,13 @@ export class ServiceReader {
 
   constructor(settings: ReadSettings) {
     const { origin, pathname } = trustedUrl(settings.baseUrl, 'baseUrl');
+    const base = origin + pathname.replace(/\/+$/, '');
     if (!headerSafe.test(settings.apiKey)) throw serviceError('not_configured', 'key_missing');
     this.settings = { ...defaults, ...(settings as ReadSettings & typeof defaults) };
-    this.basePath = pathname.replace(/\/+$/, '');
     const { clock, timeout, maxConcurrent, requestsPerSecond, proxy } = this.settings;
     const connections = Math.min(maxConcurrent, defaults.maxConcurrent);
     this.limits = new Limits(clock, connections, requestsPerSecond);
-    this.transport = createTransport({ origin, timeout, connections, proxy });
+    this.transport = createTransport({ base, timeout, connections, proxy });
   }
 
   /** Without `token`, neither a token nor the key is handed over. Names in `query` are those of the wire. */
@@ -126,17 +124,13 @@ export class ServiceReader {
     query: Query,
     request: EndpointRequest,
   ) {
-    const plan = planEndpoint(name, this.basePath, { names: new Map(), prefixes });
+    const plan = planEndpoint(name, { names: new Map(), prefixes });
     if (plan.method !== 'GET') throw new Error('a rehearsal only reads');
-    const { path, id } = plan.wire(request);
-    const written = new URLSearchParams(
-      Object.entries(query).map(([key, value]) => [key, String(value)]),
-    ).toString();
+    const { outgoing, id } = plan.wire(request);
     const result = await this.transport.send({
-      method: 'GET',
-      path: written === '' ? path : `${path}?${written}`,
-      headers: token === undefined ? [] : ['authorization', `Bearer ${token}`, 'x-api-key', apiKey],
-      body: null,
+      ...outgoing,
+      params: query,
+      ...(token !== undefined && { token, apiKey }),
     });
     const secrets = token === undefined ? [] : [token, this.settings.apiKey];
     const assessed = assess(plan, id, result, this.settings.clock.now(), secrets);

@@ -1,4 +1,4 @@
-import type { MessageValues, Problem, ReasonWord } from './errors';
+import type { MessageValues, Problem, ReasonWord } from '../service/errors';
 import { contentTypes, longestSearch } from '../contract-values';
 
 /** A sentence by its key and values, or an error that has it. */

@@ -2,13 +2,13 @@ import { minute } from '../durations';
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../service/clock';
 import { type MessageValues, type ReasonWord, ServiceError } from '../service/errors';
-import { shownAddress, type Finding, type SignInName, type Verdict } from '../service/rehearsal';
+import { shownAddress, type Finding, type SignInName, type Verdict } from './rehearsal';
 import { requestDefaults } from '../service/client';
 import { backoff, readRetryAfter } from '../service/retry';
 import { createTransport, postForm, trustedUrl } from '../service/transport';
-import { authorizationUrl } from './authorization';
-import type { Connection } from './connection';
-import { clientErrors, errorIn } from './token-endpoint';
+import { authorizationUrl } from '../auth/authorization';
+import type { Connection } from '../auth/connection';
+import { clientErrors, errorIn } from '../auth/token-endpoint';
 
 /** The most milliseconds for pauses. */
 const mostPaused = minute;
@@ -115,14 +115,9 @@ const openPage = async (connection: Connection): Promise<PageAnswer | { readonly
   // Nobody is there to sign in: a server that knows `prompt` says so at once instead of showing a page.
   url.searchParams.set('prompt', 'none');
   const { proxy, redirectUri, timeout = requestDefaults.timeout } = connection;
-  const transport = createTransport({ origin: url.origin, timeout, connections: 1, proxy });
+  const transport = createTransport({ base: url.origin, timeout, connections: 1, proxy });
   try {
-    const result = await transport.send({
-      method: 'GET',
-      path: url.pathname + url.search,
-      headers: [],
-      body: null,
-    });
+    const result = await transport.send({ method: 'GET', url: url.pathname + url.search });
     if (result.state !== 'answered') return { reason: result.reason };
     const { status, retryAfter, location = '' } = result;
     const isBack = location.startsWith(redirectUri) && URL.canParse(location);
