@@ -83,6 +83,29 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
     await blocking;
   });
 
+  it('shares its do-not-text list with an environment of the same Node-RED that has another store', async () => {
+    const running = new Set<RunningEnvironment>();
+    const inDatabase = environments.start('one', 'a', {}, { running });
+    const inFile = environments.start('two', 'a', { store: 'embedded' }, { id: 'in a file', running });
+    const elsewhere = start('three', 'a');
+    await Promise.all([inDatabase, inFile, elsewhere].map(({ opening }) => opening));
+    const [here, there, far] = await Promise.all([inFile, inDatabase, elsewhere].map(doNotTextOf));
+    const end = await here?.begin('+13005550100');
+    let isBlocked = false;
+    const heard = new Promise<string>((resolve) => here?.onBlock(resolve));
+    const blocking = far?.block('+13005550100', null, 0).then(() => (isBlocked = true));
+    should(await heard).equal('+13005550100');
+    should(isBlocked).be.false();
+    (end as () => void)();
+    await blocking;
+    should(await here?.judge('+13005550100')).have.property('phone', '+13005550100');
+    await here?.block('+13005550101', 'asked', 1);
+    should(await Promise.all([there?.get('+13005550101'), far?.get('+13005550101')])).match([
+      { reason: 'asked' },
+      { reason: 'asked' },
+    ]);
+  });
+
   it('pauses on all when the service asks one to', async () => {
     const [one, two] = [start('one', 'a'), start('two', 'a')];
     await Promise.all([one.opening, two.opening]);

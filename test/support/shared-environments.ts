@@ -24,7 +24,13 @@ export class SharedEnvironments {
   }
 
   /** What differs in its address is another process here. */
-  start(name: string, credentialSecret = 'a', changes: object = {}): RunningEnvironment {
+  start(
+    name: string,
+    credentialSecret = 'a',
+    changes: object = {},
+    /** The environments of the same Node-RED, and the id of this one among them. */
+    { id = `env${this.group}`, running = new Set<RunningEnvironment>() } = {},
+  ): RunningEnvironment {
     const settings = new FileSettings(freshFolder(), { credentialSecret });
     const quiet = (): void => undefined;
     const services = servicesOf({
@@ -45,10 +51,12 @@ export class SharedEnvironments {
     };
     const environment = new RunningEnvironment(
       { ...services, clock: this.clock },
-      `env${this.group}`,
+      id,
       values,
       () => undefined,
+      running,
     );
+    running.add(environment);
     this.open.push(environment);
     return environment;
   }
