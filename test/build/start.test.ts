@@ -1,15 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  cpSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -42,13 +33,8 @@ describe('npm start', function () {
     symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'), 'junction');
   });
 
-  beforeEach(async () => {
-    port = await freePort();
-  });
-
-  afterEach(() => end());
-
-  after(() => {
+  after(async () => {
+    await end();
     rmSync(folder, { recursive: true, force: true });
   });
 
@@ -125,142 +111,142 @@ describe('npm start', function () {
   const dataFolders = (): string[] => readdirSync(folder).filter((name) => name.startsWith('.data'));
   const pidOf = (child?: ChildProcess): string => `process ${String(child?.pid)}`;
 
-  it('opens the welcome, every example and the phones', async () => {
-    const said = await start();
-    said.should.containEql(address(''));
-    said.should.containEql(address('advisor-texting/simulator/'));
-    const files = readdirSync(join(root, 'examples')).filter((name) => name.endsWith('.json'));
-    labels(await flows()).should.have.length(files.length + 1);
-    labels(await flows())[0]?.should.equal('Welcome');
-    (await fetch(address('advisor-texting/simulator/'))).status.should.equal(200);
-    should(await end()).equal(0);
-  });
-
-  it('goes on with what a person made of it', async () => {
-    await start();
-    const all = [...(await flows()), own];
-    const headers = { 'content-type': 'application/json' };
-    await fetch(address('flows'), { method: 'POST', headers, body: JSON.stringify(all) });
-    await end();
-    const said = await start();
-    said.should.containEql('as you left it');
-    labels(await flows()).should.containEql(own.label);
-  });
-
-  it('says which environments lead elsewhere than to the simulator, at the start and after a deploy', async () => {
-    (await start()).should.containEql('Everything here runs on the simulator: nobody is really texted.');
-    const environment = (name: string, service: string, more: object = {}): Node => ({
-      ...more,
-      id: name.toLowerCase(),
-      type: 'advisor-environment',
-      ...{ name, service },
+  const deploy = (nodes: readonly Node[]): Promise<unknown> =>
+    fetch(address('flows'), {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(nodes),
     });
-    const made = [
-      environment('Live', 'production'),
-      environment('Trial', '${THE_STAGE}'),
-      environment('Unset', '${NO_STAGE}'),
-      environment('Odd', 'prodution'),
-      environment('Off', 'production', { d: true }),
-      { ...own, env: [{ name: 'TAB_STAGE', value: 'production', type: 'str' }] },
-      environment('Inner', '${TAB_STAGE}', { z: own.id }),
-    ];
-    const before = await flows();
-    const deploy = (nodes: readonly Node[]): Promise<unknown> =>
-      fetch(address('flows'), {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(nodes),
-      });
-    const heard = new Promise<void>((resolve) => {
-      running?.stdout?.on('data', (text: string) => {
-        if (text.includes('"Live" leads to production: real people are texted')) resolve();
-      });
+  const environment = (name: string, service: string, more: object = {}): Node => ({
+    ...more,
+    id: name.toLowerCase(),
+    type: 'advisor-environment',
+    ...{ name, service },
+  });
+
+  describe('for the first time', () => {
+    let said: string;
+    before(async () => {
+      port = await freePort();
+      said = await start();
     });
-    await deploy([...before, ...made]);
-    await heard;
-    await end();
+    after(killed);
 
-    variables = { THE_STAGE: 'sandbox' };
-    const said = await start();
-    variables = {};
-    said.should.not.containEql('Everything here runs on the simulator');
-    said.should.containEql('"Live" leads to production: real people are texted.');
-    said.should.containEql('"Trial" leads to sandbox (${THE_STAGE}): ');
-    said.should.containEql('"Unset" leads to nothing, since ${NO_STAGE} is not set.');
-    said.should.containEql('"Odd" leads to nothing: this service does not exist.');
-    said.should.containEql(
-      '"Inner" leads to what ${TAB_STAGE} says in the flows: this may be the real service.',
-    );
-    said.should.not.containEql('"Off"');
-    await deploy(before);
+    it('opens the welcome, every example and the phones', async () => {
+      said.should.containEql(address(''));
+      said.should.containEql(address('advisor-texting/simulator/'));
+      const files = readdirSync(join(root, 'examples')).filter((name) => name.endsWith('.json'));
+      labels(await flows()).should.have.length(files.length + 1);
+      labels(await flows())[0]?.should.equal('Welcome');
+      (await fetch(address('advisor-texting/simulator/'))).status.should.equal(200);
+    });
+
+    it('refuses --fresh while it runs, and sets nothing aside', async () => {
+      const before = dataFolders();
+      const { code, said: refusal } = await outcome('--fresh');
+      should(code).equal(1);
+      refusal.should.containEql('nothing aside').and.containEql(address('')).and.containEql(pidOf(running));
+      dataFolders().should.eql(before);
+    });
+
+    it('leaves it to the one that runs already, whatever the port, and says where that is', async () => {
+      const [first, taken] = [address(''), port];
+      port = await freePort();
+      const { code, said: heard } = await outcome();
+      should(code).equal(0);
+      heard.should.containEql(first).and.containEql(pidOf(running)).and.not.containEql('Built');
+      (await isServed()).should.be.false();
+      port = taken;
+    });
+
+    it('says after a deploy which environment leads elsewhere than to the simulator', async () => {
+      said.should.containEql('Everything here runs on the simulator: nobody is really texted.');
+      const heard = new Promise<void>((resolve) => {
+        running?.stdout?.on('data', (text: string) => {
+          if (text.includes('"Live" leads to production: real people are texted')) resolve();
+        });
+      });
+      await deploy([
+        ...(await flows()),
+        environment('Live', 'production'),
+        environment('Trial', '${THE_STAGE}'),
+        environment('Unset', '${NO_STAGE}'),
+        environment('Odd', 'prodution'),
+        environment('Off', 'production', { d: true }),
+        { ...own, env: [{ name: 'TAB_STAGE', value: 'production', type: 'str' }] } as Node,
+        environment('Inner', '${TAB_STAGE}', { z: own.id }),
+      ]);
+      await heard;
+    });
   });
 
-  it('begins anew with --fresh, keeps what was there, and says how to go back to it', async () => {
-    const said = await start('--fresh');
-    const aside = /kept in (.+)\.\n/.exec(said)?.[1] ?? 'nowhere';
-    labels(await flows()).should.not.containEql(own.label);
-    labels(JSON.parse(readFileSync(join(aside, 'flows.json'), 'utf8')) as Node[]).should.containEql(
-      own.label,
-    );
-    said.should.containEql('rename .data to something else and that folder to .data');
-    await end();
-    renameSync(join(folder, '.data'), join(folder, '.data-else'));
-    renameSync(aside, join(folder, '.data'));
-    await start();
-    labels(await flows()).should.containEql(own.label);
-  });
-
-  it('refuses --fresh while it runs, and sets nothing aside', async () => {
-    await start();
-    const before = dataFolders();
-    const { code, said } = await outcome('--fresh');
-    should(code).equal(1);
-    said.should.containEql('nothing aside').and.containEql(address('')).and.containEql(pidOf(running));
-    dataFolders().should.eql(before);
-    labels(await flows()).should.containEql('Welcome');
-  });
-
-  it('leaves it to the one that runs already, whatever the port, and says where that is', async () => {
-    await start();
-    const first = address('');
-    port = await freePort();
-    const { code, said } = await outcome();
-    should(code).equal(0);
-    said.should.containEql(first).and.containEql(pidOf(running)).and.not.containEql('Built');
-    (await isServed()).should.be.false();
-  });
-
-  it('takes the next port when something else has the wanted one', async () => {
-    const something = createServer().listen(port, '127.0.0.1');
-    await once(something, 'listening');
-    try {
-      const said = await start();
-      port = Number(/is taken, so this is on (\d+)/.exec(said)?.[1]);
-      labels(await flows()).should.containEql('Welcome');
-    } finally {
+  describe('after it was killed, where its port is taken', () => {
+    let said: string;
+    let wasServed: boolean;
+    let noted: string;
+    before(async () => {
+      wasServed = await isServed();
+      noted = readFileSync(note(), 'utf8');
+      const something = createServer().listen(port, '127.0.0.1');
+      await once(something, 'listening');
+      variables = { THE_STAGE: 'sandbox' };
+      said = await start();
+      variables = {};
       something.close();
-    }
+    });
+
+    it('had taken Node-RED with it', () => {
+      wasServed.should.be.false();
+      noted.should.containEql(address(''));
+    });
+
+    it('takes the next port, and goes on with what a person made of it', async () => {
+      said.should.containEql('as you left it');
+      port = Number(/is taken, so this is on (\d+)/.exec(said)?.[1]);
+      labels(await flows())
+        .should.containEql('Welcome')
+        .and.containEql(own.label);
+    });
+
+    it('says which environments lead elsewhere than to the simulator', () => {
+      said.should.not.containEql('Everything here runs on the simulator');
+      said.should.containEql('"Live" leads to production: real people are texted.');
+      said.should.containEql('"Trial" leads to sandbox (${THE_STAGE}): ');
+      said.should.containEql('"Unset" leads to nothing, since ${NO_STAGE} is not set.');
+      said.should.containEql('"Odd" leads to nothing: this service does not exist.');
+      said.should.containEql(
+        '"Inner" leads to what ${TAB_STAGE} says in the flows: this may be the real service.',
+      );
+      said.should.not.containEql('"Off"');
+    });
+
+    it('ends well by Ctrl-C', async () => {
+      should(await end()).equal(0);
+    });
   });
 
-  it('takes Node-RED with it when it is killed, and then starts again', async () => {
-    await start();
-    await killed();
-    (await isServed()).should.be.false();
-    readFileSync(note(), 'utf8').should.containEql(address(''));
-    await start();
-    labels(await flows()).should.containEql('Welcome');
-  });
-
-  it('starts when the process id and the door of a killed one are those of other programs now', async () => {
-    const program = createServer((socket) => socket.end('220 mail')).listen(0, '127.0.0.1');
-    await once(program, 'listening');
-    const door = (program.address() as AddressInfo).port;
-    writeFileSync(note(), JSON.stringify({ pid: process.pid, door, address: address('') }));
-    try {
-      await start();
-    } finally {
+  describe('with --fresh, where the process id and the door of a killed one are those of other programs', () => {
+    let said: string;
+    before(async () => {
+      const program = createServer((socket) => socket.end('220 mail')).listen(0, '127.0.0.1');
+      await once(program, 'listening');
+      const door = (program.address() as AddressInfo).port;
+      writeFileSync(note(), JSON.stringify({ pid: process.pid, door, address: address('') }));
+      said = await start('--fresh');
       program.close();
-    }
+    });
+    after(end);
+
+    it('begins anew, keeps what was there, and says how to go back to it', async () => {
+      const aside = /kept in (.+)\.\n/.exec(said)?.[1] ?? 'nowhere';
+      labels(await flows())
+        .should.containEql('Welcome')
+        .and.not.containEql(own.label);
+      labels(JSON.parse(readFileSync(join(aside, 'flows.json'), 'utf8')) as Node[]).should.containEql(
+        own.label,
+      );
+      said.should.containEql('rename .data to something else and that folder to .data');
+    });
   });
 
   it('says which options there are to whoever gives another', async () => {

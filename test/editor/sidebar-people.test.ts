@@ -103,7 +103,6 @@ describe('the sidebar, for each as they may', function () {
       .locator('.advisor-sidebar button:visible:not(.advisor-side-heading)')
       .evaluateAll((buttons) => buttons.map((each) => each.ariaLabel ?? each.textContent));
     should([...new Set(names)].toSorted()).deepEqual([
-      'Copy the trace id',
       'Download a support bundle',
       'Open the environment',
       'Show the node',
