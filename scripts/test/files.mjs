@@ -15,7 +15,7 @@ export const allFiles = () =>
 /** A word is a folder at any depth, the path of a folder or a file, or else the name of a file. */
 const chosenBy = (word, files) => {
   const plain = word.replace(/\/+$/, '').replace(/^\.\//, '');
-  const placed = files.filter((file) => file === plain || `/${file}`.includes(`/${plain}/`));
+  const placed = files.filter((file) => `/${file}/`.includes(`/${plain}/`));
   return placed.length > 0 ? placed : files.filter((file) => `/${file}`.endsWith(`/${plain}.test.ts`));
 };
 

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
 import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput } from '../../lib/runtime/errors';
@@ -469,7 +470,7 @@ describe('consent nodes', () => {
       const shown = async (text: RegExp): Promise<void> => {
         while (!text.test(flow.statuses.at(-1)?.text ?? '')) {
           await moved(seconds(1));
-          await nextIteration();
+          await pause(20);
         }
       };
       flow.send({ phone: silent });
@@ -490,7 +491,7 @@ describe('consent nodes', () => {
       await moved(seconds(60));
       // How many statuses there are on the way depends on the minute.
       const shown = async (text: RegExp): Promise<void> => {
-        while (!text.test(flow.statuses.at(-1)?.text ?? '')) await nextIteration();
+        while (!text.test(flow.statuses.at(-1)?.text ?? '')) await pause(20);
       };
       await shown(/^sim unsaved 1 waiting, service down$/);
       should(flow.statuses.at(-1)).containEql({ fill: 'yellow' });

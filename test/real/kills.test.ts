@@ -2,14 +2,16 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import should from 'should';
-import { versions } from '../support/extent';
+import { isLong, versions } from '../support/extent';
 import { root } from '../support/installation';
 import { numbers, randomFrom, Sandbox, type Told, toldOf } from './sandbox';
 
 const sends = ['sent', 'failed', 'needs consent'];
 const waits = ['accepted', 'wait failed', 'not accepted'];
-/** Of each kind and version: twenty in all. */
-const kills = 5;
+/** Of each kind and version, and how many texts and waits they are among. */
+const kills = isLong ? 5 : 2;
+const texts = isLong ? 2000 : 800;
+const waiting = isLong ? 1000 : 400;
 
 /** Everyone was told of; whatever came again says so. */
 const toldWell = (phones: readonly string[], byPhone: ReadonlyMap<string, readonly Told[]>): void => {
@@ -62,10 +64,10 @@ for (const version of versions) {
       rmSync(folder, { recursive: true, force: true });
     });
 
-    it('five times in a list of 2,000: each outcome is told, no text is sent twice, none is missing, and metrics count none twice', async () => {
+    it(`${kills} times in a list of ${texts}: each outcome is told, no text is sent twice, none is missing, and metrics count none twice`, async () => {
       const { red, simulator } = on;
       const random = randomFrom(4000 + version);
-      const phones = numbers(2000, 2000);
+      const phones = numbers(texts, 2000);
       simulator.change({ consentRequired: false });
       await red.send('send', { phone: phones, text: 'Hello', campaign: 'autumn' });
       for (let kill = 0; kill < kills; kill++) {
@@ -82,14 +84,14 @@ for (const version of versions) {
       const { byPhone, messages } = toldOf(red, sends);
       toldWell(phones, byPhone);
 
-      const texts = new Map<string, number>();
+      const received = new Map<string, number>();
       for (const { phone, processed } of on.entries('sendMessage'))
-        if (processed) texts.set(String(phone), (texts.get(String(phone)) ?? 0) + 1);
-      should([...texts.values()].filter((times) => times > 1)).deepEqual([]);
+        if (processed) received.set(String(phone), (received.get(String(phone)) ?? 0) + 1);
+      should([...received.values()].filter((times) => times > 1)).deepEqual([]);
       let unknown = 0;
       for (const phone of phones) {
         const told = byPhone.get(phone) ?? [];
-        if (told.some(({ port }) => port === 'sent')) should(texts.get(phone)).equal(1);
+        if (told.some(({ port }) => port === 'sent')) should(received.get(phone)).equal(1);
         else {
           should(new Set(told.map(({ code }) => code))).deepEqual(new Set(['outcome_unknown']));
           unknown += 1;
@@ -100,8 +102,8 @@ for (const version of versions) {
       // Metrics count each text once at most, and whatever a kill has not cut off.
       const requests = countedIn(metered, 'requests').get('sendMessage 200') ?? 0;
       should(requests)
-        .be.belowOrEqual(texts.size)
-        .and.aboveOrEqual(texts.size - unknown);
+        .be.belowOrEqual(received.size)
+        .and.aboveOrEqual(received.size - unknown);
       const outcomes = countedIn(metered, 'outcomes');
       const again = againIn(byPhone);
       should([...outcomes.keys()].filter((labels) => !labels.startsWith('advisor-send-text '))).be.empty();
@@ -111,19 +113,19 @@ for (const version of versions) {
       should(outcomes.get('advisor-send-text sent')).be.belowOrEqual(phones.length - unknown);
       should(outcomes.get('advisor-send-text failed outcome_unknown') ?? 0).be.belowOrEqual(unknown);
       for (const msg of messages) {
-        should(msg['parts']).containEql({ count: 2000 });
+        should(msg['parts']).containEql({ count: texts });
         should(msg['campaign']).equal('autumn');
       }
       console.log(
-        `      ${texts.size.toString()} texts received, ${messages.length.toString()} outcomes told, ` +
+        `      ${received.size.toString()} texts received, ${messages.length.toString()} outcomes told, ` +
           `${messages.filter((msg) => msg['repeated'] === true).length.toString()} repeated, ${unknown.toString()} unknown`,
       );
     });
 
-    it('five times among 1,000 waits: each ends once it may, and none is lost', async () => {
+    it(`${kills} times among ${waiting} waits: each ends once it may, and none is lost`, async () => {
       const { red, simulator } = on;
       const random = randomFrom(5000 + version);
-      const phones = numbers(1000);
+      const phones = numbers(waiting);
       await red.send('wait', { phone: phones, campaign: 'consent' });
       await on.received('getConsent', 1);
       const left = [...phones];
