@@ -1,6 +1,6 @@
 import should from 'should';
 import { activityOf } from '../../lib/runtime/activity';
-import { MovableClock } from '../../lib/service/clock';
+import { MovableClock, systemClock, type Clock } from '../../lib/service/clock';
 import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
 import { begin, hours, seconds } from '../consent/world';
@@ -203,8 +203,9 @@ describe('what goes on: queue and failures', () => {
   });
 
   /** A send node whose first request is under way; the others wait for it. */
-  const held = async (store = createMemoryStore()) => {
+  const held = async (store = createMemoryStore(), clock: Clock = systemClock) => {
     const { environment, ...node } = await heldSendNode({
+      clock,
       client: { maxConcurrent: 1 },
       settings: { maxConcurrent: 1, journal: true },
       store,
@@ -243,6 +244,19 @@ describe('what goes on: queue and failures', () => {
     await flow.arrivals.next(5);
     await until(async () => (await activity.queue(some)).pageInfo.totalRecord === 0);
     should((await activity.lists(some)).data).be.empty();
+  });
+
+  it('tells since when by the clock of the environment, as for waits', async () => {
+    const tomorrow: Clock = { ...systemClock, now: () => systemClock.now() + hours(24) };
+    const { flow, open, activity } = await held(createMemoryStore(), tomorrow);
+    const from = tomorrow.now();
+    flow.send({ phone: [numbered(1), numbered(2)], text: 'Hello' });
+    await until(async () => (await activity.lists(some)).data.length === 1);
+    const { since } = only((await activity.lists(some)).data);
+    should(since).be.within(from, tomorrow.now());
+    should((await activity.queue(some)).data.map((item) => item.since)).deepEqual([since, since]);
+    open();
+    await flow.arrivals.next(2);
   });
 
   it('cancels one recipient, and stops a list, of what has not begun', async () => {
