@@ -171,6 +171,7 @@ class Desk {
     await this.timed('open the phones', () =>
       this.popup(sidebar.named(sidebar.section(), 'Open the phones'), how),
     );
+    await sidebar.unfold('Office');
     const advisor = sidebar.part('advisors', 'Office').locator('li');
     await this.timed('authorize', () => this.popup(sidebar.named(advisor, 'Authorize'), how));
     await this.timed('copy a link', async () => {
