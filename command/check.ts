@@ -25,10 +25,11 @@ import {
   serviceOf,
   type EnvironmentValues,
 } from '../nodes/environment/config';
-import { needsOf } from '../nodes/environment/saved-nodes';
+import { needsOf, runningIn } from '../nodes/environment/saved-nodes';
 import { hiderOf, resolveValues, type VariableValue } from '../nodes/environment/variables';
 import {
   askRunning,
+  isEnvironment,
   savedCredentials,
   savedNodesIn,
   placeIn,
@@ -315,15 +316,23 @@ interface CheckedEnvironment {
   readonly unread?: string | undefined;
 }
 
-const onlyOne = (found: readonly EnvironmentValues[], flowFile: string): EnvironmentValues => {
+const listed = (environments: readonly EnvironmentValues[]): string =>
+  environments.map(({ id, name }) => `${String(id)} (${textOf(name) || 'no name'})`).join(', ');
+
+const onlyOne = (
+  found: readonly EnvironmentValues[],
+  running: readonly EnvironmentValues[],
+  flowFile: string,
+): EnvironmentValues => {
   const [one, another] = found;
   if (one && !another) return one;
   if (!one)
     throw new UsageError(
-      `No such environment runs in ${flowFile}: name it with --environment, or set Service to sandbox or production.`,
+      running.length === 0
+        ? `No such environment runs in ${flowFile}: there is none.`
+        : `No such environment runs in ${flowFile}: name one with --environment, or set its Service to sandbox or production. There are: ${listed(running)}`,
     );
-  const names = found.map(({ id, name }) => `${String(id)} (${String(name)})`).join(', ');
-  throw new UsageError(`There are several environments: name one with --environment. ${names}`);
+  throw new UsageError(`There are several environments: name one with --environment. ${listed(found)}`);
 };
 
 const checkedEnvironment = (options: CheckOptions, variables: Variables): CheckedEnvironment => {
@@ -354,7 +363,13 @@ const checkedEnvironment = (options: CheckOptions, variables: Variables): Checke
   const runtime = runtimeSettingsIn(userDir, variables);
   const place = placeIn(userDir, runtime, flows);
   const nodes = savedNodesIn(place.flowFile);
-  const one = onlyOne(environmentsMeant(nodes, environment), place.flowFile);
+  const running = runningIn(nodes).filter(isEnvironment);
+  const one = onlyOne(environmentsMeant(nodes, environment), running, place.flowFile);
+  const unknown = (options.also ?? []).find((name) => environmentsMeant(running, name).length === 0);
+  if (unknown !== undefined)
+    throw new UsageError(
+      `--also names no environment that runs: "${unknown}". There are: ${listed(running)}`,
+    );
   const { credentials, unread } = savedCredentials(String(one['id']), place);
   // A node of an older version may lack this setting: that means the simulator.
   const written = { service: 'simulator', ...one, ...credentials };

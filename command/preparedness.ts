@@ -155,11 +155,11 @@ const environmentFindings = (
 /** The number of names that fit into a line. */
 const mostNames = 5;
 
-const named = (
-  nodes: readonly SavedNode[],
-  words: (node: SavedNode) => string = nodeName,
-): MessageValues => ({
-  nodes: [...nodes.slice(0, mostNames).map(words), ...(nodes.length > mostNames ? ['…'] : [])],
+const namesOf = (nodes: readonly SavedNode[], all: readonly SavedNode[]): MessageValues => ({
+  nodes: [
+    ...nodes.slice(0, mostNames).map((node) => nodeName(node, all)),
+    ...(nodes.length > mostNames ? ['…'] : []),
+  ],
 });
 
 /** Whether an error of a node is caught: by a Catch node of its flow, or of the flow that uses its subflow. */
@@ -203,6 +203,7 @@ const isInsistent = (node: SavedNode): boolean => {
 
 const flowFindings = ({ nodes: all, values, also }: Prepared): PreparednessFinding[] => {
   const nodes = runningIn(all);
+  const named = (some: readonly SavedNode[]): MessageValues => namesOf(some, all);
   const ours = nodes.filter((node) => specOf(node) !== undefined && !isEnvironment(node));
   const environments = nodes.filter(isEnvironment);
   const uses = (id: string) => (node: SavedNode) => node['environment'] === id;
@@ -238,7 +239,7 @@ const flowFindings = ({ nodes: all, values, also }: Prepared): PreparednessFindi
     place(),
     wrong.length > 0
       ? finding('nodeSettings', false, 'settingsWrong', {
-          nodes: wrong.slice(0, mostNames).map(({ node, field }) => `${nodeName(node)} (${field})`),
+          nodes: wrong.slice(0, mostNames).map(({ node, field }) => `${nodeName(node, all)} (${field})`),
         })
       : finding('nodeSettings', true, 'settingsRight', { count: here.length }),
     impatient.length > 0

@@ -128,7 +128,9 @@ export const readCommandLine = (args: readonly string[]): SimulatorOptions | 'he
   if (values.help === true || (positionals.length === 0 && args.length === 0)) return 'help';
   const [command, ...rest] = positionals;
   if (command !== 'simulator' || rest.length > 0) {
-    throw new UsageError(`There is no command "${positionals.join(' ')}". There are: simulator, check`);
+    throw new UsageError(
+      `There is no command "${positionals.join(' ')}". There are: simulator, check, bundle`,
+    );
   }
   const options: Mutable<SimulatorOptions> = {
     port: values.port === undefined ? defaultPort : wholeNumber('--port', values.port, 65_535),

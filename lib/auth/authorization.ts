@@ -42,6 +42,7 @@ export type SignInRefusal =
   | 'client'
   | 'tokenType'
   | 'later'
+  | 'storeAway'
   | 'spentLink';
 
 export type Finished =
@@ -194,13 +195,27 @@ export class Authorizations {
       if (isOther) return { ok: false, why: isDenied ? 'denied' : 'otherBrowser' };
     }
     this.pending.delete(returned.state);
-    const finished = await this.conclude(pending, returned);
-    if (!finished.ok && pending.link === undefined) {
-      const { connection, advisor } = pending;
-      const failure = { at: this.options.clock.now(), why: finished.why };
-      this.failures.set(attemptOf(connection.environment, advisor), failure);
+    try {
+      const finished = await this.conclude(pending, returned);
+      if (!finished.ok) this.noteFailure(pending, finished.why);
+      return finished;
+    } catch (fault) {
+      // The dialog, which cannot look into the window, says why nothing was authorized.
+      this.noteFailure(pending, fault instanceof ServiceError ? 'refused' : 'storeAway');
+      throw fault;
     }
-    return finished;
+  }
+
+  /** Called when somebody returned while the store was away: the request stays good, for a second try. */
+  storeAway(query: URLSearchParams): void {
+    const returned = readReturn(query);
+    const pending = returned && this.pending.get(returned.state);
+    if (pending) this.noteFailure(pending, 'storeAway');
+  }
+
+  private noteFailure({ connection, advisor, link }: Pending, why: SignInRefusal): void {
+    if (link !== undefined) return;
+    this.failures.set(attemptOf(connection.environment, advisor), { at: this.options.clock.now(), why });
   }
 
   private async conclude(pending: Pending, { code, error }: AuthorizationResponse): Promise<Finished> {

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { processMemory } from '../process-memory';
+import { checkSize } from '../state/store';
 import { visitsIn, type Visits } from './visits';
 
 /** A deeper message means nothing; the limit protects the stack. */
@@ -25,6 +26,30 @@ const sizeOf = (value: unknown): number => {
   return ArrayBuffer.isView(value) || value instanceof ArrayBuffer ? value.byteLength : 8;
 };
 
+/** A property whose getter throws. */
+export class UnreadableProperty extends Error {}
+
+const read = (value: Readonly<Record<string, unknown>>, key: string): unknown => {
+  try {
+    return value[key];
+  } catch (fault) {
+    throw new UnreadableProperty(key, { cause: fault });
+  }
+};
+
+/** Removes the properties of a message whose getters throw: it could neither be stored nor sent on. Returns one of them. */
+export const removeUnreadable = (message: Record<string, unknown>): UnreadableProperty | undefined => {
+  let found: UnreadableProperty | undefined;
+  for (const key of Object.keys(message))
+    try {
+      read(message, key);
+    } catch (fault) {
+      found = fault as UnreadableProperty;
+      Reflect.deleteProperty(message, key);
+    }
+  return found;
+};
+
 /** Copies what can be stored on disk. What two properties share, their copies share: it is stored once. */
 class Copier {
   /** Something could not be copied: a function, a connection, a part that contains itself. */
@@ -38,6 +63,8 @@ class Copier {
     if (typeof value === 'function' || typeof value === 'symbol' || isLive(value)) return this.drop();
     if (typeof value !== 'object' || value === null || keptWhole(value)) {
       this.bytes += sizeOf(value);
+      // A sparse array of billions would otherwise be copied hole by hole.
+      checkSize(this.bytes);
       return value;
     }
     if (this.copies.has(value)) {
@@ -60,7 +87,7 @@ class Copier {
   ): Record<string, unknown> {
     const copy: Record<string, unknown> = {};
     for (const key of Object.keys(value)) {
-      const kept = isLeftOut(key) ? this.drop() : this.copyOf(value[key]);
+      const kept = isLeftOut(key) ? this.drop() : this.copyOf(read(value, key));
       if (kept === undefined) continue;
       this.bytes += key.length + 4;
       // An own property of this name must not become the prototype.

@@ -27,6 +27,8 @@ const sentencesAbout = {
       "The phone number has no country code: begin it with + and the code, such as +1 202 555 0123, or choose a Country in the environment's dialog.",
     phone_impossible:
       'The phone number is not a possible one in __country__: write it with + and its country code.',
+    phone_short:
+      'The phone number is too short (__count__ digits): write it whole, with + and its country code, such as +1 202 555 0123.',
     phones_empty: 'The list in __where__ is empty: give it at least one number.',
     phones_kind: 'There is no phone number or list of them in __where__: put one there.',
   },
@@ -101,6 +103,12 @@ export const sentences = {
     'There is no id of a wait, a queued item or a list in __where__: put there the id that this node gave with the item.',
   item_gone:
     'There is nothing of that id any more: it has ended, or its node is not running. Read the list again.',
+  message_large:
+    'The message is larger than the __megabytes__ MB that can be saved at once: nothing was sent. Remove what the node does not need, such as a whole file in msg.payload, or split the list.',
+  message_unreadable:
+    'The property "__property__" of the message cannot be read, because it throws an error: nothing was sent. Remove it before this node.',
+  list_long:
+    'The list in __where__ has __count__ entries: nothing was sent. Split it into lists of __most__ at most.',
   unexpected: 'This node met an unexpected fault (__reason__): please report it.',
   placeholder_broken:
     "Double braces in the text hold no field's name: write one between them and close both, or leave the braces out.",

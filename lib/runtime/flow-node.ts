@@ -1,4 +1,5 @@
 import { handOver } from '../outbox/hand-over';
+import { removeUnreadable } from '../outbox/storable-message';
 import { closeLimit, systemClock, within } from '../service/clock';
 import { activityOf } from './activity';
 import { whoseAdvisor } from './advisor';
@@ -274,6 +275,7 @@ const startNode = (
 
   node.on('input', (received, _send, done) => {
     const msg = received as Message;
+    const unreadable = removeUnreadable(msg);
     const job = new Job(RED, node, outputs, msg, done);
     job.handOver = handOver.claim(msg);
     const { summary, parts } = msg as { summary?: { id?: unknown }; parts?: { id?: unknown } };
@@ -308,18 +310,21 @@ const startNode = (
         job.takeHandOver()?.();
       }
     };
-    brake.admit(msg, () => {
+    const enter = (): void => {
       const openings = [handler.opening, environment?.opening].filter((each) => each !== undefined);
       if (openings.length === 0) take();
       else if (inLine >= longestLine) fail(nodeError('queue_full', 'queue_full'));
       else {
         inLine += 1;
+        // A message before this one may be a long list, for which this one waits once more.
         void Promise.all(openings).then(() => {
           inLine -= 1;
-          take();
+          enter();
         });
       }
-    });
+    };
+    if (unreadable) fail(unreadable);
+    else brake.admit(msg, enter);
   });
 
   node.on('close', (closed: () => void) => {

@@ -276,6 +276,14 @@ export const idFrom = (value: unknown, where: MessageValue): Id => {
   throw invalidInput(isNothing(value) ? 'id_missing' : 'id_kind', { where });
 };
 
+/** The most entries of one list: what is read of more would not fit into memory. */
+const mostEntries = 2_000_000;
+
+/** Throws `invalid_input` for a list that is too long, such as a sparse array of billions. */
+export const checkLength = ({ length }: readonly unknown[], where: MessageValue): void => {
+  if (length > mostEntries) throw invalidInput('list_long', { where, count: length, most: mostEntries });
+};
+
 /** One value, or a list of values; an empty list is an error. */
 export const oneOrList = (
   value: unknown,
@@ -283,6 +291,7 @@ export const oneOrList = (
 ): { readonly list: boolean; readonly items: readonly unknown[] } => {
   if (!Array.isArray(value)) return { list: false, items: [value] };
   if (value.length === 0) throw invalidInput('list_empty', { where });
+  checkLength(value, where);
   // `Array.from` turns the holes of a sparse array into undefined entries.
   return { list: true, items: Array.from(value as readonly unknown[]) };
 };

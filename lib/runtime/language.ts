@@ -51,6 +51,13 @@ const fieldLabel = (language: Language, type: string, field: string): string | u
   return find(own, `label.${field}`) ?? find(own, `row.${field}`) ?? sentence(language, `label.${field}`);
 };
 
+/** What a type of node is called in the palette. */
+export const nodeTitle = (language: Language, type: string): string | undefined =>
+  find(
+    once(`${language} ${type}`, () => readFile(language, `${type}.json`)),
+    'title',
+  );
+
 /** Turns a value of a sentence into words: fields and settings are called what their forms call them. */
 export const wordFor = (language: Language): ((value: MessageValue) => string | number) => {
   const word = (value: MessageValue): string | number => {

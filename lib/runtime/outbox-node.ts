@@ -2,7 +2,7 @@ import type { Mutable } from '../mutable';
 import { duplicatesOf, type NewJob, type OpenJob, type OutboxItem } from '../outbox/open-job';
 import { QueueFull, type Host, type OutcomeToEmit } from '../outbox/outbox';
 import type { Problem } from '../service/errors';
-import { TakenOver } from '../state/store';
+import { StoreClosed, TakenOver } from '../state/store';
 import { activityOf } from './activity';
 import { deliver } from './delivery';
 import type { Environment } from './environment';
@@ -208,8 +208,9 @@ export abstract class OutboxNode<T extends Item, O extends Order, B extends Item
   /** Reports a fault of the store as an error of the node. */
   fault(fault: unknown): void {
     const { node, words } = this.tools;
-    // The process that has taken over the store carries on its work, and the store has reported the loss.
-    if (!(fault instanceof TakenOver)) node.error(words.problem(problemOf(fault)));
+    // The next start, or the process that has taken over the store, finds the work on record and carries it on.
+    if (!(fault instanceof TakenOver || fault instanceof StoreClosed))
+      node.error(words.problem(problemOf(fault)));
   }
 
   changed(): void {

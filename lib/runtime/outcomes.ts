@@ -1,4 +1,6 @@
 import { serviceError, type Problem, ServiceError } from '../service/errors';
+import { UnreadableProperty } from '../outbox/storable-message';
+import { largestWrite, TooLarge } from '../state/store';
 import { visible } from '../visible';
 import { hideNumbers } from './log';
 import { nodeError } from './errors';
@@ -39,6 +41,10 @@ export const failedOutcome = (why: Problem, set?: Outcome['set']): Outcome => ({
 /** Turns anything that was thrown into the problem for `msg.error`. */
 export const problemOf = (thrown: unknown): Problem => {
   if (thrown instanceof ServiceError) return thrown.problem;
+  if (thrown instanceof TooLarge)
+    return nodeError('invalid_input', 'message_large', { megabytes: largestWrite / 2 ** 20 }).problem;
+  if (thrown instanceof UnreadableProperty)
+    return nodeError('invalid_input', 'message_unreadable', { property: thrown.message }).problem;
   const reason = thrown instanceof Error ? thrown.message : String(thrown);
   return nodeError('internal_error', 'unexpected', { reason }).problem;
 };

@@ -139,19 +139,23 @@ export interface Condition {
 
 /** A length that every engine accepts. */
 const longestKey = 1024;
-const largestWrite = 64 * 1024 * 1024;
+export const largestWrite = 64 * 1024 * 1024;
 /** Bytes: writes that wait are put into one commit up to this size, so that none takes long. */
 export const largestCommit = 4 * 1024 * 1024;
 
-class TooLarge extends Error {}
+/** More was to be written at once than any engine accepts. */
+export class TooLarge extends Error {}
 
-export const storeClosed = (): Error => new Error('the store is closed');
+/** Something was to be read or written after the close, such as the end of a request that a deploy did not wait for. */
+export class StoreClosed extends Error {}
+
+export const storeClosed = (): Error => new StoreClosed('the store is closed');
 
 /** Throws when a key is empty or too long. */
 export const checkWrite = (operations: readonly Operation[], conditions: readonly Condition[]): void => {
   const check = (key: Buffer): void => {
     if (key.length === 0) throw new Error('a record without a key');
-    if (key.length > longestKey) throw new TooLarge(`a key of ${key.length} bytes, at most ${longestKey}`);
+    if (key.length > longestKey) throw new Error(`a key of ${key.length} bytes, at most ${longestKey}`);
   };
   for (const operation of operations) check('put' in operation ? operation.put : operation.remove);
   for (const { key } of conditions) check(key);

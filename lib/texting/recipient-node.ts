@@ -11,6 +11,7 @@ import { fieldOf } from '../runtime/kinds';
 import { RequestNode, type RequestNodeOptions, type Turn } from '../runtime/request-node';
 import type { Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
+import { whenRead } from '../runtime/slices';
 import { ServiceError } from '../service/errors';
 import { GuardChain, type GuardedTurn, type GuardOptions, type Work } from './guard-chain';
 import { withUsedFields } from './outcome-fields';
@@ -91,20 +92,19 @@ export const readWith =
   <O extends TextingOrder>(
     tools: Tools,
     source: Source,
-    recipientsIn: (value: unknown, rules: PhoneRules) => Recipients,
+    recipientsIn: (value: unknown, rules: PhoneRules) => Recipients | Promise<Recipients>,
     complete?: (order: Mutable<O>, msg: Message) => void,
   ): RecipientNodeOptions<Recipient, O>['read'] =>
   (msg, rules) => {
-    const reading = ([advisor, who]: readonly unknown[]): Reading<Recipient, O> => {
-      const recipients = recipientsIn(who, rules);
-      return {
+    const reading = ([advisor, who]: readonly unknown[]):
+      Reading<Recipient, O> | Promise<Reading<Recipient, O>> =>
+      whenRead(recipientsIn(who, rules), (recipients) => ({
         ...recipients,
-        completeOrder(order) {
+        completeOrder(order: Mutable<O>) {
           order.advisor = advisorOfMessage(tools, advisor, msg, recipients.items);
           complete?.(order, msg);
         },
-      };
-    };
+      }));
     const values = readAll([tools.advisorSource, source], msg);
     return values instanceof Promise ? values.then(reading) : reading(values);
   };
@@ -152,10 +152,27 @@ export class RecipientNode<
 
   /** `acceptor` accepts the recipients in the place of this node, for a node that waits. */
   input(msg: Message, job: Job, acceptor: Acceptor<T, O> = this): void | Promise<void> {
-    const reading = this.options.read(msg, this.phoneRules);
-    return reading instanceof Promise
-      ? reading.then((read) => this.acceptReading(msg, job, read, acceptor))
-      : this.acceptReading(msg, job, reading, acceptor);
+    let isInSlices = false;
+    let accepted: Promise<void> | undefined;
+    const holdOthers = (): void => {
+      isInSlices = true;
+      if (accepted) this.openAfter(accepted);
+    };
+    const reading = this.options.read(msg, { ...this.phoneRules, onSlices: holdOthers });
+    if (!(reading instanceof Promise)) return this.acceptReading(msg, job, reading, acceptor);
+    accepted = reading.then((read) => this.acceptReading(msg, job, read, acceptor));
+    if (isInSlices) holdOthers();
+    return accepted;
+  }
+
+  /** Messages that come while a long list is read wait in line: a reset among them means the list too. */
+  private openAfter(accepted: Promise<void>): void {
+    const opened = accepted
+      .catch(() => undefined)
+      .then(() => {
+        if (this.opening === opened) this.opening = undefined;
+      });
+    this.opening = opened;
   }
 
   completeFailure(failure: Outcome, msg: Message): Outcome {

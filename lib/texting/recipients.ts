@@ -4,10 +4,11 @@ import type { Mutable } from '../mutable';
 import { e164 } from '../contract-values';
 import { digitsTogether, fieldOf, isJsonText, isNothing, isRecord } from '../runtime/kinds';
 import { invalidInput } from '../runtime/errors';
-import { excerpt } from '../runtime/inputs';
+import { checkLength, excerpt } from '../runtime/inputs';
 import { hideNumbers } from '../runtime/log';
 import type { Item, Order, ItemsOfMessage } from '../runtime/outbox-node';
 import type { Message } from '../runtime/red';
+import { mapInSlices, whenRead } from '../runtime/slices';
 import { ServiceError, type MessageValue } from '../service/errors';
 
 /** One entry of a phone field, as it was read. */
@@ -48,6 +49,8 @@ export interface PhoneRules {
   readonly country: string;
   /** The name of the number's field in the objects of a list. */
   readonly field: string;
+  /** Called when a list is so long that it is read in slices. */
+  readonly onSlices?: () => void;
 }
 
 const entryOf = (entry: unknown, { country, field }: PhoneRules): PhoneEntry => {
@@ -56,18 +59,18 @@ const entryOf = (entry: unknown, { country, field }: PhoneRules): PhoneEntry => 
   return { phone: phoneNumber(given, country), given, record };
 };
 
-/** One number gives one entry, a list one each; undefined when it is neither, or an empty list. */
-const entriesOf = (
+/** One number, or the entries of a list. Throws `invalid_input` when it is neither, or an empty list. */
+const givenIn = (
   value: unknown,
-  rules: PhoneRules,
-): { readonly list: boolean; readonly entries: readonly PhoneEntry[] } | undefined => {
-  if (Array.isArray(value)) {
-    if (value.length === 0) return undefined;
-    // Unlike `map`, this visits the holes of a sparse array: each is a recipient without a number.
-    return { list: true, entries: Array.from(value, (item) => entryOf(item, rules)) };
+  where: MessageValue,
+): { readonly list: boolean; readonly given: readonly unknown[] } => {
+  if (Array.isArray(value) && value.length > 0) {
+    checkLength(value, where);
+    return { list: true, given: value };
   }
-  if (typeof value !== 'string' && typeof value !== 'number') return undefined;
-  return { list: false, entries: [entryOf(value, rules)] };
+  if (typeof value !== 'string' && typeof value !== 'number')
+    throw invalidInput(Array.isArray(value) ? 'phones_empty' : 'phones_kind', { where });
+  return { list: false, given: [value] };
 };
 
 /**
@@ -76,6 +79,9 @@ const entriesOf = (
  */
 const asGiven = ({ given }: PhoneEntry): string | number | null =>
   typeof given === 'string' || typeof given === 'number' ? given : null;
+
+/** No number that is written without its country code is shorter. */
+const fewestDigits = 6;
 
 /** What to tell the user about a text that is not a number we may use. */
 export const wrongNumber = (text: string, country: string): ServiceError => {
@@ -86,6 +92,8 @@ export const wrongNumber = (text: string, country: string): ServiceError => {
       ? invalidInput('phone_digits', { count: number.length })
       : invalidInput('phone_format');
   }
+  const count = text.replaceAll(/\D/g, '').length;
+  if (count < fewestDigits) return invalidInput('phone_short', { count });
   return country === '' ? invalidInput('phone_country') : invalidInput('phone_impossible', { country });
 };
 
@@ -157,20 +165,17 @@ const wrongEntry = ({ given, record }: PhoneEntry, rules: PhoneRules, found: Whe
     ? noNumberIn(record, rules, found.where)
     : notANumber(given, rules.country, { ...found, field: rules.field });
 
-/** What to tell the user about a value that is neither a number nor a list of them. */
-const noRecipients = (value: unknown, where: MessageValue): ServiceError =>
-  invalidInput(Array.isArray(value) ? 'phones_empty' : 'phones_kind', { where });
-
 /**
  * The numbers that a control message (`reset`, `flush`) is for; undefined means all. Throws `invalid_input` when one of
  * them cannot be read: a message that names a number does not mean all.
  */
 export const phonesOfControl = (msg: Message, rules: PhoneRules): readonly string[] | undefined => {
   if (msg.phone === undefined) return undefined;
-  const found = entriesOf(msg.phone, rules);
-  if (!found) throw noRecipients(msg.phone, 'msg.phone');
-  return found.entries.map((entry) => {
-    if (entry.phone === undefined) throw wrongEntry(entry, rules, { where: 'msg.phone', list: found.list });
+  const where = 'msg.phone';
+  const { list, given } = givenIn(msg.phone, where);
+  return Array.from(given, (each) => {
+    const entry = entryOf(each, rules);
+    if (entry.phone === undefined) throw wrongEntry(entry, rules, { where, list });
     return entry.phone;
   });
 };
@@ -191,20 +196,21 @@ export type Recipients<T extends Recipient = Recipient> = Omit<ItemsOfMessage<T>
 
 /**
  * The recipients that a phone field names; an unreadable number fails alone. `completeRecipient` adds what else a recipient has;
- * if it throws a ServiceError, that recipient fails. Throws `invalid_input` when the value is neither a number nor a
- * list of them.
+ * if it throws a ServiceError, that recipient fails. A long list is read in slices. Throws `invalid_input` when the value
+ * is neither a number nor a list of them.
  */
 export const recipientsOf = <T extends Recipient = Recipient>(
   value: unknown,
   where: MessageValue,
   rules: PhoneRules,
   completeRecipient?: (recipient: Mutable<T>, entry: PhoneEntry) => void,
-): Recipients<T> => {
-  const found = entriesOf(value, rules);
-  if (!found) throw noRecipients(value, where);
-  const { list, entries } = found;
-  const items = entries.map((entry, index): T => {
+): Recipients<T> | Promise<Recipients<T>> => {
+  const { list, given } = givenIn(value, where);
+  let isAnyRecord = false;
+  const items = mapInSlices(given, (each, index): T => {
+    const entry = entryOf(each, rules);
     const { phone } = entry;
+    isAnyRecord ||= entry.record !== undefined;
     // All other fields of a recipient are optional.
     const recipient = { index } as Mutable<T>;
     if (phone === undefined) {
@@ -221,9 +227,12 @@ export const recipientsOf = <T extends Recipient = Recipient>(
     }
     return recipient;
   });
-  // Numbers alone in msg.phone are what each outcome writes there.
-  const isNeeded = list && (where !== 'msg.phone' || entries.some(({ record }) => record));
-  return { list, items, count: items.length, ...(isNeeded && { entries: value as readonly unknown[] }) };
+  if (items instanceof Promise) rules.onSlices?.();
+  return whenRead(items, (read): Recipients<T> => {
+    // Numbers alone in msg.phone are what each outcome writes there.
+    const isNeeded = list && (where !== 'msg.phone' || isAnyRecord);
+    return { list, items: read, count: read.length, ...(isNeeded && { entries: given }) };
+  });
 };
 
 /** `msg.dryRun`, which forms and CSV files may have as a text. */

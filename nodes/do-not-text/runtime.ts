@@ -8,6 +8,7 @@ import { readAll } from '../../lib/runtime/inputs';
 import { fieldOf, isNothing } from '../../lib/runtime/kinds';
 import type { Outcome } from '../../lib/runtime/outcomes';
 import type { GuardedTurn } from '../../lib/texting/guard-chain';
+import { whenRead } from '../../lib/runtime/slices';
 import { RecipientNode, type RecipientNodeOptions } from '../../lib/texting/recipient-node';
 import { recipientsOf, type Recipient, type TextingOrder } from '../../lib/texting/recipients';
 import type { MessageValue } from '../../lib/service/errors';
@@ -91,13 +92,13 @@ const reader = (tools: Tools, operation: string): RecipientNodeOptions<NumberToL
         const given = typeof own === 'string' && own !== '' ? own : reason;
         if (given !== undefined) entry.reason = given;
       });
-      return {
-        ...recipients,
+      return whenRead(recipients, (read) => ({
+        ...read,
         completeOrder: (order: { operation?: string }) => {
           checked(tools);
           order.operation = operation;
         },
-      };
+      }));
     };
     const values = readAll([source, reasons], msg);
     return values instanceof Promise ? values.then(reading) : reading(values);

@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { activityOf, type Failure } from '../../lib/runtime/activity';
 import { lastFour } from '../../lib/runtime/log';
 import { plainCode } from '../../lib/runtime/own-words';
@@ -17,12 +18,16 @@ import { variablesIn } from './variables';
 
 const dependencies = ['lmdb', 'undici', 'axios', 'zod', 'libphonenumber-js', 'pg'] as const;
 
+/** Not every package lets its package.json be resolved, so it is looked for above the file that is loaded. */
 const dependencyVersion = (name: string): string | null => {
   try {
-    const { version } = JSON.parse(readFileSync(require.resolve(`${name}/package.json`), 'utf8')) as {
-      version?: unknown;
-    };
-    return typeof version === 'string' ? version : null;
+    for (let folder = dirname(require.resolve(name)); dirname(folder) !== folder; folder = dirname(folder)) {
+      const description = join(folder, 'package.json');
+      if (!existsSync(description)) continue;
+      const { name: own, version } = JSON.parse(readFileSync(description, 'utf8')) as Record<string, unknown>;
+      if (own === name && typeof version === 'string') return version;
+    }
+    return null;
   } catch {
     return null;
   }

@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
+import type { Finished } from '../../lib/auth/authorization';
+import { VaultAway } from '../../lib/auth/vault';
 import type { Red } from '../../lib/runtime/red';
 import { cookieOf, privately, sendPage } from './pages';
 import { findRunning, runningOf } from './running';
@@ -73,7 +75,12 @@ export const openRoutes = (RED: Red, services: Services): OpenRoutes => {
   const callback = guarded(async (request, response) => {
     const query = queryOf(request);
     const { authorizations, vault } = whereBegun(query.get('state') ?? '');
-    const finished = await vault.useNow(() => authorizations.finish(query, { browser: browserOf(request) }));
+    const finish = (): Promise<Finished> => authorizations.finish(query, { browser: browserOf(request) });
+    const finished = await vault.useNow(finish).catch((fault: unknown): Finished => {
+      if (!(fault instanceof VaultAway)) throw fault;
+      authorizations.storeAway(query);
+      return { ok: false, why: 'storeAway' };
+    });
     if (!finished.ok) {
       sendPage(request, response, 400, finished.why);
       return;

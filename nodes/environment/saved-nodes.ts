@@ -1,5 +1,6 @@
 import type { EndpointName } from '../../lib/service/endpoints';
 import type { Need } from '../../lib/check/rehearsal';
+import { nodeTitle } from '../../lib/runtime/language';
 import { lazy } from '../../lib/runtime/lazy';
 import { isMet, settingsIn } from '../../lib/runtime/settings';
 import type { NodeSpec } from '../../lib/runtime/spec';
@@ -9,10 +10,20 @@ export type SavedNode = Readonly<Record<string, unknown>>;
 
 export const nodeId = ({ id }: SavedNode): string => (typeof id === 'string' ? id : '');
 
-/** The name of a node as the editor shows it. */
-export const nodeName = (node: SavedNode): string => {
-  const { name, type } = node;
-  return typeof name === 'string' && name !== '' ? `"${name}"` : `${String(type)} ${nodeId(node)}`;
+const textIn = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+const labelOf = (node: SavedNode): string =>
+  textIn(node['name']) || (nodeTitle('en-US', String(node['type'])) ?? String(node['type']));
+
+/** The label of a node and the tab or subflow that it is on; with its id where others there have the same label. */
+export const nodeName = (node: SavedNode, nodes: readonly SavedNode[]): string => {
+  const place = nodes.find((each) => nodeId(each) !== '' && nodeId(each) === node['z']);
+  const tab = textIn(place?.['label']) || textIn(place?.['name']);
+  const label = labelOf(node);
+  const twins = nodes.filter(
+    (each) => each['z'] === node['z'] && each['type'] === node['type'] && labelOf(each) === label,
+  );
+  return `"${tab === '' ? '' : `${tab} › `}${label}"${twins.length > 1 ? ` (${nodeId(node)})` : ''}`;
 };
 
 /** Nodes that run: neither they nor their tabs are disabled. */
@@ -43,4 +54,4 @@ export const endpointsOf = (node: SavedNode): EndpointName[] => {
 export const needsOf = (nodes: readonly SavedNode[], environment: string): Need[] =>
   runningIn(nodes)
     .filter((node) => node['environment'] === environment)
-    .flatMap((node) => endpointsOf(node).map((endpoint) => ({ endpoint, node: nodeName(node) })));
+    .flatMap((node) => endpointsOf(node).map((endpoint) => ({ endpoint, node: nodeName(node, nodes) })));

@@ -1,6 +1,9 @@
 import type { Outcome } from '../../lib/runtime/outcomes';
-import { isRecord } from '../../lib/runtime/kinds';
+import { e164 } from '../../lib/contract-values';
+import { invalidInput } from '../../lib/runtime/errors';
+import { isRecord, isWellFormed } from '../../lib/runtime/kinds';
 import type { Message } from '../../lib/runtime/red';
+import { notANumber } from '../../lib/texting/recipients';
 import type { ListPlace, Text } from './texts';
 
 /** What a message on *needs consent* carries for the send node that it came from. */
@@ -16,12 +19,26 @@ export interface Resend {
   readonly onceKey?: string;
 }
 
-/** Removes `msg.resend` from the message and returns it, when it names this node. */
+/** A flow may have made or changed `msg.resend`: its values are checked as those of the fields are. */
+const faultIn = ({ phone, text, advisor, onceKey }: Readonly<Record<string, unknown>>) => {
+  const where = (field: string): { readonly where: string } => ({ where: `msg.resend.${field}` });
+  if (typeof phone !== 'string' || !e164.test(phone))
+    return notANumber(phone, '', { ...where('phone'), list: false });
+  if (typeof text !== 'string' || text.trim() === '') return invalidInput('text_kind', where('text'));
+  if (!isWellFormed(text)) return invalidInput('text_broken');
+  if (typeof advisor !== 'string' || advisor.trim() === '')
+    return invalidInput('advisor_value', where('advisor'));
+  if (onceKey !== undefined && (typeof onceKey !== 'string' || onceKey === ''))
+    return invalidInput('once_key_missing', where('onceKey'));
+  return undefined;
+};
+
+/** Removes `msg.resend` from the message and returns it, when it names this node. Throws `invalid_input`. */
 export const takeResend = (msg: Message, node: string): Resend | undefined => {
   const { resend } = msg;
   if (!isRecord(resend) || resend.node !== node) return undefined;
-  const { phone, text, advisor } = resend;
-  if (typeof phone !== 'string' || typeof text !== 'string' || typeof advisor !== 'string') return undefined;
+  const fault = faultIn(resend);
+  if (fault) throw fault;
   delete msg.resend;
   return resend as unknown as Resend;
 };
@@ -34,7 +51,7 @@ const placeOf = ({ parts }: Message): ListPlace | undefined => {
 
 export const textAgain = ({ phone, text, onceKey }: Resend, msg: Message): Text => {
   const place = placeOf(msg);
-  const once = typeof onceKey === 'string' && { onceKey };
+  const once = onceKey !== undefined && { onceKey };
   return { index: 0, phone, text, cameBack: true, ...(place && { place }), ...once };
 };
 

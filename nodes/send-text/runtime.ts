@@ -8,6 +8,7 @@ import { noSource, readAll, type Source } from '../../lib/runtime/inputs';
 import { flowNode, type Handler, type Tools } from '../../lib/runtime/flow-node';
 import type { Outcome } from '../../lib/runtime/outcomes';
 import type { Message } from '../../lib/runtime/red';
+import { whenRead } from '../../lib/runtime/slices';
 import { zoneOf, type GuardedTurn } from '../../lib/texting/guard-chain';
 import {
   advisorOfMessage,
@@ -82,22 +83,22 @@ const reader = (tools: Tools, phones: Source) => {
     msg: Message,
     rules: PhoneRules,
     [advisor, phone, text, once, date, frequency]: readonly unknown[],
-  ): Reading<Text, SendOrder> => {
-    const recipients = textsOf(phone, phones.where, rules, (item, entry) => {
+  ): Reading<Text, SendOrder> | Promise<Reading<Text, SendOrder>> => {
+    const texts = textsOf(phone, phones.where, rules, (item, entry) => {
       item.text = giveText(entry, msg, text);
       if (giveKey) item.onceKey = giveKey(entry, msg, once);
       giveAdvisor(item, entry);
     });
-    return {
+    return whenRead(texts, (recipients) => ({
       ...recipients,
-      completeOrder(order) {
+      completeOrder(order: Mutable<SendOrder>) {
         order.advisor = advisorOfMessage(tools, advisor, msg, recipients.items);
         if (!isScheduled) return;
         order.delivery = scheduled(tools.environment(), date, frequency);
         const offset = writtenOffset(date);
         if (offset !== undefined) order.offset = offset;
       },
-    };
+    }));
   };
 
   return (msg: Message, rules: PhoneRules): Reading<Text, SendOrder> | Promise<Reading<Text, SendOrder>> => {

@@ -3,6 +3,7 @@ import { excerpt, pick, type Source } from '../../lib/runtime/inputs';
 import { fieldOf, hasBrokenPlaceholder, isWellFormed, placeholder } from '../../lib/runtime/kinds';
 import { invalidInput } from '../../lib/runtime/errors';
 import type { Message } from '../../lib/runtime/red';
+import { whenRead } from '../../lib/runtime/slices';
 import type { ServiceError, MessageValue } from '../../lib/service/errors';
 import {
   recipientsOf,
@@ -166,9 +167,11 @@ export const textsOf = (
   rules: PhoneRules,
   /** Gives a recipient its text; if it throws, the text fails. */
   complete: (text: Mutable<Text>, entry: PhoneEntry) => void,
-): Recipients<Text> => {
+): Recipients<Text> | Promise<Recipients<Text>> => {
   const recipients = recipientsOf<Text>(phones, where, rules, complete);
-  return recipients.list ? { ...recipients, items: withoutDuplicates(recipients.items) } : recipients;
+  return whenRead(recipients, (read) =>
+    read.list ? { ...read, items: withoutDuplicates(read.items) } : read,
+  );
 };
 
 /** Gives each recipient the once-key of its text: the filled literal, or the value of the source. */

@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import should from 'should';
+import { installedVersions } from '../../nodes/environment/bundle';
 import { bundle } from '../../command/bundle';
 import { settingsTold } from '../../nodes/environment/bundle';
 import { spec } from '../../nodes/environment/spec';
@@ -110,4 +111,10 @@ describe('the command bundle', () => {
     should(await run(['--user-dir', directory])).equal(2);
     should(said.err).match(/no flow file in .*--user-dir/);
   });
+});
+
+it('a support bundle names the version of each dependency, also of those that hide their package.json', () => {
+  const { dependencies } = installedVersions(null) as { dependencies: Record<string, unknown> };
+  for (const name of ['lmdb', 'undici', 'axios', 'zod', 'libphonenumber-js'])
+    should([name, dependencies[name]]).match([name, /^\d+\.\d+\.\d+/]);
 });

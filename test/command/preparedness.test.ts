@@ -455,7 +455,12 @@ describe('the command check, of a user directory', function () {
     several.err.should.match(/--environment\. env \(Office\), second \(Sandbox\)/);
     should((await run(['--environment', 'Office'])).code).equal(0);
     should((await run(['--environment', 'env'])).code).equal(0);
-    (await run(['--environment', 'nobody'])).err.should.match(/No such environment/);
+    (await run(['--environment', 'nobody'])).err.should.match(
+      /No such environment.*There are: env \(Office\), example/,
+    );
+    (await run(['--environment', 'Office', '--also', 'nobody'])).err.should.match(
+      /"nobody". There are: env \(Office\)/,
+    );
     (await run(['--settings', 'x'])).err.should.match(/either --settings or --user-dir/);
     mkdirSync(join(directory, 'empty'));
     nodes = [];

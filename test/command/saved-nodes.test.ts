@@ -48,6 +48,17 @@ describe('what nodes need of the service', () => {
       { endpoint: 'sendMessage', node: '"greet"' },
       { endpoint: 'getConsent', node: '"greet"' },
     ]);
+    const tabs = [
+      { id: 'tab', type: 'tab', label: 'Campaign' },
+      { id: 'a', type: sendText.type, environment: 'env', z: 'tab', name: 'greet' },
+      { id: 'b', type: sendText.type, environment: 'env', z: 'tab' },
+      { id: 'c', type: sendText.type, environment: 'env', z: 'tab' },
+    ];
+    should([...new Set(needsOf(tabs, 'env').map(({ node }) => node))]).eql([
+      '"Campaign › greet"',
+      '"Campaign › send text (SMS)" (b)',
+      '"Campaign › send text (SMS)" (c)',
+    ]);
     should(asked({ type: contact.type, operation: 'update', merge: false })).eql(['updateContact']);
     should(asked({ type: contact.type })).eql(['searchContacts']);
     should(asked({ type: 'advisor-unheard-of' })).eql([]);

@@ -79,12 +79,17 @@ describe('what a node takes on while another process takes its store over', () =
   });
 });
 
-describe('a list that is too large for the store', () => {
+describe('a list that the store does not take', () => {
   it('leaves as not carried out, and what came after it is sent', async () => {
-    const node = nodeOn(createMemoryStore());
+    const memory = createMemoryStore();
+    const write: Store['write'] = (operations, ...more) =>
+      JSON.stringify(operations).includes('unwelcome')
+        ? Promise.reject(new Error('full'))
+        : memory.write(operations, ...more);
+    const node = nodeOn({ ...memory, write });
     await node.outbox.start();
     const items = Array.from({ length: 250 }, (_, index) => ({ index }));
-    const message = { payload: Buffer.alloc(65 * 1024 * 1024) };
+    const message = { payload: 'unwelcome' };
     node.outbox.accept({ message, order: {}, items, count: items.length }, undefined);
     node.accept(1);
     for (let turns = 0; turns < 1000 && node.told.length < 251; turns++) await nextIteration();

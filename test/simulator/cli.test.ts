@@ -79,7 +79,7 @@ describe('the command line', () => {
   });
 
   const bad: readonly [string[], RegExp][] = [
-    [['nonsense'], /no command "nonsense"/],
+    [['nonsense'], /no command "nonsense".*simulator, check, bundle/],
     [['simulator', '--port', 'x'], /--port takes a whole number/],
     [['simulator', '--port', '70000'], /up to 65535/],
     [['simulator', '--seed', 'people=5'], /contacts=N/],

@@ -1,7 +1,7 @@
 import helper from 'node-red-node-test-helper';
 import should from 'should';
 import { createMemoryStore } from '../../lib/state/memory';
-import type { Store } from '../../lib/state/store';
+import { storeClosed, type Store } from '../../lib/state/store';
 import { alsoClose, closeAll } from '../support/closing';
 import { environmentOn, type TestEnvironment } from '../support/environment';
 import { nextIteration } from '../support/event-loop';
@@ -56,6 +56,24 @@ describe('send text, when something goes wrong', () => {
     helper.getNode('send')?.on('call:error', (call: { args: unknown[] }) => reported.push(call.args[0]));
     return reported;
   };
+
+  it('reports no closed store as a fault: the next start finds what a deploy did not wait for', async () => {
+    const kept = createMemoryStore();
+    let isClosed = false;
+    const write: Store['write'] = (...writes) =>
+      isClosed ? Promise.reject(storeClosed()) : kept.write(...writes);
+    const server = await startServer(() => {
+      isClosed = true;
+      return { body: sent };
+    });
+    const store = Object.assign(Object.create(kept) as Store, { write });
+    const flow = await sendNode(environment(server.url, store));
+    const reported = noting();
+    flow.send({ phone: phones[0], text: 'Hi' });
+    while (!isClosed) await nextIteration();
+    for (let turns = 0; turns < 100; turns++) await nextIteration();
+    should(reported).deepEqual([]);
+  });
 
   it('goes on with the list though one of it could not be told', async () => {
     const server = await startServer(() => ({ body: sent }));

@@ -36,6 +36,8 @@ const attemptWords = (why: string | undefined, say: Say): string => {
       return say('attempt.client');
     case 'later':
       return say('attempt.later');
+    case 'storeAway':
+      return say('attempt.storeAway');
     default:
       return say('attempt.refused');
   }
