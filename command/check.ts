@@ -4,7 +4,7 @@ import { minute } from '../lib/durations';
 import { visible } from '../lib/visible';
 import { closeSync, fsyncSync, openSync, unlinkSync, writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { authorizeAgain, clientScopes, TokenEndpoints } from '../lib/auth/token-endpoint';
+import { authorizeAgain, operationScopesOf, TokenEndpoints } from '../lib/auth/token-endpoint';
 import type { Connection } from '../lib/auth/connection';
 import { scopesIn, type TokenAnswer } from '../lib/auth/grants';
 import { rehearseAuthorization, rehearseClient, type Chance } from '../lib/check/sign-in';
@@ -277,7 +277,7 @@ const connectionFindings = async (
   forget();
   const granted = (): readonly string[] | undefined => {
     // An answer without scopes grants those that were requested (RFC 6749, section 5.1).
-    if (answer) return answer.scopes ?? clientScopes(connection);
+    if (answer) return answer.scopes ?? operationScopesOf(connection);
     const { prefixes } = requestSettingsOf(values);
     return scopesIn(accessToken)?.map((scope) => contractScope(scope, prefixes));
   };
@@ -288,7 +288,7 @@ const connectionFindings = async (
     patience,
     needs: prepared ? needsOf(prepared.nodes, String(values['id'])) : [],
     canRead: canReadIn(values),
-    wanted: clientScopes(connection),
+    wanted: operationScopesOf(connection),
     granted,
     token: () => {
       if (typeof first === 'string') return first;

@@ -28,10 +28,10 @@ const whyNot = (error: unknown, { port, host }: SimulatorOptions): string => {
 const foreignness = ({ habits }: Settings): string => {
   const profile = profileOf(habits);
   if (profile === 'usual') return '';
-  const { corePrefix, textPrefix, names, deliveryDateUnit } = environmentFor(habits);
+  const { corePrefix, textPrefix, names, deliveryDateUnit, country } = environmentFor(habits);
   return `
   profile        ${profile ?? 'a mixture of habits'}. Set in the environment:
-                 path prefixes ${corePrefix}, ${textPrefix}; delivery date in ${deliveryDateUnit}
+                 path prefixes ${corePrefix}, ${textPrefix}; delivery date in ${deliveryDateUnit}${country === '' ? '' : `; country ${country}`}
                  query names ${JSON.stringify(names)}
 `;
 };

@@ -19,6 +19,10 @@ export const habitChoices = {
   groupIds: ['given', 'missing'],
   /** Whether the answer to a send has its empty list (`failures` or `successes`). */
   emptyLists: ['given', 'missing'],
+  /** How a text that a contact or a group does not have is written; the contract has texts that are never null. */
+  absentTexts: ['missing', 'empty', 'null'],
+  /** The form of numbers in contacts that are read; requests take E.164 alone (contract, *Limits*). */
+  phones: ['e164', 'national'],
   /** The planned addition to the answer to a send: none, entries with a code, or another shape. */
   failureDetails: ['none', 'codes', 'other'],
   /** Dates in contacts and groups: `1960-04-18`, or `04/18/1960` and `04/18/1960 09:00:00 AM`. */
@@ -54,6 +58,8 @@ export const profiles = {
     ids: 'numbers',
     groupIds: 'given',
     emptyLists: 'given',
+    absentTexts: 'missing',
+    phones: 'e164',
     failureDetails: 'none',
     dates: 'iso',
     clientOpenid: 'granted',
@@ -82,6 +88,8 @@ export const profiles = {
     ids: 'strings',
     groupIds: 'missing',
     emptyLists: 'missing',
+    absentTexts: 'empty',
+    phones: 'national',
     failureDetails: 'other',
     dates: 'us',
     clientOpenid: 'refused',
@@ -109,9 +117,10 @@ const same = (one: unknown, other: unknown): boolean =>
 const inOrder = (record: object): string => JSON.stringify(Object.entries(record).sort());
 
 /** The settings that an environment needs for a service with these habits, by their names in the dialog. */
-export const environmentFor = ({ corePrefix, textPrefix, names, deliveryDateUnit }: Habits) => ({
+export const environmentFor = ({ corePrefix, textPrefix, names, deliveryDateUnit, phones }: Habits) => ({
   corePrefix,
   textPrefix,
   names,
   deliveryDateUnit: deliveryDateUnit === 's' ? ('s' as const) : ('ms' as const),
+  country: phones === 'national' ? 'US' : '',
 });

@@ -5,7 +5,7 @@ import { ServiceError } from '../service/errors';
 import type { Connection } from './connection';
 import type { Flights } from '../service/concurrency';
 import { isNearEnd, newGrant, renewed, usableToken, type Grant } from './grants';
-import { clientScopes, notAuthorized, type TokenEndpoints } from './token-endpoint';
+import { operationScopesOf, notAuthorized, type TokenEndpoints } from './token-endpoint';
 
 const names = new WeakMap<Connection, string>();
 
@@ -66,7 +66,7 @@ export class ClientTokens {
   private async ask(name: string, connection: Connection): Promise<string> {
     const answer = await this.endpoints.clientCredentials(connection);
     this.refused.delete(name);
-    const fresh = { ...newGrant(connection, defaultAdvisor), asked: clientScopes(connection) };
+    const fresh = { ...newGrant(connection, defaultAdvisor), asked: operationScopesOf(connection) };
     this.grants.set(name, renewed(fresh, answer, this.clock.now()));
     return answer.accessToken;
   }

@@ -16,7 +16,7 @@ export interface Connection {
   readonly redirectUri: string;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** The scopes, with `openid`, in the contract's words. */
+  /** The scopes in the contract's words; `openid` is among them where an advisor signs in, or where it is listed. */
   readonly scopes: readonly string[];
   /** The service's own words for `core` and `text`. */
   readonly prefixes?: Prefixes;

@@ -64,12 +64,13 @@ export const authorizeAgain = ({ name }: Connection, advisor: string): ServiceEr
 export const notAuthorized = ({ name }: Connection, advisor: string): ServiceError =>
   serviceError('authorization_required', 'not_authorized', { advisor, name });
 
-/**
- * The scopes of a client credentials request. Nobody signs in and no refresh token is issued (RFC 6749, section 4.4),
- * so servers may refuse the scopes for those.
- */
-export const clientScopes = ({ scopes }: Connection): string[] =>
+/** The scopes that allow an operation. */
+export const operationScopesOf = ({ scopes }: Connection): string[] =>
   scopes.filter((scope) => scope !== 'openid' && scope !== 'offline_access');
+
+/** The scopes of a client credentials request, for which no refresh token is issued (RFC 6749, section 4.4.3). */
+const clientScopes = ({ scopes }: Connection): string[] =>
+  scopes.filter((scope) => scope !== 'offline_access');
 
 /** Scopes as the service calls them. */
 export const onTheWire = (

@@ -8,8 +8,22 @@ const phone = z
   .regex(e164, 'must begin with + and the country code, and have 8 to 15 digits in all (E.164)');
 const integer = z.int();
 
-/** In answers, all that the contract does not require may be missing or null, and unknown fields are kept. */
-const maybe = <T extends z.ZodType>(schema: T) => schema.nullish();
+/** What the contract says of a schema that takes more than the contract does: the docs show this form instead. */
+export const contractForms = new WeakMap<
+  z.ZodType,
+  { readonly form: z.ZodType; readonly isRequired: boolean }
+>();
+
+const tolerant = <T extends z.ZodType>(schema: T, form: z.ZodType, isRequired = false): T => {
+  contractForms.set(schema, { form, isRequired });
+  return schema;
+};
+
+/** In answers, all that we can do without may be missing or null, and unknown fields are kept. */
+const maybe = <T extends z.ZodType>(schema: T, form: z.ZodType = schema) => tolerant(schema.nullish(), form);
+
+/** The contract requires it, and we do not. */
+const required = <T extends z.ZodType>(schema: T) => tolerant(schema.nullish(), schema, true);
 const text = maybe(z.string());
 /**
  * A long integer arrives as the text of its digits, so that ids are not rounded; a number of the contract is converted
@@ -17,14 +31,15 @@ const text = maybe(z.string());
  */
 const numberOfDigits = (value: unknown): unknown =>
   typeof value === 'string' && /^-?\d{16,}$/.test(value) ? Number(value) : value;
-const number = maybe(z.preprocess(numberOfDigits, z.number()));
+const number = maybe(z.preprocess(numberOfDigits, z.number()), z.number());
 const whole = maybe(integer);
 const flag = maybe(z.boolean());
 /** The contract says integer; an id that is a string, or an integer that a number cannot hold, is passed on. */
-const foreignId = z.union([integer, z.string()]);
+const foreignId = tolerant(z.union([integer, z.string()]), integer);
 const id = maybe(foreignId);
+const idOrNull = maybe(foreignId, integer.nullable());
 /** An empty id in a request would change its meaning. */
-const givenId = z.union([integer, z.string().min(1)]);
+const givenId = tolerant(z.union([integer, z.string().min(1)]), integer);
 
 export const messageRequest = z.object({
   text: z.string(),
@@ -35,15 +50,17 @@ export const messageRequest = z.object({
 });
 
 export const messageResult = z.looseObject({
-  successes: maybe(z.array(z.looseObject({ messageId: id, memberId: id }))),
+  successes: maybe(z.array(z.looseObject({ messageId: idOrNull, memberId: id }))),
   failures: maybe(z.array(z.string())),
 });
 
 export const consentRequest = z.object({ phoneNumbers: z.array(phone).min(1) });
 
 export const consentRequestResult = z.looseObject({
-  successes: maybe(z.array(z.looseObject({ memberId: id, consentState: text }))),
-  failures: maybe(z.array(z.string())),
+  successes: required(
+    z.array(z.looseObject({ memberId: idOrNull, consentState: maybe(z.string(), z.string().nullable()) })),
+  ),
+  failures: required(z.array(z.string())),
 });
 
 export const consentStatus = z.looseObject({ memberId: id, state: z.string(), lastChanged: number });
@@ -55,7 +72,8 @@ export const contactInput = z
     emailAddress: z.string(),
     nickname: z.string(),
     birthDate: z.string(),
-    phone: z.string(),
+    // A number that cannot be read is sent as it is: the service decides.
+    phone: tolerant(z.string(), phone),
     clientAnniversary: z.string(),
     gender: z.number(),
     maritalStatus: z.number(),
@@ -67,7 +85,9 @@ export const contactInput = z
   })
   .partial();
 
-export const idResult = z.looseObject({ id: maybe(z.union([integer.min(0), z.string()])) });
+export const idResult = z.looseObject({
+  id: maybe(z.union([integer.min(0), z.string()]), integer.min(0)),
+});
 
 export const contactDetail = z.looseObject({
   contactId: foreignId,
@@ -145,7 +165,13 @@ const pageSchema = <T extends z.ZodType>(item: T) =>
   z.looseObject({
     data: z.array(item),
     pageInfo: maybe(
-      z.looseObject({ page: whole, pageSize: whole, totalRecord: whole, sortDirection: text, sortBy: text }),
+      z.looseObject({
+        page: whole,
+        pageSize: whole,
+        totalRecord: whole,
+        sortDirection: maybe(z.string(), z.enum(sortDirections)),
+        sortBy: text,
+      }),
     ),
   });
 

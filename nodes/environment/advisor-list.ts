@@ -2,7 +2,7 @@ import { defaultAdvisor } from '../../lib/default-advisor';
 import { isDeepStrictEqual } from 'node:util';
 import type { Connection } from '../../lib/auth/connection';
 import { missingScopes, type Grant } from '../../lib/auth/grants';
-import { clientScopes } from '../../lib/auth/token-endpoint';
+import { operationScopesOf } from '../../lib/auth/token-endpoint';
 import { isGrantFor } from '../../lib/auth/tokens';
 import { stateOf, type VaultEntry } from '../../lib/auth/vault';
 import type { AdvisorItem } from '../../lib/runtime/environment';
@@ -50,7 +50,7 @@ const listClient = (
       defaultAdvisor,
       isRefused ? 'authorize_again' : 'authorized',
       grant,
-      clientScopes(connection),
+      operationScopesOf(connection),
     ),
   ];
 };

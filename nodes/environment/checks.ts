@@ -1,4 +1,4 @@
-import { clientScopes } from '../../lib/auth/token-endpoint';
+import { operationScopesOf } from '../../lib/auth/token-endpoint';
 import { lazy } from '../../lib/runtime/lazy';
 import type { Words } from '../../lib/runtime/language';
 import type { CheckName, Finding, Need, Verdict } from '../../lib/check/rehearsal';
@@ -123,7 +123,7 @@ export const runChecks = async (
     needs,
     canRead: canReadIn(values),
     patience: pauses,
-    wanted: clientScopes(connection),
+    wanted: operationScopesOf(connection),
     granted: () => grant()?.scopes,
     // Somebody is looking at the dialog, so the token is not waited for as long as by a node.
     token: (rejected) =>

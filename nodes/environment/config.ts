@@ -11,7 +11,7 @@ import { lazy } from '../../lib/runtime/lazy';
 import { contractScope, prefixPattern, usualPrefixes, type Prefixes } from '../../lib/service/prefixes';
 import type { RepeatSends } from '../../lib/service/retry';
 import { ServiceError } from '../../lib/service/errors';
-import { scopes, spec } from './spec';
+import { spec, usualScopes } from './spec';
 import { second } from '../../lib/durations';
 
 export type Service = 'simulator' | 'sandbox' | 'production';
@@ -41,11 +41,17 @@ const prefixesOf = (values: EnvironmentValues): Prefixes => ({
 });
 
 /** The scopes in the contract's words; scopes with the service's own prefixes are translated. */
-const scopesOf = (value: unknown = scopes, prefixes: Prefixes = usualPrefixes): string[] => {
+const scopesOf = (
+  value: unknown,
+  grant: Connection['grant'],
+  prefixes: Prefixes = usualPrefixes,
+): string[] => {
+  if (value === undefined) return scopesOf(usualScopes[grant], grant, prefixes);
   const given = Array.isArray(value) ? value.map(text) : splitScopes(text(value));
   const inContractWords = (scope: string): string =>
     /^(core|text)\./.test(scope) ? scope : contractScope(scope, prefixes);
-  return [...new Set(['openid', ...given.filter(Boolean).map(inContractWords)])];
+  const always = grant === 'authorization_code' ? ['openid'] : [];
+  return [...new Set([...always, ...given.filter(Boolean).map(inContractWords)])];
 };
 
 /** Matches an address with a user or a password that is written out, and not by `${VARIABLE}`. */
@@ -307,7 +313,7 @@ export const connectionOf = (environment: string, values: EnvironmentValues): Co
     redirectUri: text(values['redirectUri']),
     clientId: text(values['clientId']),
     clientSecret: text(values['clientSecret']),
-    scopes: scopesOf(values['scopes'], prefixes),
+    scopes: scopesOf(values['scopes'], grant, prefixes),
     prefixes,
     proxy: proxyOf(values),
     seed: grant === 'authorization_code' ? text(values['refreshToken']) : '',

@@ -7,6 +7,15 @@ const byCode: When = { ...real, grant: ['authorization_code'] };
 
 export const scopes = [...operationScopes, 'offline_access'] as const;
 
+/**
+ * The scopes of a new environment, by how it signs in: the contract shows client credentials for texting alone
+ * (*Authentication*, 2).
+ */
+export const usualScopes: Readonly<Record<'authorization_code' | 'client_credentials', readonly string[]>> = {
+  authorization_code: scopes,
+  client_credentials: operationScopes.filter((scope) => scope.startsWith('text.')),
+};
+
 export const spec: NodeSpec = {
   type: 'advisor-environment',
   category: 'config',

@@ -71,7 +71,25 @@ const namesOf = (endpoints, schemas) => {
 
 /** The OpenAPI 3.1 document of the whole service. */
 export const openApi = ({ endpoints, operationScopes, schemas, serviceCodes, z, version }) => {
-  const jsonSchema = (schema, io) => open(z.toJSONSchema(schema, { io, unrepresentable: 'any' }));
+  const { contractForms } = schemas;
+  /** The schema as the contract has it, without what we tolerate beside it. */
+  const inContract = (schema, io) =>
+    z.toJSONSchema(schema, {
+      io,
+      unrepresentable: 'any',
+      override({ zodSchema, jsonSchema: made }) {
+        const form = contractForms.get(zodSchema)?.form;
+        if (form !== undefined) {
+          for (const key of Object.keys(made)) delete made[key];
+          Object.assign(made, inContract(form, io));
+        }
+        const required = Object.entries(zodSchema._zod.def.shape ?? {})
+          .filter(([, property]) => contractForms.get(property)?.isRequired)
+          .map(([name]) => name);
+        if (required.length > 0) made.required = [...new Set([...(made.required ?? []), ...required])];
+      },
+    });
+  const jsonSchema = (schema, io) => open(inContract(schema, io));
   const names = namesOf(endpoints, schemas);
   const refer = (schema) => ({ $ref: `#/components/schemas/${names.get(schema)}` });
 
@@ -116,6 +134,10 @@ export const openApi = ({ endpoints, operationScopes, schemas, serviceCodes, z, 
   const unsaid = operationScopes.filter((scope) => !(scope in scopeMeanings));
   if (unsaid.length > 0) throw new Error(`scripts/docs/openapi.mjs does not say what ${unsaid[0]} allows.`);
   const scopes = { ...scopeMeanings };
+  // The contract declares this flow on the texting surface (*Authentication*, 2).
+  const texting = Object.fromEntries(
+    Object.entries(scopes).filter(([scope]) => scope.startsWith('text.') || scope === 'openid'),
+  );
   const requests = new Set(Object.values(endpoints).map(({ body }) => body));
 
   return {
@@ -123,7 +145,7 @@ export const openApi = ({ endpoints, operationScopes, schemas, serviceCodes, z, 
     info: {
       title: 'Partner texting and address book',
       version: '1.0.0',
-      description: `As @advisor-texting/node-red ${version} understands it. Query parameter names that the contract does not show are ours.`,
+      description: `The service's contract, as @advisor-texting/node-red ${version} reads it. Query parameter names that the contract does not show are ours.`,
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: '{base_url}', variables: { base_url: { default: 'http://localhost:8100/v1' } } }],
@@ -140,7 +162,10 @@ export const openApi = ({ endpoints, operationScopes, schemas, serviceCodes, z, 
               refreshUrl: 'http://localhost:8100/oauth/token',
               scopes,
             },
-            clientCredentials: { tokenUrl: 'http://localhost:8100/oauth/token', scopes },
+            clientCredentials: {
+              tokenUrl: 'http://localhost:8100/oauth/token',
+              scopes: texting,
+            },
           },
         },
         apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key' },

@@ -131,7 +131,9 @@ export const apiPage = ({ endpoints, serviceCodes }, document) => {
     '',
     '## Bodies',
     '',
-    'A field that is not required may be missing or null. Ids are integers in the contract; those that come as strings are passed on, and an integer beyond 2^53, which JavaScript would round, is given as a string of its digits.',
+    'This is the shape that the contract shows; a field is marked as required where the contract says so, or where nothing can be done without it.',
+    '',
+    "**What is tolerated beside it.** In answers, only `state`, `data`, the `contactId` of a contact, and an entry in `successes` or `failures` must be there: everything else may be missing or null, also `successes` and `failures` themselves. Ids that come as strings are passed on, and an integer beyond 2^53, which JavaScript would round, is given as a string of its digits. Unknown fields are kept. In requests, a contact's `phone` that cannot be read, because it has no + and the environment has no country, is sent as it is: the service decides.",
     '',
     ...schemas,
   ].join('\n');

@@ -88,8 +88,25 @@ const failureDetails = (reasons: readonly FailureReason[], { failureDetails: sha
   };
 };
 
-const writesAsHeld = ({ ids, groupIds, dates, emptyLists, failureDetails: shape }: Habits): boolean =>
-  ids === 'numbers' && groupIds === 'given' && dates === 'iso' && emptyLists === 'given' && shape === 'none';
+/** A number of North America without its country code. */
+const nationalPhone = (phone: string): string => phone.replace(/^\+1(\d{3})(\d{3})(\d{4})$/, '($1) $2-$3');
+
+/** The fields of contacts and groups that may be absent and are no texts. */
+const absentNumbers: ReadonlySet<string> = new Set(['gender', 'maritalStatus']);
+
+const absent = (name: string, { absentTexts }: Habits): unknown => {
+  if (absentTexts === 'null') return null;
+  return absentTexts === 'empty' && !absentNumbers.has(name) ? '' : undefined;
+};
+
+const writesAsHeld = (habits: Habits): boolean =>
+  habits.ids === 'numbers' &&
+  habits.groupIds === 'given' &&
+  habits.dates === 'iso' &&
+  habits.emptyLists === 'given' &&
+  habits.absentTexts === 'missing' &&
+  habits.phones === 'e164' &&
+  habits.failureDetails === 'none';
 
 /** An answer as this service writes it; only the answer to a send has `reasons`. */
 export const answerOnWire = (
@@ -99,6 +116,14 @@ export const answerOnWire = (
 ): string => {
   if (writesAsHeld(habits)) return JSON.stringify(body);
   const field = (name: string, value: unknown): unknown => {
+    if (value === undefined) return absent(name, habits);
+    if (
+      name === 'phone' &&
+      habits.phones === 'national' &&
+      typeof value === 'string' &&
+      reasons === undefined
+    )
+      return nationalPhone(value);
     if (typeof value === 'number' && idFields.has(name)) return idOnWire(value, habits);
     if (name === 'groupIds')
       return habits.groupIds === 'missing'

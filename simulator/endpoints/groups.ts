@@ -27,8 +27,8 @@ export const searchGroups = endpoint({
       const created = new Date(group.created).toISOString();
       return {
         groupId: group.groupId,
-        externalId: group.externalId,
-        name: group.name,
+        externalId: group.externalId ?? undefined,
+        name: group.name ?? undefined,
         dateTimeCreated: created,
         dateTimeModified: created,
         contactCount: group.contactCount,

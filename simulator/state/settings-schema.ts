@@ -49,6 +49,8 @@ const habitShape = {
   ids: z.enum(habitChoices.ids),
   groupIds: z.enum(habitChoices.groupIds),
   emptyLists: z.enum(habitChoices.emptyLists),
+  absentTexts: z.enum(habitChoices.absentTexts),
+  phones: z.enum(habitChoices.phones),
   failureDetails: z.enum(habitChoices.failureDetails),
   dates: z.enum(habitChoices.dates),
   clientOpenid: z.enum(habitChoices.clientOpenid),

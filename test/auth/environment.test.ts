@@ -292,7 +292,8 @@ describe('environment', () => {
     const simulator = await startSimulator();
     try {
       const { baseUrl, tokenUrl, credentials } = simulator;
-      const values = { ...filled, baseUrl, tokenUrl, ...credentials, grant: 'client_credentials' };
+      const scopes = ['core.contacts.read'];
+      const values = { ...filled, baseUrl, tokenUrl, ...credentials, grant: 'client_credentials', scopes };
       const list = (shown: object, deployed: object) =>
         listAdvisors(services, 'env1', { ...shown }, { ...deployed });
       should(await list(values, values)).containDeep([{ state: 'authorized', refreshedAt: null }]);
@@ -332,6 +333,12 @@ describe('environment', () => {
       deliveryDateUnit: 's',
     });
     should(environmentWith({ ...filled, scopes: 'a b' }).connection().scopes).deepEqual(['openid', 'a', 'b']);
+    const byClient = { ...filled, grant: 'client_credentials' };
+    const scopesWith = (scopes?: unknown): unknown =>
+      environmentWith({ ...byClient, scopes }).connection().scopes;
+    should(scopesWith('a b')).deepEqual(['a', 'b']);
+    should(scopesWith(['openid', 'a'])).deepEqual(['openid', 'a']);
+    should(scopesWith()).deepEqual(['text.messaging.write', 'text.messaging.read']);
   });
 
   it('fills in variables anywhere in a value, and leaves those that are not set to be named', () => {

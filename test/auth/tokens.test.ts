@@ -361,13 +361,16 @@ describe('tokens', () => {
     const own = (): ReturnType<typeof connectionTo> =>
       connectionTo(simulator, { grant: 'client_credentials' });
 
-    it('asks for the scopes less openid and offline_access, for the advisor default', async () => {
+    it('asks for the scopes less offline_access, for the advisor default', async () => {
       should(await status(await red.tokens.token(own(), 'default'))).equal(200);
       should(red.posted[0]).containEql({
         grant_type: 'client_credentials',
-        scope: 'text.messaging.read core.contacts.read',
+        scope: 'openid text.messaging.read core.contacts.read',
       });
-      should(red.tokens.client.grant(own())?.scopes).deepEqual(['text.messaging.read', 'core.contacts.read']);
+      should(red.tokens.client.grant(own())?.scopes).containDeep([
+        'text.messaging.read',
+        'core.contacts.read',
+      ]);
       should((await failureOf(() => red.tokens.token(own(), 'bob'))).code).equal('authorization_required');
     });
 

@@ -4,7 +4,18 @@ import should from 'should';
 import { endpoints } from '../../lib/service/endpoints';
 import { root } from '../support/installation';
 
+interface Shape {
+  required?: string[];
+  properties?: Record<string, unknown>;
+}
+
 interface Document {
+  components: {
+    schemas: Record<string, Shape>;
+    securitySchemes: {
+      oauth: { flows: Record<'clientCredentials' | 'authorizationCode', { scopes: Record<string, string> }> };
+    };
+  };
   openapi: string;
   paths: Record<string, Record<string, { operationId: string; security: { oauth: string[] }[] }>>;
 }
@@ -29,6 +40,34 @@ describe('the API docs', () => {
       should(operation?.operationId).equal(name);
       should(operation?.security).containDeep([{ oauth: [scope] }]);
     }
+  });
+
+  it('show the shape of the contract, and not all that we tolerate', () => {
+    const { schemas } = document.components;
+    const shapeOf = (name: string): Shape => schemas[name] ?? {};
+    const fieldOf = (name: string, field: string): unknown => shapeOf(name).properties?.[field];
+    const phone = { type: 'string', pattern: '^\\+[1-9]\\d{7,14}$' };
+    should(fieldOf('ContactInput', 'phone')).eql(phone);
+    should(fieldOf('MessageRequest', 'phone')).eql(phone);
+    should(shapeOf('ConsentRequestResult').required).eql(['successes', 'failures']);
+    should(fieldOf('IdResult', 'id')).eql({ type: 'integer', minimum: 0 });
+    should(fieldOf('ContactDetail', 'nickname')).eql({ type: 'string' });
+    should(fieldOf('ContactDetail', 'gender')).eql({ type: 'number' });
+    should(fieldOf('ContactDetail', 'groupIds')).eql({ type: 'array', items: { type: 'integer' } });
+    should(fieldOf('ConsentStatus', 'memberId')).eql({ type: 'integer' });
+    should(fieldOf('ConsentStatus', 'lastChanged')).eql({ type: 'number' });
+    // The contract has null for a scheduled text's messageId, and for memberId and consentState of a consent request.
+    should(JSON.stringify(schemas).match(/"null"/g)).have.length(3);
+  });
+
+  it('declare client credentials for texting alone', () => {
+    const { flows } = document.components.securitySchemes.oauth;
+    should(Object.keys(flows.clientCredentials.scopes).sort()).eql([
+      'openid',
+      'text.messaging.read',
+      'text.messaging.write',
+    ]);
+    should(Object.keys(flows.authorizationCode.scopes)).have.length(7);
   });
 
   it('show every endpoint on the page that people read', () => {

@@ -43,6 +43,7 @@ describe('the command check', function () {
     ADVISOR_TEXTING_BASE_URL: simulator.baseUrl,
     ADVISOR_TEXTING_TOKEN_URL: simulator.tokenUrl,
     ADVISOR_TEXTING_GRANT: 'client_credentials',
+    ADVISOR_TEXTING_SCOPES: operationScopes.join(' '),
     ADVISOR_TEXTING_CLIENT_ID: simulator.credentials.clientId,
     ADVISOR_TEXTING_CLIENT_SECRET: simulator.credentials.clientSecret,
     ADVISOR_TEXTING_API_KEY: simulator.credentials.apiKey,
@@ -76,7 +77,8 @@ describe('the command check', function () {
     await start({ profile: 'foreign' });
     const file = join(directory, 'settings.json');
     const { credentials, tokenUrl } = simulator;
-    const properties = { tokenUrl, grant: 'client_credentials', baseUrl: '${THE_ADDRESS}', credentials };
+    const grant = { grant: 'client_credentials', scopes: operationScopes };
+    const properties = { tokenUrl, ...grant, baseUrl: '${THE_ADDRESS}', credentials };
     writeFileSync(file, JSON.stringify({ ...properties, ...environmentFor(simulator.settings.habits) }));
     const told = await run(['--settings', file, '--json'], { THE_ADDRESS: simulator.baseUrl });
     should(told.code).equal(0);

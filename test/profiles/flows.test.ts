@@ -22,11 +22,11 @@ for (const profile of Object.keys(profiles) as ProfileName[]) {
   describe(`flows on a service of the ${profile} profile`, () => {
     const habits: Habits = profiles[profile];
     const on = simulatedForEach(() => {
-      const { corePrefix, textPrefix, names, deliveryDateUnit } = environmentFor(habits);
+      const { corePrefix, textPrefix, names, deliveryDateUnit, country } = environmentFor(habits);
       const client = { names, prefixes: { core: corePrefix, text: textPrefix } };
       return startSimulated(
         { clock: new MovableClock(() => begin), profile },
-        { client, settings: { deliveryDateUnit } },
+        { client, settings: { deliveryDateUnit, country } },
       );
     });
 
@@ -97,10 +97,33 @@ for (const profile of Object.keys(profiles) as ProfileName[]) {
       flow = await contactNode(on.environment, { operation: 'get' });
       const read = only(await flow.ask({ contactId }));
       const birthDate = habits.dates === 'iso' ? '1980-05-06' : '05/06/1980';
-      should(read.msg.payload).containEql({ ...given, birthDate, city: 'Turku', contactId });
+      const phone = habits.phones === 'e164' ? given.phone : '(312) 555-0177';
+      should(read.msg.payload).containEql({ ...given, phone, birthDate, city: 'Turku', contactId });
       await Flow.unload();
       flow = await contactNode(on.environment, { operation: 'delete' });
       should(only(await flow.ask({ contactId })).port).equal(0);
+    });
+
+    it('a contact is saved: created once, then found by its address or its name and changed', async () => {
+      const given = { firstName: 'Zoe', lastName: 'Aalto', emailAddress: 'zoe@example.com' };
+      const ids: unknown[] = [];
+      for (const [matchBy, payload] of [
+        ['email', { ...given, phone: '+13125550177' }],
+        ['email', { emailAddress: 'ZOE@example.com', city: 'Turku' }],
+        ['fullName', { firstName: 'zoe', lastName: 'aalto', nickname: 'Z', phone: '' }],
+      ] as const) {
+        const flow = await contactNode(on.environment, { operation: 'save', matchBy });
+        const saved = only(await flow.ask({ payload }));
+        should(saved.port).equal(0, JSON.stringify(saved.msg.error));
+        ids.push(saved.msg.contactId);
+        await Flow.unload();
+      }
+      should(ids).eql([id(1011), id(1011), id(1011)]);
+      const flow = await contactNode(on.environment, { operation: 'get' });
+      const phone = habits.phones === 'e164' ? '+13125550177' : '(312) 555-0177';
+      const read = only(await flow.ask({ contactId: 1011 })).msg.payload as Record<string, unknown>;
+      should(read).containEql({ city: 'Turku', nickname: 'Z', phone });
+      should(read['address1']).equal(habits.absentTexts === 'missing' ? undefined : '');
     });
 
     it('a search reads page after page, each once, in the order asked for', async () => {

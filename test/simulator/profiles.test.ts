@@ -162,6 +162,26 @@ describe('the habits of the simulated service', () => {
     should((await caller.call('GET', `${contacts}?pageSize=1`)).text).match(/"groupNames":\["Clients"/);
   });
 
+  it('absentTexts: left out, empty or null; numbers are never empty', async () => {
+    const made = await caller.call('POST', contacts, { city: 'Reno' });
+    const path = `${contacts}/${String(made.body['id'])}`;
+    const read = async () => (await caller.call('GET', path)).body;
+    should(await read()).not.have.properties('nickname', 'phone', 'remoteContactId', 'gender');
+    should(JSON.stringify(await read())).not.match(/null/);
+    withHabits({ absentTexts: 'empty' });
+    should(await read()).containEql({ nickname: '', phone: '', remoteContactId: '', city: 'Reno' });
+    should(await read()).not.have.property('gender');
+    withHabits({ absentTexts: 'null' });
+    should(await read()).containEql({ nickname: null, phone: null, gender: null, city: 'Reno' });
+  });
+
+  it('phones: national in a contact that is read, and never in a request', async () => {
+    withHabits({ phones: 'national' });
+    should((await caller.call('GET', `${contacts}/1001`)).body['phone']).equal('(206) 555-0101');
+    const refused = await caller.call('PUT', `${contacts}/1001`, { phone: '(206) 555-0101' });
+    should(refused.status).equal(400);
+  });
+
   it('emptyLists: missing leaves failures out of a success and successes out of a failure', async () => {
     withHabits({ emptyLists: 'missing' });
     should((await caller.send(consented)).body).have.only.keys('successes');
@@ -292,7 +312,12 @@ describe('the habits of the simulated service', () => {
       textPrefix: 'text',
       names: {},
       deliveryDateUnit: 'ms',
+      country: '',
     });
-    should(environmentFor(profiles.foreign)).containEql({ corePrefix: 'crm', deliveryDateUnit: 's' });
+    should(environmentFor(profiles.foreign)).containEql({
+      corePrefix: 'crm',
+      deliveryDateUnit: 's',
+      country: 'US',
+    });
   });
 });

@@ -1,5 +1,6 @@
 import type { Form, Say, Values } from '../../../lib/editor/red';
 import { holdsVariable } from '../../../lib/editor/values';
+import { usualScopes } from '../spec';
 import { prefixPattern, usualPrefixes, wireScope, type Prefixes } from '../../../lib/service/prefixes';
 
 const nodeTitles = (types: string): string[] =>
@@ -16,6 +17,20 @@ const prefixesIn = (values: Values): Prefixes => {
     return prefixPattern.test(text) && !holdsVariable(text) ? text : usual;
   };
   return { core: read('corePrefix', usualPrefixes.core), text: read('textPrefix', usualPrefixes.text) };
+};
+
+const usualOf = (grant: unknown): readonly string[] =>
+  usualScopes[grant === 'client_credentials' ? grant : 'authorization_code'];
+
+/** Whether nobody has chosen other scopes than those that an environment with this sign-in begins with. */
+const areUsual = (ticked: unknown, grant: unknown): boolean =>
+  Array.isArray(ticked) && [...ticked].sort().join(' ') === [...usualOf(grant)].sort().join(' ');
+
+const tick = (ticks: JQuery, scopes: readonly string[]): void => {
+  ticks.find('input[type=checkbox][value]').each((_, box) => {
+    $(box).prop('checked', scopes.includes($(box).attr('value') ?? ''));
+  });
+  ticks.find('input[type=checkbox][value]').first().trigger('change');
 };
 
 /**
@@ -41,7 +56,16 @@ export const addScopes = (form: Form): void => {
     $('<small>', { text: say('scopes.always') }),
   );
   ticks.prepend(always);
+  const byClient = $('<small>', { text: say('scopes.byClient') });
+  ticks.append(byClient);
+  let grant: unknown;
   form.onChange((values) => {
+    const before = grant;
+    ({ grant } = values);
+    always.toggle(grant !== 'client_credentials');
+    byClient.toggle(grant === 'client_credentials');
+    if (before !== undefined && before !== grant && areUsual(values['scopes'], before))
+      tick(ticks, usualOf(grant));
     const prefixes = prefixesIn(values);
     ticks.find('label').each((_, label) => {
       const scope = $(label).find('input').attr('value');
