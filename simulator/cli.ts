@@ -31,7 +31,7 @@ const foreignness = ({ habits }: Settings): string => {
   const { corePrefix, textPrefix, names, deliveryDateUnit, country } = environmentFor(habits);
   return `
   profile        ${profile ?? 'a mixture of habits'}. Set in the environment:
-                 path prefixes ${corePrefix}, ${textPrefix}; delivery date in ${deliveryDateUnit}${country === '' ? '' : `; country ${country}`}
+                 path prefixes ${corePrefix}, ${textPrefix}; delivery date in ${deliveryDateUnit}${country === undefined ? '' : `; country ${country}`}
                  query names ${JSON.stringify(names)}
 `;
 };

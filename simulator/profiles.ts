@@ -122,5 +122,5 @@ export const environmentFor = ({ corePrefix, textPrefix, names, deliveryDateUnit
   textPrefix,
   names,
   deliveryDateUnit: deliveryDateUnit === 's' ? ('s' as const) : ('ms' as const),
-  country: phones === 'national' ? 'US' : '',
+  ...(phones === 'national' && { country: 'US' }),
 });

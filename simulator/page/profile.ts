@@ -65,7 +65,7 @@ const drawHabit = (habit: keyof Habits, current: Value, change: ChangeSettings):
 const showNeeds = (habits: Habits): void => {
   const usual = environmentFor(profiles.usual);
   const other = Object.entries(environmentFor(habits)).filter(
-    ([setting, value]) => !sameValue(value, usual[setting as keyof typeof usual]),
+    ([setting, value]) => !sameValue(value, usual[setting as keyof typeof usual] ?? ''),
   );
   needs.hidden = other.length === 0;
   needsList.replaceChildren(

@@ -134,6 +134,21 @@ for (const run of runs) {
       });
     }
 
+    it('17: a contact is created once, found by its name, changed, put into groups and deleted', async () => {
+      const flow = example(17);
+      await flow.press('Nora');
+      const created = payloadOf(await flow.one('as it is now')) as Record<string, unknown>;
+      await flow.press('Nora has moved');
+      const moved = payloadOf(await flow.one('as it is now')) as Record<string, unknown>;
+      should(created).containEql({ lastName: 'Lindqvist', city: 'Chicago' });
+      should(moved).containEql({ contactId: created['contactId'], lastName: 'Lindqvist', city: 'Portland' });
+      should(String(moved['phone']).replaceAll(/\D/g, '')).endWith('5035550197');
+      should(await phones.ledger('createContact')).have.length(1);
+      should((await groupNames()).get(Number(moved['contactId']))).deepEqual(['Clients', 'Newsletter']);
+      await flow.press('Delete Nora');
+      should(payloadOf(await flow.one('deleted'))).deepEqual({ id: moved['contactId'] });
+    });
+
     it('11: the title and link of the first article reach those of the group who have consented', async () => {
       const flow = example(11);
       await flow.press('About retirement');

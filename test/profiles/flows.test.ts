@@ -22,7 +22,7 @@ for (const profile of Object.keys(profiles) as ProfileName[]) {
   describe(`flows on a service of the ${profile} profile`, () => {
     const habits: Habits = profiles[profile];
     const on = simulatedForEach(() => {
-      const { corePrefix, textPrefix, names, deliveryDateUnit, country } = environmentFor(habits);
+      const { corePrefix, textPrefix, names, deliveryDateUnit, country = '' } = environmentFor(habits);
       const client = { names, prefixes: { core: corePrefix, text: textPrefix } };
       return startSimulated(
         { clock: new MovableClock(() => begin), profile },

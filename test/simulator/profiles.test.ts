@@ -312,7 +312,6 @@ describe('the habits of the simulated service', () => {
       textPrefix: 'text',
       names: {},
       deliveryDateUnit: 'ms',
-      country: '',
     });
     should(environmentFor(profiles.foreign)).containEql({
       corePrefix: 'crm',

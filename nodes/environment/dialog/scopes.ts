@@ -24,7 +24,8 @@ const usualOf = (grant: unknown): readonly string[] =>
 
 /** Whether nobody has chosen other scopes than those that an environment with this sign-in begins with. */
 const areUsual = (ticked: unknown, grant: unknown): boolean =>
-  Array.isArray(ticked) && [...ticked].sort().join(' ') === [...usualOf(grant)].sort().join(' ');
+  Array.isArray(ticked) &&
+  [...(ticked as readonly string[])].sort().join(' ') === [...usualOf(grant)].sort().join(' ');
 
 const tick = (ticks: JQuery, scopes: readonly string[]): void => {
   ticks.find('input[type=checkbox][value]').each((_, box) => {
