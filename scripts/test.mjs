@@ -133,7 +133,7 @@ const runTests = async (orders) => {
           `${failed.length > 0 ? `, ${failed.length} failed` : ''} (${(milliseconds / 1000).toFixed(1)} s` +
           `${cpu === undefined ? '' : `, ${cpu.toFixed(1)} s of CPU`})`,
       );
-      if (said.trim() !== '') console.log(indented(said));
+      if (said.trim() !== '' && (failed.length > 0 || isLong)) console.log(indented(said));
     },
   });
   mkdirSync(dirname(timesFile), { recursive: true });

@@ -6,7 +6,8 @@ import { startSimulator, type Simulator } from '../../simulator';
 import { authorize, removeFolders } from '../auth/support';
 import { Instance } from '../support/instance';
 import { Postgres } from '../support/postgres';
-import { eventually, SharedEnvironments } from '../support/shared-environments';
+import { SharedEnvironments } from '../support/shared-environments';
+import { until } from '../support/until';
 import { checkFolder, sendFolder } from '../texting/setup';
 
 const some = { page: 1, pageSize: 50 };
@@ -37,9 +38,9 @@ describe('what goes on in several Node-RED on one PostgreSQL', function () {
     [one, two] = [process('one'), process('two')];
     await Promise.all([one.environment.opening, two.environment.opening]);
     await authorize(one.environment.services, one.environment.connection(), 'default', 'default');
-    await eventually(
-      'The authorization',
+    await until(
       () => two.environment.advisorState('default') === 'authorized' || undefined,
+      'The authorization',
     );
   });
   afterEach(async () => {
@@ -75,10 +76,10 @@ describe('what goes on in several Node-RED on one PostgreSQL', function () {
     const activity = activityOf(two.environment);
     one.waiter.send({ phone: [number(101), number(102)] });
     two.waiter.send({ phone: number(103) });
-    const shown = await eventually('All three waits', async () => {
+    const shown = await until(async () => {
       const { data, pageInfo } = await activity.waits(some);
       return pageInfo.totalRecord === 3 && data;
-    });
+    }, 'All three waits');
     should(shown.map(({ phone }) => phone).toSorted()).deepEqual([101, 102, 103].map(number));
     should(shown.every(({ node, next }) => node.id === 'waiter' && next !== null)).be.true();
     should((await activity.waits({ ...some, phone: number(102) })).data).have.length(1);
@@ -88,7 +89,7 @@ describe('what goes on in several Node-RED on one PostgreSQL', function () {
 
     const before = looks(number(101));
     should(await activity.check(idOf(number(101)))).be.true();
-    await eventually('A look by the one that has it', () => looks(number(101)) > before);
+    await until(() => looks(number(101)) > before, 'A look by the one that has it');
 
     const leaving = one.waiter.arrivals.next();
     should(await activity.cancel(idOf(number(102)))).be.true();
@@ -100,10 +101,10 @@ describe('what goes on in several Node-RED on one PostgreSQL', function () {
 
   it('ends by an acceptance that any of them sees', async () => {
     one.waiter.send({ phone: number(111) });
-    await eventually('The wait in the other', async () => {
+    await until(async () => {
       const { pageInfo } = await activityOf(two.environment).waits(some);
       return pageInfo.totalRecord === 1;
-    });
+    }, 'The wait in the other');
     simulator.accept(number(111), 'default');
     const once = new Instance(checkFolder, two.environment, {
       id: 'once',
@@ -120,10 +121,10 @@ describe('what goes on in several Node-RED on one PostgreSQL', function () {
     const activity = activityOf(two.environment);
     const phones = Array.from({ length: 39 }, (_, n) => number(161 + n));
     one.sender.send({ phone: phones, text: 'Hello' });
-    const queued = await eventually('The list', async () => {
+    const queued = await until(async () => {
       const { data, pageInfo } = await activity.queue(some);
       return pageInfo.totalRecord === phones.length && data;
-    });
+    }, 'The list');
     should(await activity.queueLength()).equal(0);
     should(queued.map(({ phone }) => phone).toSorted()).deepEqual(phones);
     const [list] = (await activity.lists(some)).data;
@@ -137,10 +138,10 @@ describe('what goes on in several Node-RED on one PostgreSQL', function () {
     const rest = one.sender.arrivals.next(phones.length / 3);
     should(await activity.cancel(list?.id ?? '')).be.true();
     for (const { msg } of await rest) should(msg.error).containDeep({ code: 'cancelled' });
-    const failures = await eventually('The failures', async () => {
+    const failures = await until(async () => {
       const { data } = await activity.failures(some);
       return data.length > phones.length / 3 && data;
-    });
+    }, 'The failures');
     should(failures.every(({ code, node }) => code === 'cancelled' && node.id === 'sender')).be.true();
   });
 
@@ -148,7 +149,7 @@ describe('what goes on in several Node-RED on one PostgreSQL', function () {
     let changes = 0;
     const unlisten = activityOf(two.environment).onChange(() => (changes += 1));
     one.waiter.send({ phone: number(131) });
-    await eventually('A change', () => changes > 0);
+    await until(() => changes > 0, 'A change');
     unlisten();
   });
 
@@ -188,11 +189,11 @@ describe('what goes on in several Node-RED on one PostgreSQL', function () {
       const [sender, waiter] = withNewNodes(one.environment);
       sender?.send({ phone: texts, text: 'Hello' });
       waiter?.send({ phone: waiting });
-      await eventually('All of it on record', () => isShown(two.environment));
+      await until(() => isShown(two.environment), 'All of it on record');
       await Promise.all([sender, waiter, one.sender, one.waiter].map((each) => each?.close()));
       await one.environment.close();
-      await eventually('A successor', async () => (await activityOf(two.environment).waitCount()) === 1);
-      await eventually('All of it at the successor', () => isShown(two.environment));
+      await until(async () => (await activityOf(two.environment).waitCount()) === 1, 'A successor');
+      await until(() => isShown(two.environment), 'All of it at the successor');
       simulator.faults.clear();
       simulator.accept(waiting, 'default');
     });
@@ -200,7 +201,7 @@ describe('what goes on in several Node-RED on one PostgreSQL', function () {
     const allLeaveFrom = async (added: readonly Instance[]): Promise<void> => {
       const arrived = (): readonly { readonly port: number; readonly msg: Message }[] =>
         added.flatMap(({ arrivals }) => arrivals.all);
-      await eventually('All four outcomes', () => arrived().length >= 4);
+      await until(() => arrived().length >= 4, 'All four outcomes');
       should(
         arrived()
           .map(({ port, msg }) => `${String(msg.phone)} ${port}`)

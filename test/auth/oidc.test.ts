@@ -2,7 +2,7 @@ import should from 'should';
 import type { MovableClock } from '../../lib/service/clock';
 import { postForm } from '../../lib/service/transport';
 import { runCheck } from '../command/support';
-import { until } from '../support/event-loop';
+import { until } from '../support/until';
 import { startOidcServer, type OidcServer } from './oidc-server';
 import {
   callbackUri,

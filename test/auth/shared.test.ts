@@ -8,6 +8,7 @@ import { health } from '../../nodes/environment/activity';
 import { RunningEnvironment } from '../../nodes/environment/environment';
 import { runningOf } from '../../nodes/environment/running';
 import { startSimulator, type Simulator } from '../../simulator';
+import { until } from '../support/until';
 import { Postgres } from '../support/postgres';
 import { SharedEnvironments } from '../support/shared-environments';
 import { authorize, removeFolders } from './support';
@@ -38,9 +39,6 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
 
   const start = (name: string, credentialSecret: string, changes?: object): RunningEnvironment =>
     environments.start(name, credentialSecret, changes);
-  const until = async (isSo: () => boolean): Promise<void> => {
-    while (!isSo()) await pause(20);
-  };
 
   it('is authorized on all when it is on one, and disconnected as well', async () => {
     const [one, two] = [start('one', 'a'), start('two', 'a')];

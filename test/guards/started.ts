@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { Red } from '../../lib/runtime/red';
 import { health } from '../../nodes/environment/activity';
 import { RunningEnvironment } from '../../nodes/environment/environment';
@@ -8,6 +7,7 @@ import * as eventsRuntime from '../../nodes/events/runtime';
 import { spec as eventsSpec } from '../../nodes/events/spec';
 import type { Simulator } from '../../simulator';
 import { callbackUri, FileSettings } from '../auth/support';
+import { until } from '../support/until';
 import { Flow, type Arrived } from '../support/flow';
 import { block, folders, request, send } from './setup';
 
@@ -95,7 +95,7 @@ export class Started {
   }
 
   async until(isSo: () => boolean): Promise<void> {
-    while (!isSo()) await pause(20);
+    await until(isSo);
   }
 
   async stop(): Promise<void> {

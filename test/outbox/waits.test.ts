@@ -5,6 +5,7 @@ import type { OutboxItem } from '../../lib/outbox/open-job';
 import { WaitOutbox } from '../../lib/outbox/wait-outbox';
 import { TakenOver, type Store } from '../../lib/state/store';
 import { World } from '../consent/world';
+import { until } from '../support/until';
 import { nextIteration } from '../support/event-loop';
 import { gate } from '../support/gate';
 import { never } from './process';
@@ -17,10 +18,6 @@ interface Person extends OutboxItem {
 const phoneOf = (index: number): string => `+1202556${index.toString().padStart(4, '0')}`;
 const people = (count: number): Person[] =>
   Array.from({ length: count }, (_, index) => ({ index, phone: phoneOf(index) }));
-
-const until = async (isSo: () => boolean): Promise<void> => {
-  for (let turns = 0; !isSo() && turns < 5000; turns++) await nextIteration();
-};
 
 /** A node on the store of a world. What a killed one does is neither written nor told. */
 class WaitingNode {

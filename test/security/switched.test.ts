@@ -12,21 +12,13 @@ import { startSimulator, type Simulator } from '../../simulator';
 import { freshFolder, removeFolders } from '../auth/support';
 import { runtimePath } from '../support/flow';
 import { numbers } from '../support/numbers';
+import { until } from '../support/until';
 import { checkFolder, requestFolder, sendFolder } from '../texting/setup';
 
 const phones = (count: number, from: number): string[] =>
   Array.from({ length: count }, (_, n) => `+131255501${String(from + n)}`);
 
 const patience = 60_000;
-
-const until = async <T>(look: () => T | undefined | Promise<T | undefined>, what: string): Promise<T> => {
-  for (const end = Date.now() + patience; ;) {
-    const found = await look();
-    if (found !== undefined) return found;
-    if (Date.now() > end) throw new Error(`${what} did not come.`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-};
 
 const hourOfDay = (at: number): string => new Date(at).toISOString().slice(11, 16);
 

@@ -7,6 +7,7 @@ import { faultInDatabase } from '../../lib/state/postgres-connection';
 import { existingEverywhere, forgetRemovedNodes } from '../../lib/outbox/removed-nodes';
 import { endOf, key, type Store } from '../../lib/state/store';
 import { Postgres } from '../support/postgres';
+import { until } from '../support/until';
 import { runChild } from './child';
 import { testEngine } from './engine-suite';
 import { sealerOf } from './sealer';
@@ -79,9 +80,6 @@ describe('several processes on one PostgreSQL', () => {
       if (first) return first;
       await pause(10);
     }
-  };
-  const until = async (isSo: () => boolean | Promise<boolean>): Promise<void> => {
-    while (!(await isSo())) await pause(10);
   };
   const put = (name: string, value: unknown) => ({ table: 'work' as const, put: key(name, 'n'), value });
   /** The first of a table's updates for which `when` is so fails: "not now". */

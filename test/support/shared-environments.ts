@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { Red } from '../../lib/runtime/red';
 import { systemClock, type Clock } from '../../lib/service/clock';
 import { RunningEnvironment } from '../../nodes/environment/environment';
@@ -65,17 +64,3 @@ export class SharedEnvironments {
     await Promise.all(this.open.splice(0).map((environment) => environment.close()));
   }
 }
-
-/** Fails after two minutes, with what it waited for. */
-export const eventually = async <T>(
-  what: string,
-  look: () => T | undefined | false | Promise<T | undefined | false>,
-): Promise<T> => {
-  const end = performance.now() + 120_000;
-  while (performance.now() < end) {
-    const found = await look();
-    if (found !== undefined && found !== false) return found;
-    await pause(20);
-  }
-  throw new Error(`${what} did not come.`);
-};
