@@ -79,7 +79,7 @@ const programs = [
   },
   {
     name: 'strace',
-    usedBy: 'test/state/power-cut.ts',
+    usedBy: 'test/support/state/power-cut.ts',
     isFor: (platform) => platform === 'linux',
     find: () => onPath(['strace']).find((path) => existsSync(path)),
     apt: [['strace']],

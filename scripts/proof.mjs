@@ -40,15 +40,15 @@ const proofs = {
     takes: '5 minutes',
     arguments: '[images: 5000]; CRASH_SEED repeats a run',
     run: (images = '5000') =>
-      seeded(['test/state/power-cut.test.ts'], 'CRASH_SEED', { CRASH_IMAGES: images }),
+      seeded(['test/unit/state/power-cut.test.ts'], 'CRASH_SEED', { CRASH_IMAGES: images }),
   },
   instances: {
     shows: 'three Node-REDs on one PostgreSQL lose and repeat nothing when killed, stopped and cut off',
     takes: '30 minutes',
     arguments: '[waits texts faults]; INSTANCES_SEED repeats a run, INSTANCES_VERSIONS=5 takes one version',
     run: (waits, texts, faults) =>
-      isReady(['test/real/instances.ts']) &&
-      passes([mocha, '--exit', 'test/real/instances.ts'], {
+      isReady(['test/proof/instances.ts']) &&
+      passes([mocha, '--exit', 'test/proof/instances.ts'], {
         ...(waits && { INSTANCES_WAITS: waits }),
         ...(texts && { INSTANCES_TEXTS: texts }),
         ...(faults && { INSTANCES_FAULTS: faults }),
@@ -79,7 +79,7 @@ const proofs = {
     takes: '10 minutes',
     arguments: '[kills of each version: 10]; GUARD_KILLS_SEED repeats a run',
     run: (kills = '10') =>
-      seeded(['test/real/guard-kills.test.ts'], 'GUARD_KILLS_SEED', { GUARD_KILLS: kills }),
+      seeded(['test/node-red/guard-kills.test.ts'], 'GUARD_KILLS_SEED', { GUARD_KILLS: kills }),
   },
   sidebar: {
     shows: 'everything in the sidebar, by mouse and keyboard, for each as they may, with very many waits',

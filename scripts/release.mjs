@@ -7,7 +7,7 @@ const usage = `Usage: npm run release -- COMMAND
 
   check TAG     fails unless TAG is v and the version of package.json, and CHANGELOG.md has its section
   pack FOLDER   writes package.tgz, notes.md and sbom.json (CycloneDX) into FOLDER
-  snapshot      writes test/upgrade/VERSION.tgz, a user directory that later versions must open: commit it`;
+  snapshot      writes test/node-red/upgrade/VERSION.tgz, a user directory that later versions must open: commit it`;
 
 /** The lines under the heading of a version in a changelog, up to the next version. */
 export const notesOf = (changelog, version) => {
@@ -49,11 +49,11 @@ const pack = (folder, version, changelog) => {
 const main = ([command, argument]) => {
   const { version } = readJson('package.json');
   const changelog = readFileSync(at('CHANGELOG.md'), 'utf8');
-  const isSnapshotKept = exists('test', 'upgrade', `${version}.tgz`);
+  const isSnapshotKept = exists('test', 'node-red', 'upgrade', `${version}.tgz`);
   if (command === 'check') checkTag(argument, { version, changelog, isSnapshotKept });
   else if (command === 'pack' && argument !== undefined) pack(argument, version, changelog);
   else if (command === 'snapshot')
-    execFileSync(process.execPath, ['--import', 'tsx', at('test', 'upgrade', 'write.ts')]);
+    execFileSync(process.execPath, ['--import', 'tsx', at('test', 'node-red', 'upgrade', 'write.ts')]);
   else throw new Error(usage);
 };
 

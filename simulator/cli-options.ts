@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import type { Mutable } from '../lib/mutable';
-import type { SimulatorOptions } from './index';
+import type { SimulatorOptions } from './';
 import { habitChoices, habitNames, profileNames, type Habits, type ProfileName } from './profiles';
 import { UsageError } from '../lib/usage-error';
 import type { SettingsChange } from './state/settings';

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { UsageError } from '../lib/usage-error';
 import { help, readCommandLine } from './cli-options';
-import { startSimulator, type Settings, type Simulator, type SimulatorOptions } from './index';
+import { startSimulator, type Settings, type Simulator, type SimulatorOptions } from './';
 import { environmentFor, profileOf } from './profiles';
 
 const print = (text: string): void => {

@@ -7,8 +7,8 @@ import {
   SidebarPage,
   waitNodes,
   waitNumber,
-} from '../../test/editor/sidebar';
-import { openEditor } from '../../test/editor/support';
+} from '../../test/support/editor/sidebar';
+import { openEditor } from '../../test/support/editor/setup';
 import { launchBrowser } from '../../test/support/browser';
 import type { Version } from '../../test/support/installation';
 import { startRed, type FlowNode, type RealRed } from '../../test/support/node-red';

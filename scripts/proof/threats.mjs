@@ -8,8 +8,8 @@ import { require as load } from 'tsx/cjs/api';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const require = createRequire(import.meta.url);
-const { defences } = load('../../test/security/defences.ts', import.meta.url);
-const { threats } = load('../../test/security/threats.ts', import.meta.url);
+const { defences } = load('../../test/proof/defences.ts', import.meta.url);
+const { threats } = load('../../test/proof/threats.ts', import.meta.url);
 
 /** `npm run proof -- threats 2 8` takes the defences against these out, `threats lease key` those named so; without either, all. */
 const given = process.argv.slice(2);

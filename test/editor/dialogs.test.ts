@@ -2,9 +2,9 @@ import should from 'should';
 import type { Page } from 'playwright-core';
 import { versions } from '../support/extent';
 import type { FlowNode } from '../support/node-red';
-import { boxOf, chooseType } from './canvas';
-import { keepPicture, nameless, ragged, setTheme, themesOf, violations } from './looks';
-import { statesOf } from './states';
+import { boxOf, chooseType } from '../support/editor/canvas';
+import { keepPicture, nameless, ragged, setTheme, themesOf, violations } from '../support/editor/looks';
+import { statesOf } from '../support/editor/states';
 import {
   closeEnvironment,
   closeNode,
@@ -16,7 +16,7 @@ import {
   type StartedEditor,
   startEditor,
   triangle,
-} from './support';
+} from '../support/editor/setup';
 
 const flowTypes = ['send-text', 'request-consent', 'check-consent', 'contact', 'group', 'content'];
 

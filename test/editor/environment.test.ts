@@ -1,9 +1,9 @@
 import should from 'should';
 import type { Locator, Page } from 'playwright-core';
 import { startSimulator, type Simulator } from '../../simulator';
-import { adminAuth } from '../auth/real';
-import { decideFrom, enter } from '../auth/real';
-import { decide } from '../auth/support';
+import { adminAuth } from '../support/auth/real';
+import { decideFrom, enter } from '../support/auth/real';
+import { decide } from '../support/auth/setup';
 import { versions } from '../support/extent';
 import { launchBrowser, type TestBrowser } from '../support/browser';
 import { type FlowNode, type RealRed, startRed } from '../support/node-red';
@@ -19,7 +19,7 @@ import {
   openNode,
   saved,
   windowFrom,
-} from './support';
+} from '../support/editor/setup';
 
 const hostile = '<img src=x onerror="window.hacked=1">';
 const { consented } = numbers;

@@ -2,7 +2,7 @@ import should from 'should';
 import type { Page } from 'playwright-core';
 import { versions } from '../support/extent';
 import type { FlowNode } from '../support/node-red';
-import { boxOf, chooseType, enter } from './canvas';
+import { boxOf, chooseType, enter } from '../support/editor/canvas';
 import {
   closeEnvironment,
   closeNode,
@@ -13,7 +13,7 @@ import {
   type StartedEditor,
   startEditor,
   triangle,
-} from './support';
+} from '../support/editor/setup';
 
 const node = (id: string, type: string, more: object): FlowNode => ({
   id,

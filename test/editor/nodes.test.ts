@@ -1,10 +1,18 @@
 import should from 'should';
 import type { Page } from 'playwright-core';
-import { Phones } from '../examples/support';
+import { Phones } from '../support/examples/setup';
 import { versions } from '../support/extent';
 import type { FlowNode, Message } from '../support/node-red';
 import { numbers } from '../support/numbers';
-import { chooseType, boxOf, dragFromPalette, enter, searchPalette, shownInPalette, wire } from './canvas';
+import {
+  chooseType,
+  boxOf,
+  dragFromPalette,
+  enter,
+  searchPalette,
+  shownInPalette,
+  wire,
+} from '../support/editor/canvas';
 import {
   closeEnvironment,
   closeNode,
@@ -15,7 +23,7 @@ import {
   saved,
   startEditor,
   type StartedEditor,
-} from './support';
+} from '../support/editor/setup';
 
 const { consented } = numbers;
 const stranger = '+15125550142';

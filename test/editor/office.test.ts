@@ -2,8 +2,8 @@ import should from 'should';
 import type { Locator, Page } from 'playwright-core';
 import { versions } from '../support/extent';
 import type { FlowNode } from '../support/node-red';
-import { chooseType, enter } from './canvas';
-import { silent, unasked } from './sidebar';
+import { chooseType, enter } from '../support/editor/canvas';
+import { silent, unasked } from '../support/editor/sidebar';
 import {
   closeEnvironment,
   closeNode,
@@ -15,7 +15,7 @@ import {
   saved,
   startEditor,
   type StartedEditor,
-} from './support';
+} from '../support/editor/setup';
 
 const at = (id: string, type: string, y: number, more: object = {}): FlowNode => ({
   id,

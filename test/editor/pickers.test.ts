@@ -2,7 +2,7 @@ import should from 'should';
 import type { Locator, Page } from 'playwright-core';
 import { versions } from '../support/extent';
 import type { FlowNode } from '../support/node-red';
-import { closeNode, openNode, type StartedEditor, startEditor } from './support';
+import { closeNode, openNode, type StartedEditor, startEditor } from '../support/editor/setup';
 
 const hostile = '<img src=x onerror="window.hacked=1">';
 

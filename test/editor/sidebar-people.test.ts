@@ -5,7 +5,7 @@ import type { APIResponse, Page } from 'playwright-core';
 import { launchBrowser, type TestBrowser } from '../support/browser';
 import { root } from '../support/installation';
 import { adminAuth, startRed, type FlowNode, type RealRed } from '../support/node-red';
-import { setTheme, violations } from './looks';
+import { setTheme, violations } from '../support/editor/looks';
 import {
   environments,
   forbidden,
@@ -16,7 +16,7 @@ import {
   silent,
   waitNodes,
   type SidebarPage,
-} from './sidebar';
+} from '../support/editor/sidebar';
 
 const password = adminAuth.users[0]?.password;
 const hostile = '<img src=x onerror="window.hacked=1">';

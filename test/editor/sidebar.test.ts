@@ -6,7 +6,7 @@ import { versions } from '../support/extent';
 import { root } from '../support/installation';
 import type { FlowNode } from '../support/node-red';
 import { numbers } from '../support/numbers';
-import { setTheme, themesOf, violations } from './looks';
+import { setTheme, themesOf, violations } from '../support/editor/looks';
 import {
   environments,
   forbidden,
@@ -17,8 +17,8 @@ import {
   silent,
   waitNodes,
   type How,
-} from './sidebar';
-import { closeEnvironment, dialogReady, startEditor, type StartedEditor } from './support';
+} from '../support/editor/sidebar';
+import { closeEnvironment, dialogReady, startEditor, type StartedEditor } from '../support/editor/setup';
 
 const { landline } = numbers;
 

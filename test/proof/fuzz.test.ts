@@ -12,14 +12,14 @@ import * as activityRuntime from '../../nodes/activity/runtime';
 import { spec as activitySpec } from '../../nodes/activity/spec';
 import * as blockRuntime from '../../nodes/do-not-text/runtime';
 import { spec as blockSpec } from '../../nodes/do-not-text/spec';
-import { folders as addressBook } from '../address-book/setup';
-import { connectionTo, freshFolder, removeFolders, startProcess } from '../auth/support';
-import { frozenClock } from '../service/support';
+import { folders as addressBook } from '../support/address-book/setup';
+import { connectionTo, freshFolder, removeFolders, startProcess } from '../support/auth/setup';
+import { frozenClock } from '../support/service/setup';
 import { alsoClose, closeAll } from '../support/closing';
 import { environmentOn, type TestEnvironment } from '../support/environment';
 import { Flow } from '../support/flow';
 import { listen } from '../support/server';
-import { checkFolder, folders as texting, requestFolder } from '../texting/setup';
+import { checkFolder, folders as texting, requestFolder } from '../support/texting/setup';
 import {
   answerLike,
   contractAnswers,

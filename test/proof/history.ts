@@ -102,7 +102,7 @@ export const judge = (evidence: Evidence): string[] => {
   for (const [phone, made] of grouped(starts ? polls : [], (poll) => poll.phone)) {
     // In any ten intervals: eleven turns, one more for each start and for each wait that began or ended there, and some
     // more where waits of different ages take turns. Unanswered last looks are repeated for each wait by itself. The exact
-    // times are for test/consent/waits-model.test.ts.
+    // times are for test/unit/consent/waits-model.test.ts.
     const waits = [...histories.values()].filter(
       ([first]) => first?.kind === 'wait' && first.phone === phone,
     );

@@ -18,7 +18,7 @@ import { createMemoryStore, type MemoryStore } from '../../lib/state/memory';
 import { openPostgres } from '../../lib/state/postgres';
 import { prefixOf } from '../../lib/state/slot';
 import { TakenOver, type Store } from '../../lib/state/store';
-import { sealerOf } from '../state/sealer';
+import { sealerOf } from '../support/state/sealer';
 import { nextIteration } from '../support/event-loop';
 import { Postgres } from '../support/postgres';
 

@@ -1,7 +1,7 @@
 import should from 'should';
 import type { RepeatSends } from '../../lib/service/retry';
 import { startSimulator, type Simulator } from '../../simulator';
-import { folders as addressBook } from '../address-book/setup';
+import { folders as addressBook } from '../support/address-book/setup';
 import {
   authorize,
   connectionTo,
@@ -9,12 +9,12 @@ import {
   freshFolder,
   removeFolders,
   startProcess,
-} from '../auth/support';
-import { settle } from '../service/support';
+} from '../support/auth/setup';
+import { settle } from '../support/service/setup';
 import { environmentOn, type TestEnvironment } from '../support/environment';
 import { Flow } from '../support/flow';
 import { startProxy, type Fault, type Phase, type Proxy } from '../support/proxy';
-import { checkFolder, folders as texting, requestFolder } from '../texting/setup';
+import { checkFolder, folders as texting, requestFolder } from '../support/texting/setup';
 
 const folders = [...texting, requestFolder, checkFolder, ...addressBook];
 

@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Locator, Page } from 'playwright-core';
-import { setTheme, themesOf, violations } from '../editor/looks';
+import { setTheme, themesOf, violations } from '../support/editor/looks';
 import {
   beginWaits,
   environments,
@@ -18,8 +18,8 @@ import {
   waitNumber,
   type How,
   type SidebarPage,
-} from '../editor/sidebar';
-import { closeEnvironment, dialogReady } from '../editor/support';
+} from '../support/editor/sidebar';
+import { closeEnvironment, dialogReady } from '../support/editor/setup';
 import { launchBrowser, openPages, type TestBrowser } from '../support/browser';
 import { root, type Version } from '../support/installation';
 import { adminAuth, startRed, type FlowNode, type RealRed } from '../support/node-red';

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Sandbox } from '../real/sandbox';
+import { Sandbox } from '../support/sandbox';
 
 const minutes = Number(process.argv[2] ?? 10);
 const perSecond = Number(process.argv[3] ?? 200);

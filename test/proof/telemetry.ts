@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { rmSync } from 'node:fs';
-import { place, type Kind, type Place } from '../security/canaries';
-import { addressBook, authorizations, consents, renewals, sends } from '../security/paths';
-import { CanaryRun } from '../security/run';
+import { place, type Kind, type Place } from '../support/security/canaries';
+import { addressBook, authorizations, consents, renewals, sends } from '../support/security/paths';
+import { CanaryRun } from '../support/security/run';
 import { closeAll } from '../support/closing';
 import { npm } from '../support/installation';
 

@@ -3,7 +3,7 @@ import { systemClock, type Clock } from '../../lib/service/clock';
 import { RunningEnvironment } from '../../nodes/environment/environment';
 import { servicesOf } from '../../nodes/environment/services';
 import type { Simulator } from '../../simulator';
-import { callbackUri, FileSettings, freshFolder } from '../auth/support';
+import { callbackUri, FileSettings, freshFolder } from './auth/setup';
 import type { Postgres } from './postgres';
 
 /** An environment that several Node-RED keep in one PostgreSQL, each as a process of its own has it. */

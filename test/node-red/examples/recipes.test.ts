@@ -1,0 +1,199 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import should from 'should';
+import { root } from '../../support/installation';
+import type { FlowNode, RealRed } from '../../support/node-red';
+import { errorOf } from '../../support/outcomes';
+import {
+  Clicked,
+  type Example,
+  examplesIn,
+  overheard,
+  payloadOf,
+  Phones,
+  startExamples,
+} from '../../support/examples/setup';
+
+/** A recipe has no tab of its own: it is imported into whichever is open. */
+const inTab = (recipe: Example, index: number): Example => {
+  const z = `recipe${index.toString()}`;
+  const nodes = recipe.nodes.map((node) => (node.type === 'advisor-environment' ? node : { ...node, z }));
+  return { ...recipe, nodes: [{ id: z, type: 'tab', label: recipe.title }, ...nodes] };
+};
+
+const recipes = examplesIn(join(root, 'examples', 'recipes')).map(inTab);
+
+/** Environments are shared: the second import of one is left out. */
+const once = (nodes: readonly FlowNode[]): FlowNode[] => [
+  ...new Map(nodes.map((node) => [node.id, node])).values(),
+];
+
+describe('the recipes', function () {
+  this.timeout(120_000);
+  let red: RealRed;
+  let phones: Phones;
+
+  before(async () => {
+    ({ red, phones } = await startExamples(
+      { version: 5, profile: 'usual' },
+      once(recipes.flatMap(overheard)),
+    ));
+  });
+  after(() => red.close());
+  beforeEach(async () => {
+    await phones.reset();
+    red.arrived.length = 0;
+  });
+
+  const ann = '+12065550101';
+  const ben = '+12125550102';
+  const silvia = '+12025550111';
+
+  const recipe = (title: string): Clicked => {
+    const found = recipes.find((one) => one.title === title);
+    if (!found) throw new Error(`There is no recipe ${title}.`);
+    return new Clicked(red, found);
+  };
+  const tried = new Set<string>();
+  const recipeDoes = (title: string, run: (flow: Clicked) => Promise<void>): void => {
+    tried.add(title);
+    it(title, () => run(recipe(title)));
+  };
+
+  recipeDoes('Text everybody in a spreadsheet', async (flow) => {
+    await flow.press('Text the rows');
+    should((await flow.shown('sent', 2)).map(({ phone }) => phone).sort()).eql([ann, ben]);
+  });
+
+  recipeDoes('Put the first name into a text', async (flow) => {
+    await flow.press('Text Ann and somebody');
+    should(await flow.one('sent')).containEql({ text: 'Hello Ann, shall we talk on Friday?' });
+    should(errorOf(await flow.one('not sent'))).containEql({ code: 'invalid_input' });
+  });
+
+  recipeDoes('Text from another advisor in each row', async (flow) => {
+    await flow.press('Text from two advisors');
+    const sent = await flow.shown('sent', 2);
+    should(sent.map(({ phone, advisor }) => [phone, advisor]).sort()).eql([
+      [ann, 'alex'],
+      [ben, 'maria'],
+    ]);
+    should(await phones.texts(ben, 'maria')).eql(['Hello Ben, a word from your advisor.']);
+  });
+
+  recipeDoes('Get a total at the end of a list', async (flow) => {
+    await flow.press('Text three people');
+    const { summary } = await flow.one('total');
+    should(summary).containEql({ total: 3, sent: 2, failed: 1, byCode: { invalid_input: 1 } });
+  });
+
+  recipeDoes('Get a list of who failed', async (flow) => {
+    await flow.press('Text a list');
+    const rows = (await flow.shown('row of the file', 2)).map(({ payload }) => String(payload));
+    should(rows.some((row) => row.startsWith('+12025550115,failed,'))).be.true();
+  });
+
+  recipeDoes('Ask for consent first, and text when it is given', async (flow) => {
+    await flow.press('Text Dana');
+    should(await phones.advanceUntil(flow.one('sent'))).containEql({ phone: '+12025550101' });
+  });
+
+  recipeDoes('Remind somebody once who has not answered', async (flow) => {
+    await flow.press('Ask Silvia');
+    should(errorOf(await phones.advanceUntil(flow.one('given up'), 300))).containEql({
+      code: 'consent_limit',
+    });
+    should(await phones.texts(silvia, 'default', 'consent-request')).have.length(2);
+  });
+
+  recipeDoes('Text a whole group', async (flow) => {
+    await flow.press('Text the clients');
+    const texts = (await flow.shown('sent', 4)).map(({ text }) => String(text)).sort();
+    should(texts[0]).equal('Hello Ann, our office is closed on Friday.');
+  });
+
+  recipeDoes('Keep from texting people at night', async (flow) => {
+    await flow.press('Reply at once');
+    should(await flow.one('left')).containEql({ outcome: 'sent', text: 'Thank you, we call you back.' });
+  });
+
+  recipeDoes('Text every weekday at nine in Chicago', async (flow) => {
+    await flow.press('Weekdays at 1:00');
+    const { deliveryDate, scheduled } = payloadOf(await flow.one('scheduled'));
+    should(scheduled).be.true();
+    const hour = new Intl.DateTimeFormat('en-US', {
+      timeZone: 'America/Chicago',
+      hour: 'numeric',
+      hourCycle: 'h23',
+    });
+    should(hour.format(Number(deliveryDate))).equal('09');
+  });
+
+  recipeDoes('Take somebody off who says stop', async (flow) => {
+    await flow.press('Block Ines');
+    should(errorOf(await flow.one('blocked'))).containEql({ code: 'blocked' });
+  });
+
+  recipeDoes('Try a campaign without texting anybody', async (flow) => {
+    await flow.press('Dry run');
+    should(payloadOf(await flow.one('would be sent'))).containEql({ dryRun: true });
+    should(await flow.one('would not')).containEql({ outcome: 'needsConsent' });
+    should(await phones.ledger('sendMessage')).eql([]);
+  });
+
+  recipeDoes('Make sure that a text leaves only once', async (flow) => {
+    await flow.press('Press twice');
+    await flow.one('sent');
+    await flow.press('Press twice');
+    should(payloadOf(await flow.one('sent'))).containEql({ alreadySent: true });
+    should(await phones.texts(ann)).have.length(1);
+  });
+
+  recipeDoes('Cancel what has not been sent yet', async (flow) => {
+    await flow.press('Wait for Silvia');
+    await flow.status(/1 waiting/);
+    await flow.press('Cancel');
+    should(payloadOf(await flow.one('left'))).containEql({ reason: 'cancelled' });
+  });
+
+  recipeDoes('List who is being waited for', async (flow) => {
+    await flow.press('Who waits?');
+    should(payloadOf(await flow.one('waits')))
+      .have.property('data')
+      .which.is.an.Array();
+  });
+
+  recipeDoes('Change a contact, or create it if it is new', async (flow) => {
+    await flow.press('Save Nora');
+    const { contactId } = await flow.one('saved');
+    await flow.press('Save Nora');
+    should(await flow.one('saved')).containEql({ contactId });
+  });
+
+  recipeDoes('Add a contact to a group', async (flow) => {
+    await flow.press('Add contact 1004');
+    should(await flow.one('added')).containEql({ contactId: 1004 });
+  });
+
+  recipeDoes('Text an article from the content library', async (flow) => {
+    await flow.press('Text about retirement');
+    should((await flow.one('sent'))['text']).match(/ https?:\/\//);
+  });
+
+  recipeDoes('Try again later when the service was away', async (flow) => {
+    await flow.press('Text Ann');
+    should(await flow.one('sent')).containEql({ phone: ann });
+  });
+
+  recipeDoes('Hear that an advisor must authorize again', async (flow) => {
+    await flow.press('Who is authorized?');
+    should(payloadOf(await flow.one('advisors'))).have.property('data');
+  });
+
+  it('are all tried here, and each is on the page with its flow', () => {
+    should(recipes.map(({ title }) => title)).eql([...tried].sort());
+    const page = readFileSync(join(root, 'docs', 'recipes.md'), 'utf8');
+    for (const title of tried) page.should.containEql(`recipes/${encodeURI(title)}.json`);
+    should(recipes).have.length(20);
+  });
+});

@@ -1,0 +1,58 @@
+import should from 'should';
+import { isLong, versions } from '../support/extent';
+import { numbers, Sandbox, toldOf, twoNodes } from '../support/sandbox';
+
+const many = isLong ? 10_000 : 2000;
+const sends = ['sent', 'failed', 'needs consent'];
+const seconds = (count: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, count * 1000));
+
+for (const version of versions) {
+  describe(`restarts of Node-RED ${version.toString()}`, function () {
+    this.timeout(240_000);
+    let on: Sandbox;
+
+    before(async () => {
+      on = await Sandbox.start({
+        version,
+        flows: twoNodes({ waiter: { giveUpAfter: 4 } }),
+        simulator: { contacts: 200, settings: { consentRequired: false } },
+      });
+    });
+    after(() => on.close());
+
+    it(`a list of ${many} goes on where a restart at number ${many * 0.3} stopped it`, async () => {
+      const { red } = on;
+      const phones = numbers(many, 1000);
+      await red.send('send', { phone: phones, text: 'Hello' });
+      await on.received('sendMessage', many * 0.3);
+      await red.restart();
+      should(on.entries('sendMessage').length).be.below(many);
+      await red.until(() => red.arrived.length >= many || undefined, 'The last of them', 180_000);
+      const { byPhone } = toldOf(red, sends);
+      should(byPhone.size).equal(many);
+      for (const told of byPhone.values())
+        should(told).deepEqual([{ port: 'sent', code: undefined, isRepeated: false }]);
+      should(on.entries('sendMessage')).have.length(many);
+    });
+
+    it('waits that expired while the machine was off end at once, with one last look each', async () => {
+      const { red } = on;
+      const phones = numbers(50);
+      await red.send('wait', { phone: phones, topic: 'kept' });
+      await on.received('getConsent', 50);
+      await red.stop();
+      const before = on.entries('getConsent').length;
+      await seconds(5);
+      await red.run();
+      const told = await red.messages('not accepted', 50);
+      should(on.entries('getConsent').length - before).equal(50);
+      should(new Set(told.map((msg) => msg['phone']))).deepEqual(new Set(phones));
+      for (const msg of told) {
+        should(msg['payload']).containEql({ reason: 'expired', state: 'none' });
+        should(msg).containEql({ topic: 'kept' });
+        should(msg).not.have.property('repeated');
+      }
+      should(told).have.length(50);
+    });
+  });
+}

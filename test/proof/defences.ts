@@ -1,0 +1,949 @@
+import type { Titles } from './threats';
+
+/** Something that keeps a threat away, and the tests that fail without it. */
+export interface Defence {
+  readonly what: string;
+  /** The file that it is in, and what to put there in place of which text so that it is gone. */
+  readonly file: string;
+  readonly changes: readonly (readonly [defence: string, instead: string])[];
+  readonly shownBy: Titles;
+  /** The tests run what `npm run build` makes. */
+  readonly needsBuild?: boolean;
+}
+
+const authorization = 'lib/auth/authorization.ts';
+const form = 'nodes/environment/form.ts';
+
+/** By the number of the threat. `npm run proof -- threats` takes each out of a copy of the sources, and sees its tests fail. */
+export const defences: Readonly<Record<number, readonly Defence[]>> = {
+  1: [
+    {
+      what: 'a state serves once',
+      file: authorization,
+      changes: [['    this.pending.delete(returned.state);\n', '']],
+      shownBy: { 'unit/auth/authorization.test.ts': ['takes a callback once'] },
+    },
+    {
+      what: 'a state serves ten minutes',
+      file: authorization,
+      changes: [
+        [
+          "    if (this.options.clock.now() >= pending.expiresAt) return { ok: false, why: 'expired' };\n",
+          '',
+        ],
+      ],
+      shownBy: { 'unit/auth/authorization.test.ts': ['after ten minutes'] },
+    },
+    {
+      what: 'a state is bound to its environment',
+      file: authorization,
+      changes: [
+        ["('pastedFor' in returning && pending.connection.environment !== returning.pastedFor)", 'false'],
+      ],
+      shownBy: {
+        'unit/auth/authorization.test.ts': [
+          'when finished for another environment, which leaves the request good',
+        ],
+      },
+    },
+    {
+      what: 'a state is bound to the browser that began',
+      file: authorization,
+      changes: [
+        ["      if (isOther) return { ok: false, why: isDenied ? 'denied' : 'otherBrowser' };\n", ''],
+      ],
+      shownBy: {
+        'unit/auth/authorization.test.ts': [
+          'is finished there and nowhere else, and a try elsewhere spoils nothing',
+        ],
+      },
+    },
+    {
+      what: 'a state cannot be guessed',
+      file: authorization,
+      changes: [["const state = randomBytes(16).toString('base64url');", "const state = 'state';"]],
+      shownBy: { 'unit/auth/authorization.test.ts': ['never uses a state or verifier twice'] },
+    },
+    {
+      what: 'a code is bound to the verifier of its request',
+      file: authorization,
+      changes: [
+        ["const verifier = randomBytes(32).toString('base64url');", "const verifier = 'v'.repeat(43);"],
+      ],
+      shownBy: { 'unit/auth/authorization.test.ts': ["with the code of another advisor's request"] },
+    },
+  ],
+  2: [
+    {
+      what: 'every route asks for its permission',
+      file: 'nodes/environment/admin-routes.ts',
+      changes: [['      RED.auth.needsPermission(permission) as RequestHandler,\n', '']],
+      shownBy: {
+        'node-red/security/routes.test.ts': [
+          'each ask for a permission of ours, but for those that are open to all',
+        ],
+      },
+    },
+    {
+      what: 'nothing is changed by who may only read',
+      file: 'nodes/environment/admin-routes.ts',
+      changes: [
+        [
+          "const write = { method: 'post', permission: 'advisor-texting.write' } as const;",
+          "const write = { method: 'post', permission: 'advisor-texting.read' } as const;",
+        ],
+      ],
+      shownBy: { 'node-red/security/routes.test.ts': ['let nobody change anything who may only read'] },
+    },
+    {
+      what: 'a variable is resolved for who may deploy, or where it is deployed',
+      file: form,
+      changes: [
+        ['return this.mayDeploy || textsIn(name, this.written[name]).includes(text);', 'return true;'],
+      ],
+      shownBy: { 'node-red/security/routes.test.ts': ['resolves no variable for ${user}'] },
+      needsBuild: true,
+    },
+    {
+      what: 'who may deploy is told by the permission',
+      file: 'nodes/environment/admin-routes.ts',
+      changes: [
+        [
+          'return [scope].flat().some((each) => sufficient.includes(each));',
+          'return sufficient.length > 0 || scope === undefined;',
+        ],
+      ],
+      shownBy: { 'node-red/security/routes.test.ts': ['resolves no variable for ${user}'] },
+      needsBuild: true,
+    },
+    {
+      what: 'no answer holds the value of a variable',
+      file: form,
+      changes: [
+        [
+          "if (typeof value === 'string') return hider(value);",
+          "if (typeof value === 'string') return value;",
+        ],
+      ],
+      shownBy: {
+        'node-red/security/routes.test.ts': [
+          'tells ${user} none either, who may use them',
+          'names a missing scope as it is written',
+        ],
+      },
+      needsBuild: true,
+    },
+    {
+      what: 'no place of ours begins with the value of a variable',
+      file: 'nodes/environment/admin-routes.ts',
+      changes: [["form.hasVariable('redirectUri') ? '' : redirectUri", 'redirectUri']],
+      shownBy: {
+        'node-red/security/routes.test.ts': [
+          'uses what the deployed environment refers to for whoever may ask, and tells nobody',
+        ],
+      },
+      needsBuild: true,
+    },
+    {
+      what: 'addresses of a form are tried for who may deploy alone',
+      file: form,
+      changes: [['this.mayDeploy ? given : withoutDestinations(flat(given))', 'given']],
+      shownBy: {
+        'unit/auth/form.test.ts': ['reaches no place that only the form names for who may not deploy'],
+      },
+    },
+    {
+      what: 'secrets of other kinds of nodes are none of ours',
+      file: form,
+      changes: [[' && node.type === spec.type', '']],
+      shownBy: { 'unit/auth/form.test.ts': ['knows nothing that is stored for a node of another kind'] },
+    },
+    {
+      what: 'a page of another site cannot post',
+      file: 'nodes/environment/admin-routes.ts',
+      changes: [["      ...(method === 'post' ? [jsonOnly] : []),\n", '']],
+      shownBy: { 'node-red/auth/real-routes.test.ts': ['takes nothing but JSON'] },
+      needsBuild: true,
+    },
+  ],
+  3: [
+    {
+      what: 'a parameter that is there twice is none',
+      file: authorization,
+      changes: [[' || [state, code, error].some((values) => values.length > 1)', '']],
+      shownBy: {
+        'unit/auth/authorization.test.ts': ['when ${name} is there twice, which leaves the request good'],
+      },
+    },
+  ],
+  4: [
+    {
+      what: 'the redirect address is the configured one',
+      file: 'nodes/environment/admin-routes.ts',
+      changes: [
+        [
+          "const connection = codeConnection(asked.id, asked.form.use(field(asked.request, 'form')));",
+          "const found = codeConnection(asked.id, asked.form.use(field(asked.request, 'form')));\n      const host = String(asked.request.headers['x-forwarded-host']);\n      const connection = { ...found, redirectUri: `https://${host}/advisor-texting/callback` };",
+        ],
+      ],
+      shownBy: {
+        'node-red/auth/real-routes.test.ts': [
+          'uses the configured redirect address, whatever the request says about its host',
+        ],
+      },
+      needsBuild: true,
+    },
+  ],
+  5: [
+    {
+      what: 'pages come with a policy that runs no script',
+      file: 'nodes/environment/pages.ts',
+      changes: [["    'Content-Security-Policy': policy,\n", '']],
+      shownBy: {
+        'node-red/auth/real-routes.test.ts': ['answers the callback with static pages and a strict policy'],
+      },
+      needsBuild: true,
+    },
+    {
+      what: 'names are text in a list to choose from',
+      file: 'lib/editor/options.ts',
+      changes: [
+        [
+          "{ class: 'advisor-option-title', text: visible(choice.title) }",
+          "{ class: 'advisor-option-title', html: visible(choice.title) }",
+        ],
+      ],
+      shownBy: { 'editor/security/browser.test.ts': ['are text in the list to choose from'] },
+      needsBuild: true,
+    },
+    {
+      what: 'errors are text where a list says why it is empty',
+      file: 'lib/editor/picker.ts',
+      changes: [['note.text(faultText(fault));', 'note.html(faultText(fault));']],
+      shownBy: { 'editor/security/browser.test.ts': ['are text where a list says why it is empty'] },
+      needsBuild: true,
+    },
+  ],
+  6: [
+    {
+      what: 'what another has renewed meanwhile is taken, and not renewed again',
+      file: 'lib/auth/tokens.ts',
+      changes: [['      if (usable !== undefined && !isNearEnd(grant, clock.now())) return usable;\n', '']],
+      shownBy: {
+        'unit/auth/tokens.test.ts': [
+          'takes what another process has renewed instead of giving up after a 400',
+        ],
+      },
+    },
+    {
+      what: 'a rotated token is on disk before the new access token is used',
+      file: 'lib/auth/tokens.ts',
+      changes: [
+        [
+          'await this.store({ name, connection, advisor, entry: fresh, replaces: [tried] });',
+          'void this.store({ name, connection, advisor, entry: fresh, replaces: [tried] });',
+        ],
+      ],
+      shownBy: {
+        'unit/auth/tokens.test.ts': [
+          'has the rotated refresh token on disk before the new access token is used',
+        ],
+      },
+    },
+    {
+      what: 'a rotated token that could not be stored is stored as soon as there is room',
+      file: 'lib/auth/tokens.ts',
+      changes: [
+        [
+          '        await new Promise<void>((resolve) => clock.after(backoff(round, 1), resolve));\n',
+          '        return false;\n',
+        ],
+      ],
+      shownBy: {
+        'unit/auth/tokens.test.ts': [
+          'goes on with it, says so, and stores it once there is room (the store ${manner})',
+        ],
+      },
+    },
+    {
+      what: 'a rotated token that could not be stored is in use all the same',
+      file: 'lib/auth/tokens.ts',
+      changes: [
+        [
+          '    if (this.unstored.size === 0) return stored;\n',
+          '    if (this.unstored.size >= 0) return stored;\n',
+        ],
+      ],
+      shownBy: {
+        'unit/auth/tokens.test.ts': [
+          'goes on with it, says so, and stores it once there is room (the store ${manner})',
+        ],
+      },
+    },
+    {
+      what: 'what was renewed replaces nothing that somebody has changed meanwhile',
+      file: 'lib/auth/vault.ts',
+      changes: [
+        [
+          'if (await this.write(store, name, latest, [unchanged(table, place, found)])) return true;',
+          'if (await this.write(store, name, latest)) return true;',
+        ],
+      ],
+      shownBy: {
+        'proof/interleavings.test.ts': ['no refresh token is used twice, none comes back after a sign-out'],
+      },
+    },
+  ],
+  7: [
+    {
+      what: 'a sentence for the log is searched for secrets',
+      file: 'lib/runtime/log.ts',
+      changes: [['${redact(sentence)}', '${sentence}']],
+      shownBy: { 'unit/auth/environment.test.ts': ['logs no number, token or key'] },
+    },
+    {
+      what: 'the editor never gets a secret',
+      file: 'nodes/environment/spec.ts',
+      changes: [["name: 'clientSecret', secret: true", "name: 'clientSecret', secret: false"]],
+      shownBy: { 'node-red/auth/real-routes.test.ts': ['gives the editor no secret of what is deployed'] },
+      needsBuild: true,
+    },
+  ],
+  8: [
+    {
+      what: 'no redirect is followed',
+      file: 'lib/service/transport.ts',
+      changes: [
+        [
+          "import { Pool, type Dispatcher } from 'undici';",
+          "import { interceptors, Pool, type Dispatcher } from 'undici';",
+        ],
+        [
+          'exchange.start(pool, request,',
+          'exchange.start(pool.compose(interceptors.redirect({ maxRedirections: 3 })) as Pool, request,',
+        ],
+      ],
+      shownBy: {
+        'unit/service/hostile.test.ts': ['that redirects elsewhere never sees the token arrive there'],
+        'unit/service/transport.test.ts': ['follows no redirect'],
+      },
+    },
+    {
+      what: 'secrets go by HTTPS, or stay on this machine',
+      file: 'lib/service/transport.ts',
+      changes: [['if (!isConfidential(url))\n', "if (!isConfidential(url) && setting === '')\n"]],
+      shownBy: { 'unit/service/transport.test.ts': ['goes nowhere without TLS but on this machine'] },
+    },
+    {
+      what: 'an authorization goes where it came from',
+      file: 'lib/auth/tokens.ts',
+      changes: [['new URL(tokenUrl).origin === new URL(connection.tokenUrl).origin', 'true']],
+      shownBy: {
+        'unit/auth/tokens.test.ts': [
+          'never sends an authorization to another place than the one that issued it',
+        ],
+      },
+    },
+    {
+      what: 'stored secrets go to no address that only a form names',
+      file: form,
+      changes: [
+        [
+          'if (this.isMoved(values) && this.isOurs(values))',
+          'if (this.isMoved(values) && this.isOurs(values) && form === given)',
+        ],
+      ],
+      shownBy: {
+        'unit/auth/form.test.ts': ['sends no stored secret to another place when secrets are ${what}'],
+      },
+    },
+  ],
+  9: [
+    {
+      what: 'a send whose outcome is unknown is not repeated',
+      file: 'lib/service/retry.ts',
+      changes: [["return kind !== 'once' || repeatSends === 'always';", 'return true;']],
+      shownBy: {
+        'unit/service/faults.test.ts': ['a send is not repeated with ${repeatSends}'],
+        'unit/security/ledger.test.ts': ['repeatSends ${repeatSends}: no text twice'],
+      },
+    },
+    {
+      what: 'what was begun before a kill is not begun again',
+      file: 'lib/outbox/request-outbox.ts',
+      changes: [["    if (page.begun.has(item.index)) return 'unknown';\n", '']],
+      shownBy: {
+        'proof/interleavings.test.ts': [
+          'texts, deploys and kills: nothing is sent twice, what was sent is told, and without a kill all is told once',
+        ],
+      },
+    },
+    {
+      what: 'a text with a key is sent once for the time that the key counts',
+      file: 'lib/texting/guard-chain.ts',
+      changes: [
+        [
+          '    if (!wanted) return send(turn);\n',
+          '    if (order.advisor !== undefined) return send(turn);\n',
+        ],
+      ],
+      shownBy: {
+        'unit/guards/once.test.ts': ['is sent once, and a repeat leaves with what the first one did'],
+      },
+    },
+    {
+      what: 'of two texts that claim a key at the same time, one has it',
+      file: 'lib/guards/once.ts',
+      changes: [['[unchanged(table, at, entry)]))) continue;', '[]))) continue;']],
+      shownBy: {
+        'proof/interleavings.test.ts': [
+          'texts with one key in two processes, of which one may be killed: one is sent, and the others know',
+        ],
+      },
+    },
+    {
+      what: 'what a node of ours takes on and what the one before has told are one commit',
+      file: 'lib/outbox/hand-over.ts',
+      changes: [['      if (offer.claims === 0) conclude(id);\n', '']],
+      shownBy: {
+        'node-red/hand-over.test.ts': [
+          'a text behind a wait is sent once, also when the process is killed as the service takes it',
+        ],
+      },
+      needsBuild: true,
+    },
+    {
+      what: 'a process whose lease another has writes nothing more to PostgreSQL',
+      file: 'lib/state/fenced-writes.ts',
+      changes: [
+        [
+          'and token = $3 and seq = $10 returning',
+          'and token >= 0 * $3::bigint and seq >= 0 * $10::bigint returning',
+        ],
+      ],
+      shownBy: {
+        'unit/state/postgres.test.ts': [
+          'leave nothing to one whose lease was taken over: what it writes is refused',
+          'succeed one that is stopped for longer than its lease, which then writes nothing more',
+        ],
+      },
+    },
+    {
+      what: 'after PostgreSQL has lost commits, what was accepted before is in doubt',
+      file: 'lib/state/slot.ts',
+      changes: [['    return at <= this.doubt;\n', '    return at < -Infinity;\n']],
+      shownBy: {
+        'unit/state/postgres.test.ts': [
+          'know when the database has lost commits, and leave in doubt what was accepted before',
+        ],
+      },
+    },
+  ],
+  10: [
+    {
+      what: 'what was left is taken up again',
+      file: 'lib/outbox/request-outbox.ts',
+      changes: [['    else if (!page.held.has(item.index)) job.toDo.push({ page, item });\n', '']],
+      shownBy: {
+        'unit/texting/record.test.ts': [
+          "goes on after a deploy where it was, ${journal ? 'with' : 'without'} the journal",
+        ],
+      },
+    },
+    {
+      what: 'waits are looked for when a process starts',
+      file: 'lib/consent/poller.ts',
+      changes: [['          for (const list of await this.options.occupied()) this.expect(list, 0);\n', '']],
+      shownBy: {
+        'unit/consent/waits-endure.test.ts': [
+          'after restarts, by their original start, without a poll too many',
+        ],
+      },
+    },
+    {
+      what: 'last looks that met no answer are repeated, all of them',
+      file: 'lib/consent/poller.ts',
+      changes: [['      cursor.next = 0;\n', '']],
+      shownBy: {
+        'unit/consent/waits-endure.test.ts': [
+          'all end in the turn after the service answers again, however many pages of them there are',
+        ],
+      },
+    },
+  ],
+  11: [
+    {
+      what: 'an answer ends at 5 MB',
+      file: 'lib/service/transport.ts',
+      changes: [['if (this.size <= this.limit &&', 'if (this.size <= 100 * this.limit &&']],
+      shownBy: {
+        'unit/service/hostile.test.ts': [
+          'that never stops answering is refused beyond 5 MB, and the connection is ended',
+        ],
+      },
+    },
+    {
+      what: 'an answer ends with the time limit',
+      file: 'lib/service/transport.ts',
+      changes: [['Math.min(timeout, longestTimer)', 'longestTimer']],
+      shownBy: {
+        'unit/service/faults.test.ts': ['an answer that drips longer than the time limit is cut off'],
+      },
+    },
+    {
+      what: 'a pause lasts an hour at most',
+      file: 'lib/service/retry.ts',
+      changes: [
+        [
+          'if (/^\\d+$/.test(said)) return Math.min(Number(said) * second, hour);',
+          'if (/^\\d+$/.test(said)) return Number(said) * second;',
+        ],
+        ['Math.min(retryAfter ?? 0, hour)', 'retryAfter ?? 0'],
+        ['if (course.limitedFor + ms <= hour)', 'if (ms > 0)'],
+      ],
+      shownBy: { 'unit/service/retry.test.ts': ['pauses as long as the service asks, at most an hour'] },
+    },
+  ],
+  12: [
+    {
+      what: 'who was asked is not asked again before its time',
+      file: 'nodes/request-consent/runtime.ts',
+      changes: [
+        [
+          "const rules = { every: tools.plain.number('every') * hour, limit: tools.plain.number('limit') };",
+          'const rules = { every: 0 * hour, limit: 0 };',
+        ],
+      ],
+      shownBy: { 'node-red/examples/texting.test.ts': ['2: pressed every six hours for a week'] },
+      needsBuild: true,
+    },
+    {
+      what: 'nobody is texted or asked who is on the do-not-text list',
+      file: 'lib/texting/guard-chain.ts',
+      changes: [['      throw refusalBy(ended);\n', '      return () => undefined;\n']],
+      shownBy: {
+        'unit/guards/do-not-text.test.ts': [
+          'stops texts and consent requests, one by one, in a list, as a resend and in a dry run',
+        ],
+      },
+    },
+    {
+      what: 'a list that cannot be read stops everybody',
+      file: 'lib/texting/guard-chain.ts',
+      changes: [['      throw refusalBy(ended);\n', '      return () => undefined;\n']],
+      shownBy: { 'unit/guards/do-not-text.test.ts': ['stops everybody when a part of it cannot be read'] },
+    },
+    {
+      what: 'nobody is texted outside the hours',
+      file: 'lib/texting/guard-chain.ts',
+      changes: [
+        ['    if (deliveryDate === undefined) hours?.check();\n    return work({', '    return work({'],
+        [
+          '        // A scheduled text may be asked for at any hour.\n        if (deliveryDate === undefined) hours?.check();\n',
+          '',
+        ],
+      ],
+      shownBy: {
+        'unit/guards/text-hours.test.ts': [
+          'fail a text outside them, and say when it may be sent',
+          'hold a text until they begin, spread over a quarter of an hour, also over a restart',
+        ],
+      },
+    },
+    {
+      what: 'a scheduled text is moved into the hours',
+      file: 'lib/texting/guard-chain.ts',
+      changes: [
+        [
+          'const moved = deliveryDate === undefined ? undefined : hours?.move(deliveryDate);',
+          'const moved: number | undefined = undefined;',
+        ],
+      ],
+      shownBy: {
+        'unit/guards/text-hours.test.ts': [
+          'move the delivery date of a scheduled text, and the payload says so',
+        ],
+      },
+    },
+    {
+      what: 'a block is answered when requests under way have ended',
+      file: 'lib/guards/do-not-text.ts',
+      changes: [['    await this.attempts.none(phone);\n', '']],
+      shownBy: { 'unit/guards/do-not-text.test.ts': ['answers when that has ended'] },
+    },
+    {
+      what: 'a block holds for the other processes, too',
+      file: 'lib/guards/do-not-text.ts',
+      changes: [
+        [
+          'await Promise.all([this.heard(command), this.store.tellOthers?.(command)]);',
+          'await this.heard(command);',
+        ],
+      ],
+      shownBy: {
+        'unit/guards/processes.test.ts': [
+          'it is answered when that request has ended, and no further one begins',
+        ],
+      },
+    },
+    {
+      what: 'a wait for whoever is on the list ends',
+      file: 'lib/consent/waits.ts',
+      changes: [
+        [
+          'if (this.mayBeBlocked(found, course) && (await this.steady(this.isBlocked(wait.subject)))) {',
+          'if (this.mayBeBlocked(found, course) && nameOf(group) === undefined) {',
+        ],
+      ],
+      shownBy: {
+        'unit/guards/do-not-text.test.ts': [
+          'ends waits for whoever was put on it while their node was away, at their next look',
+        ],
+      },
+    },
+  ],
+  13: [
+    {
+      what: 'what was changed is not read',
+      file: 'lib/auth/cipher.ts',
+      changes: [['    decipher.final();\n    return plain;', '    return plain;']],
+      shownBy: {
+        'unit/auth/data-keys.test.ts': ['open nothing in which any bit was flipped'],
+      },
+    },
+    {
+      what: 'a key in a file is for its owner',
+      file: 'lib/auth/data-keys.ts',
+      changes: [['mode: 0o600,', 'mode: 0o644,']],
+      shownBy: {
+        'unit/auth/data-keys.test.ts': ['without a secret are in a file for its owner only, with a warning'],
+      },
+    },
+  ],
+  14: [
+    {
+      what: 'the simulator listens on the loopback address',
+      file: 'simulator/index.ts',
+      changes: [["const defaultHost = '127.0.0.1';", "const defaultHost = '0.0.0.0';"]],
+      shownBy: {
+        'unit/security/bind.test.ts': ['answers on no address of this machine but the loopback one'],
+      },
+    },
+    {
+      what: 'a name that leads to this machine is no way in',
+      file: 'simulator/guard.ts',
+      changes: [
+        [
+          'return hostname === undefined || !isLoopback(hostname);',
+          "return hostname === undefined && isLoopback('');",
+        ],
+      ],
+      shownBy: {
+        'unit/simulator/control.test.ts': [
+          'refuses foreign hosts and origins on page and control, and not on the contract',
+        ],
+      },
+    },
+    {
+      what: 'no simulator runs for another service',
+      file: 'nodes/environment/environment.ts',
+      changes: [
+        [
+          "const options = this.service === 'simulator' ? await this.simulated() : this.configured();",
+          "const options = this.service === 'production' ? this.configured() : await this.simulated();",
+        ],
+      ],
+      shownBy: { 'unit/auth/environment.test.ts': ['never starts the simulator for anything else'] },
+    },
+  ],
+  15: [
+    {
+      what: 'what was accepted for one service is not carried out at another',
+      file: 'lib/outbox/request-outbox.ts',
+      changes: [["    if (record.space !== this.options.space) return 'moved';\n", '']],
+      shownBy: {
+        'unit/texting/record.test.ts': ['sends nothing in another environment that the node is given'],
+        'unit/security/switched.test.ts': ['says so while that is not filled in, and cancels when it is'],
+      },
+    },
+    {
+      what: 'what is waited for at one service is not looked up at another',
+      file: 'lib/outbox/wait-outbox.ts',
+      changes: [['(record) => record.space !== space', '() => false']],
+      shownBy: {
+        'unit/security/switched.test.ts': ['says so while that is not filled in, and cancels when it is'],
+      },
+    },
+    {
+      what: 'sandbox and production are two, also at one address',
+      file: 'nodes/environment/environment.ts',
+      changes: [['`${this.id}/${this.service}/${new URL', '`${this.id}/${new URL']],
+      shownBy: {
+        'unit/security/switched.test.ts': [
+          'from ${from} to ${to} takes nothing along: all of it leaves as cancelled, and a warning counts it',
+        ],
+      },
+    },
+    {
+      what: 'a status says nothing of another service',
+      file: 'lib/runtime/flow-node.ts',
+      changes: [['  if ((shownFor.get(node.id) ?? space) !== space) node.status({});\n', '']],
+      shownBy: {
+        'unit/security/switched.test.ts': [
+          'from ${from} to ${to} takes nothing along: all of it leaves as cancelled, and a warning counts it',
+        ],
+      },
+    },
+    {
+      what: 'an authorization belongs to its service',
+      file: 'lib/auth/tokens.ts',
+      changes: [['  (service === undefined || service === connection.service) &&\n', '']],
+      shownBy: {
+        'unit/auth/tokens.test.ts': [
+          'does not carry an authorization from sandbox to production, though their addresses are the same',
+        ],
+      },
+    },
+  ],
+  16: [
+    {
+      what: 'an endpoint that was given up is left alone for a time',
+      file: 'lib/auth/token-endpoint.ts',
+      changes: [
+        [
+          'access.pause(now, Math.max(backoff(access.givenUp, 1), trouble.retryAfter));',
+          'access.pause(now, 0);',
+        ],
+      ],
+      shownBy: {
+        'unit/auth/token-endpoint.test.ts': ['asks a handful of times for 100 messages over 100 seconds'],
+      },
+    },
+    {
+      what: 'one attempt is in flight while an endpoint is in trouble',
+      file: 'lib/auth/token-endpoint.ts',
+      changes: [
+        ['return this.retried + this.limited + this.givenUp > 0 ? 1 : mostAtOnce;', 'return mostAtOnce;'],
+      ],
+      shownBy: {
+        'unit/auth/token-endpoint.test.ts': ['asks for one advisor until it answers, then for all'],
+      },
+    },
+    {
+      what: 'an endpoint is left alone for as long as it asks',
+      file: 'lib/auth/token-endpoint.ts',
+      changes: [
+        ['access.pause(now, Math.max(decision.ms, trouble.retryAfter));', 'access.pause(now, decision.ms);'],
+      ],
+      shownBy: { 'unit/auth/token-endpoint.test.ts': ['waits as long as a 503 asks'] },
+    },
+    {
+      what: 'a renewed token that is rejected all the same is not renewed for every message',
+      file: 'lib/service/client.ts',
+      changes: [['    if (age >= 0 && age < futileFor) this.refreshed = true;\n', '']],
+      shownBy: {
+        'unit/auth/token-endpoint.test.ts': [
+          'is asked a handful of times for 1,000 messages that a wrong key has refused (${grant})',
+        ],
+      },
+    },
+  ],
+  17: [
+    {
+      what: 'memory holds a page of what is queued',
+      file: 'lib/outbox/request-outbox.ts',
+      changes: [[' && !job.isLong && this.queue.length < mostAtHand;', ' && !job.isLong;']],
+      shownBy: {
+        'unit/outbox/bounds.test.ts': ['lies in the store: memory holds a page of it, however much that is'],
+      },
+    },
+    {
+      what: 'what cannot be put on record is refused beyond 32 MB',
+      file: 'lib/outbox/outbox.ts',
+      changes: [['    if (this.recorder.unwritten > mostUnwritten) throw new QueueFull();\n', '']],
+      shownBy: {
+        'unit/texting/record-faults.test.ts': [
+          'refuses what comes when too much waits for space, and says so',
+        ],
+      },
+    },
+  ],
+  18: [
+    {
+      what: 'what only our simulator does is not assumed',
+      file: 'lib/service/requests.ts',
+      changes: [['const path = wirePath(parts.path, prefixes);', 'const { path } = parts;']],
+      shownBy: {
+        'unit/profiles/flows.test.ts': [
+          'the canonical flow: an unknown number is asked, waited for, and texted once it has accepted',
+        ],
+      },
+    },
+  ],
+  19: [
+    {
+      what: 'a consent that is not believed delays its text',
+      file: 'nodes/send-text/runtime.ts',
+      changes: [
+        [
+          "    if (state !== 'accepted') return outcome;\n    const",
+          '    if (Boolean(state) || true) return outcome;\n    const',
+        ],
+      ],
+      shownBy: {
+        'unit/texting/not-believed.test.ts': [
+          'is tried after 30 seconds, 2 and 10 minutes, then refused, in a loop that checks with ${mode}',
+        ],
+      },
+    },
+    {
+      what: 'a message in a circle is delayed',
+      file: 'lib/runtime/brake.ts',
+      changes: [['returns.count <= mostReturns', 'returns.count <= Infinity']],
+      shownBy: {
+        'unit/texting/spinning.test.ts': [
+          'is delayed after 20 times until a minute is over, with one warning that names the node',
+        ],
+      },
+    },
+  ],
+  20: [
+    {
+      what: 'nobody is texted while an empty store is unconfirmed',
+      file: 'lib/texting/guard-chain.ts',
+      changes: [['    if (!order.dryRun) await environment.mayText?.(turn.signal);\n', '']],
+      shownBy: {
+        'unit/guards/lost-store.test.ts': [
+          'says so, texts and asks nobody, and keeps what comes until somebody confirms the empty store',
+        ],
+      },
+    },
+    {
+      what: 'a file that is deleted while it is open is noticed',
+      file: 'lib/state/embedded-store.ts',
+      changes: [['found !== undefined && found.ino === this.inode', 'true']],
+      shownBy: {
+        'unit/guards/lost-store.test.ts': [
+          'notices within seconds that it is deleted, sends nothing, and goes on when it is put back',
+        ],
+      },
+    },
+  ],
+  21: [
+    {
+      what: 'a store is not begun while the clock is wrong by years',
+      file: 'lib/state/embedded-store.ts',
+      changes: [['this.isClockWrong && !existsSync(this.path)', 'this.isClosed']],
+      shownBy: {
+        'unit/guards/wrong-clock.test.ts': [
+          'accepts nothing before the right time arrives and says so; then nobody is texted or asked twice',
+        ],
+      },
+    },
+    {
+      what: 'a timer for a time of day sleeps a minute at most',
+      file: 'lib/service/clock.ts',
+      changes: [['Math.min(left, longestSleep)', 'left']],
+      shownBy: {
+        'unit/outbox/resuming.test.ts': ['leave within a minute once their time has come, and not before'],
+      },
+    },
+  ],
+  22: [
+    {
+      what: 'the item whose turn it was at a crash is not tried again',
+      file: 'lib/outbox/request-outbox.ts',
+      changes: [["    if (this.careful.isSuspect(this.nameOf(arrival, item))) return 'crashes';\n", '']],
+      shownBy: {
+        'unit/outbox/poisoned.test.ts': ['does so four times, then leaves, and all others are sent'],
+      },
+    },
+  ],
+  23: [
+    {
+      what: 'control characters are escaped',
+      file: 'lib/visible.ts',
+      changes: [['    kept.includes(sign)\n', '    kept.includes(sign) || sign !== ""\n']],
+      shownBy: {
+        'node-red/security/foreign-words.test.ts': [
+          'is escaped where it cannot be seen, and is otherwise as it was',
+          'is one line in the log, in a status and in a sentence of every language',
+        ],
+      },
+    },
+    {
+      what: 'each line of the log is one line',
+      file: 'lib/runtime/log.ts',
+      changes: [['return visible(`[advisor-texting]', 'return String(`[advisor-texting]']],
+      shownBy: {
+        'node-red/security/foreign-words.test.ts': [
+          'is one line in the log, in a status and in a sentence of every language',
+        ],
+      },
+    },
+    {
+      what: 'each status is one line',
+      file: 'lib/runtime/status.ts',
+      changes: [['visible(prefix() + text)', 'prefix() + text']],
+      shownBy: {
+        'node-red/security/foreign-words.test.ts': [
+          'is one line in the log, in a status and in a sentence of every language',
+        ],
+      },
+    },
+    {
+      what: 'what is filled into a sentence is escaped',
+      file: 'lib/service/errors.ts',
+      changes: [["typeof said === 'string' ? visible(said) : said", 'said']],
+      shownBy: {
+        'node-red/security/foreign-words.test.ts': [
+          'is one line in the log, in a status and in a sentence of every language',
+        ],
+      },
+    },
+    {
+      what: 'numbers are recognized in the notations of people',
+      file: 'lib/runtime/log.ts',
+      changes: [['writtenNumbers.reduce(', 'writtenNumbers.slice(0, 1).reduce(']],
+      shownBy: {
+        'node-red/security/foreign-words.test.ts': [
+          'shows four digits of a number in the log, however it is written',
+        ],
+      },
+    },
+    {
+      what: 'a reader gets failures without what the service said',
+      file: 'nodes/environment/activity.ts',
+      changes: [['mayWrite ? all : all.map(maskedFailure)', 'all']],
+      shownBy: {
+        'node-red/security/foreign-words.test.ts': [
+          'is shown to who may write, and to a reader are code and time',
+        ],
+      },
+      needsBuild: true,
+    },
+    {
+      what: 'a refusal quotes the service to who may write alone',
+      file: 'nodes/environment/reply.ts',
+      changes: [['if (mayWrite) return { code', 'if (mayWrite || code) return { code']],
+      shownBy: {
+        'node-red/security/foreign-words.test.ts': [
+          'is shown to who may write, and to a reader are code and time',
+        ],
+      },
+      needsBuild: true,
+    },
+  ],
+  24: [
+    {
+      what: 'items carry the type of their node',
+      file: 'lib/outbox/request-outbox.ts',
+      changes: [["    if (record.type !== this.options.type) return 'retyped';\n", '']],
+      shownBy: {
+        'unit/texting/retyped.test.ts': [
+          'from ${from} to ${to}: does nothing with what waited, which leaves as cancelled',
+        ],
+      },
+    },
+  ],
+};

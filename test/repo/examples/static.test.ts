@@ -1,0 +1,155 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import should from 'should';
+import { numbers } from '../../support/numbers';
+import { nodeTypes } from '../../support/examples/node-types';
+import { root } from '../../support/installation';
+import type { FlowNode } from '../../support/node-red';
+import { examples, examplesWithDashboard, nameOf } from '../../support/examples/setup';
+
+interface Port {
+  readonly wires: readonly { readonly id: string; readonly port?: number }[];
+}
+
+/** All ends of all wires, those of a subflow's own inputs and outputs included. */
+const endsOf = (node: FlowNode): string[] => [
+  ...((node['wires'] as string[][] | undefined) ?? []).flat(),
+  ...[...((node['in'] as Port[] | undefined) ?? []), ...((node['out'] as Port[] | undefined) ?? [])].flatMap(
+    ({ wires }) => wires.map(({ id }) => id),
+  ),
+];
+
+const placeOf = (node: FlowNode): unknown => (node.type === 'subflow' ? node.id : node['z']);
+const waitsIn = (nodes: readonly FlowNode[]): FlowNode[] => nodes.filter(({ mode }) => mode === 'wait');
+
+describe('the example flows, as files', () => {
+  it('are numbered from one on, and share no id', () => {
+    should(examples.map(({ title }) => Number(title.slice(0, 2)))).deepEqual(
+      examples.map((_, index) => index + 1),
+    );
+    const ids = examples.flatMap(({ nodes }) => nodes.map(({ id }) => id));
+    should(new Set(ids).size).equal(ids.length);
+  });
+
+  it('that need more than this package are in a folder of their own, and say first what they need', () => {
+    should(examplesWithDashboard.length).be.above(0);
+    for (const { nodes } of examplesWithDashboard) {
+      const notes = nodes.filter(({ type }) => type === 'comment');
+      should(String(notes[0]?.['info'])).startWith('This needs **@flowfuse/node-red-dashboard**');
+    }
+  });
+
+  it('use every node of the package', () => {
+    const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+      'node-red': { nodes: Record<string, string> };
+    };
+    const used = new Set(examples.flatMap(({ nodes }) => nodes.map(({ type }) => type)));
+    for (const type of Object.keys(manifest['node-red'].nodes)) should(used.has(type)).be.true(type);
+  });
+
+  it('ask nobody for consent who is in another example, so that each does the same whichever ran before', () => {
+    const all = [...examples, ...examplesWithDashboard];
+    const numbersOf = ({ text }: (typeof all)[number]): string[] =>
+      [...new Set(text.match(/\+1[ \d]{10,}/g))].map((number) => number.replaceAll(' ', ''));
+    /** Ann, Ben and Carla have consented from the start, and a landline never can. */
+    const settled = ['+12065550101', '+12125550102', '+12135550103', numbers.landline];
+    const asking = all.filter(({ nodes }) => nodes.some(({ type }) => type === 'advisor-request-consent'));
+    should(asking.length).be.above(3);
+    should(asking.filter(({ nodes }) => waitsIn(nodes).length > 0).length).be.above(3);
+    for (const one of asking)
+      for (const other of all) {
+        if (other === one) continue;
+        const shared = numbersOf(one).filter((number) => numbersOf(other).includes(number));
+        should(shared.filter((number) => !settled.includes(number))).deepEqual(
+          [],
+          `${one.title}, ${other.title}`,
+        );
+      }
+  });
+
+  for (const { title, text, nodes } of [...examples, ...examplesWithDashboard]) {
+    const number = /^\d\d/.exec(title)?.[0];
+    describe(title, () => {
+      const byId = new Map(nodes.map((node) => [node.id, node]));
+
+      it('brings one environment of its own, on the simulator, and uses no other', () => {
+        const environments = nodes.filter(({ type }) => type === 'advisor-environment');
+        should(environments.length).equal(1);
+        const [own] = environments;
+        should(own?.['service']).equal('simulator');
+        should(own && nameOf(own)).startWith(
+          number === undefined ? 'Simulator (example with ' : `Simulator (example ${number}: `,
+        );
+        const chosen = nodes.filter((node) => 'environment' in node).map((node) => node['environment']);
+        should(chosen.length).be.above(0);
+        should(new Set(chosen)).deepEqual(new Set([own?.id]));
+      });
+
+      it('has one tab, called as the example is in the Import menu, number first', () => {
+        const tabs = nodes.filter(({ type }) => type === 'tab');
+        should(tabs.map(({ label }) => label)).deepEqual([title]);
+      });
+
+      it('has wires that end at a node on the same canvas', () => {
+        for (const node of nodes)
+          for (const id of endsOf(node)) {
+            const end = byId.get(id);
+            should(end && placeOf(end)).equal(placeOf(node), `${node.id} → ${id}`);
+          }
+      });
+
+      it('says first what to press or open', () => {
+        const notes = nodes.filter(({ type }) => type === 'comment');
+        should(notes[0] && nameOf(notes[0])).match(/^(Press|Open) /);
+        should(String(notes[0]?.['info'])).not.equal('');
+        const buttons = nodes.filter(({ type }) => type === 'inject').map(nameOf);
+        const pages = nodes.filter(({ type }) => type === 'http in');
+        should(buttons.length + pages.length).be.above(0);
+        for (const quoted of notes.flatMap((note) => [...nameOf(note).matchAll(/Press "([^"]+)"/g)]))
+          should(buttons).containEql(quoted[1]);
+      });
+
+      it('has fictional numbers only', () => {
+        for (const [number] of text.matchAll(/\+\d{6,}/g)) should(number).match(/^\+1\d{3}55501\d\d$/);
+      });
+
+      it('sets what the nodes know and nothing else', () => {
+        for (const node of nodes) {
+          const known = nodeTypes.get(node.type);
+          if (!known) continue;
+          const own = Object.keys(node).filter(
+            (key) => !['id', 'type', 'z', 'x', 'y', 'wires'].includes(key),
+          );
+          for (const key of own) should(known.names).containEql(key);
+          should((node['wires'] as unknown[] | undefined)?.length ?? 0).equal(known.outputs);
+        }
+      });
+
+      const waits = waitsIn(nodes);
+      if (waits.length === 0) return;
+
+      it('polls every 5 seconds where it waits, and says beside each wait what to set before it goes live', () => {
+        for (const wait of waits) {
+          should(wait['pollEvery']).equal(5);
+          const notes = nodes.filter((node) => node.type === 'comment' && node['z'] === wait['z']);
+          should(notes.map(nameOf).join('\n')).match(
+            /^Before it goes live: .*"wait for consent".*"as the service recommends, for a day"/m,
+          );
+        }
+      });
+
+      it('asks again after a day without an answer, and not for ever', () => {
+        for (const wait of waits) {
+          const [, , notAccepted = []] = wait['wires'] as string[][];
+          const again = byId.get(notAccepted[0] ?? '');
+          should(again?.['property']).equal('payload.reason');
+          should(again?.['rules']).containDeep([{ t: 'eq', v: 'expired' }]);
+          const ask = byId.get((again?.['wires'] as string[][] | undefined)?.[0]?.[0] ?? '');
+          should(ask?.type).equal('advisor-request-consent');
+          should(ask?.['limit']).be.above(0);
+          should(ask?.['every']).be.aboveOrEqual(24);
+        }
+      });
+    });
+  }
+});

@@ -1,0 +1,193 @@
+import should from 'should';
+import { languages as spoken } from '../../../lib/languages';
+import { sentences as ofRuntime } from '../../../lib/runtime/errors';
+import { sentences as ofService, serviceCodes } from '../../../lib/service/errors';
+import {
+  english,
+  filesOf,
+  languages,
+  others,
+  placeholdersOf,
+  stringsOf,
+  textOf,
+} from '../../support/locales/catalogues';
+
+/** Names, addresses, numbers, and words that are the same everywhere. */
+const sameEverywhere =
+  /^(status\.(sim|progress|failedFor)|counts\.separator|placeholder\..*|invalid\.row|label\.(name|text)|option\.service\.(simulator|sandbox)|test\.token|row\.name)$/;
+
+const linesOf = (text: string, pattern: RegExp): string[] =>
+  text.split('\n').filter((line) => pattern.test(line));
+
+/** The shape of a help page: headings, lists and tables, and what stands in code. */
+const shapeOf = (text: string): string[] =>
+  text
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+    .map((line) => /^(\s*)(#+|-|\d\.|\||)/.exec(line)?.[0] ?? '');
+
+const codeIn = (text: string): string[] => [...text.matchAll(/`[^`]+`/g)].map(([code]) => code).sort();
+
+describe('the languages', () => {
+  it('are those that the runtime and the simulator speak', () => {
+    languages.should.eql([...spoken].sort());
+  });
+
+  it('have errors whose keys are each in one table only', () => {
+    Object.keys(ofService)
+      .filter((key) => key in ofRuntime)
+      .should.eql([]);
+  });
+
+  for (const language of others) {
+    describe(language, () => {
+      it('has the files that English has, and no others', () => {
+        for (const end of ['.json', '.md'] as const) filesOf(language, end).should.eql(filesOf(english, end));
+      });
+
+      for (const file of filesOf(english, '.json')) {
+        const ours = stringsOf(language, file);
+        const theirs = stringsOf(english, file);
+
+        it(`has the keys of English in ${file}, and no others`, () => {
+          Object.keys(ours).sort().should.eql(Object.keys(theirs).sort());
+        });
+
+        it(`has the placeholders of English in ${file}`, () => {
+          for (const [key, text] of Object.entries(theirs)) {
+            should({ key, found: placeholdersOf(ours[key] ?? '') }).eql({ key, found: placeholdersOf(text) });
+          }
+        });
+
+        it(`leaves nothing empty or untranslated in ${file}`, () => {
+          const same = Object.entries(ours)
+            .filter(([key]) => !sameEverywhere.test(key))
+            .filter(([key, text]) => text.trim() === '' || (text === theirs[key] && text.includes(' ')))
+            .map(([key]) => key);
+          same.should.eql([]);
+        });
+      }
+
+      for (const file of filesOf(english, '.md')) {
+        const page = textOf(language, file);
+        const original = textOf(english, file);
+
+        it(`has in ${file} the sections, lists and tables of English`, () => {
+          shapeOf(page).should.eql(shapeOf(original));
+          linesOf(page, /^#/).should.not.eql(linesOf(original, /^#/));
+        });
+
+        it(`has in ${file} every property and code that English has`, () => {
+          codeIn(page).should.eql(codeIn(original));
+        });
+      }
+    });
+  }
+
+  for (const language of languages) {
+    for (const file of filesOf(language, '.md')) {
+      const strings = stringsOf(language, file.replace('.md', '.json'));
+      const shared = stringsOf(language, 'common.json');
+      const page = textOf(language, file);
+
+      it(`name the outputs in the ${language} help of ${file.replace('.md', '')} as the node does`, () => {
+        const named = linesOf(page, /^\d\. /).map((line) => /\*\*(.+)\*\*/.exec(line)?.[1] ?? line);
+        const labels = Object.keys(strings).filter((key) => key.startsWith('output.'));
+        named.sort().should.eql(labels.map((key) => strings[key] ?? '').sort());
+      });
+
+      it(`have no line in the ${language} help of ${file.replace('.md', '')} that the editor takes for a definition`, () => {
+        linesOf(page, /:[^:]+\([^:]+\).*?:[^:]*$/).should.eql([]);
+      });
+
+      it(`name the fields in the ${language} help of ${file.replace('.md', '')} as the form does`, () => {
+        const labels = [shared, strings].flatMap((from) =>
+          Object.keys(from)
+            .filter((key) => key.startsWith('label.'))
+            .map((key) => from[key] ?? ''),
+        );
+        const named = linesOf(page, /^- \*\*/).flatMap((line) =>
+          [...line.matchAll(/\*\*([^*]+)\*\*/g)].map(([, name]) => name ?? ''),
+        );
+        named.filter((name) => !labels.some((label) => label.startsWith(name))).should.eql([]);
+      });
+    }
+  }
+
+  it('have no word in a Japanese label that is wider than its column, which it would be broken in', () => {
+    // Beside a box to tick there is room for a sentence.
+    const flags = ['merge', 'journal', 'skipWithoutPhone', 'all'].map((name) => `label.${name}`);
+    const widthOf = (word: string): number =>
+      Array.from(word).reduce((sum, sign) => sum + (sign > '\u2e80' ? 1 : 0.6), 0);
+    const broken = filesOf('ja', '.json')
+      .filter((file) => /^(advisor-.*|common)\.json$/.test(file))
+      .flatMap((file) => Object.entries(stringsOf('ja', file)))
+      .filter(([key, text]) => key.startsWith('label.') && !flags.includes(key) && text !== '')
+      .filter(([, text]) => text.split(' ').some((word) => widthOf(word) > 9));
+    broken.should.eql([]);
+  });
+
+  /** Nodes that never call the service. */
+  const withoutService = ['advisor-do-not-text.md', 'advisor-activity.md'];
+  it('tell in the help of some node of every field that messages have', () => {
+    const all = filesOf(english, '.md')
+      .map((file) => textOf(english, file))
+      .join('\n');
+    const fields = [
+      ...[
+        'outcome',
+        'parts',
+        'summary',
+        'repeated',
+        'error',
+        'resend',
+        'recipient',
+        'phone',
+        'text',
+        'advisor',
+      ],
+      ...[
+        'contact',
+        'contactId',
+        'group',
+        'groupId',
+        'dryRun',
+        'reset',
+        'flush',
+        'deliveryDate',
+        'frequency',
+      ],
+      ...['timeZone', 'memberId', 'groupIds', 'topic', 'summary.skipped'],
+    ].map((name) => `\`msg.${name}\``);
+    const parts = [
+      ...['id', 'total', 'byCode', 'alreadySent', 'index', 'count', 'parts.parts'],
+      ...['status', 'title', 'detail', 'details', 'traceId', 'instance', 'type', 'retryable', 'attempts'],
+      ...['source', 'notBefore', 'movedFrom', 'duplicateOf', 'messageId', 'scheduled', 'segments', 'reason'],
+      ...['consentState', 'requested', 'requestedAt', 'state', 'lastChanged', 'blocked', 'since', 'link'],
+    ].map((name) => `\`${name}\``);
+    [...fields, ...parts].filter((name) => !all.includes(name)).should.eql([]);
+  });
+
+  /** Nodes that have nobody to tell of a failure. */
+  const withoutFailures = ['advisor-environment.md', 'advisor-events.md'];
+  const onRecord = ['advisor-send-text.md', 'advisor-request-consent.md', 'advisor-check-consent.md'];
+
+  const helps = filesOf(english, '.md').filter((name) => name !== 'common.md');
+  for (const file of helps.filter((name) => !withoutFailures.includes(name))) {
+    it(`explain in the help of ${file.replace('.md', '')} every error it can give`, () => {
+      const ofService = [
+        ...Object.keys(serviceCodes),
+        'authorization_required',
+        'network_error',
+        'invalid_response',
+      ];
+      const codes = ['invalid_input', 'not_configured', 'cancelled'];
+      if (!withoutService.includes(file)) codes.push(...ofService);
+      if (onRecord.includes(file)) codes.push('stale');
+      const explained = linesOf(textOf(english, file), /^\| `/).flatMap((line) =>
+        [...(line.split('|')[1] ?? '').matchAll(/`(\w+)`/g)].map(([, code]) => code),
+      );
+      codes.filter((code) => !explained.includes(code)).should.eql([]);
+    });
+  }
+});

@@ -1,0 +1,11 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from '../installation';
+
+/** All that people read in this repository. */
+export const pagesOfDocs = (): string[] => [
+  ...['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md'].map((name) => join(root, name)),
+  ...readdirSync(join(root, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => join(root, 'docs', name)),
+];

@@ -1,0 +1,86 @@
+import type { Clock, MovableClock } from '../../../lib/service/clock';
+import { createMemoryStore, type MemoryStore } from '../../../lib/state/memory';
+import type { Operation, Store } from '../../../lib/state/store';
+import { nextIteration } from '../event-loop';
+
+/** What a killed process waits for. */
+export const never = new Promise<never>(() => undefined);
+
+/** A process that can be killed at any commit. */
+export interface Process {
+  isDead: boolean;
+  commitsLeft: number;
+  readonly store: Store;
+}
+
+/** What is left when a process is killed: the records of one, for the next. */
+export class Disk {
+  readonly memory: MemoryStore;
+  private reads = 0;
+  private readonly holds = new Set<() => void>();
+
+  /** Reads take so many turns of the event loop each, one after the other. */
+  constructor(
+    private readonly delays: readonly number[],
+    clock: { now(): number },
+  ) {
+    this.memory = createMemoryStore({ clock });
+  }
+
+  start(onRecord: (operations: readonly Operation[]) => void = () => undefined): Process {
+    const { memory, holds } = this;
+    for (const release of holds) release();
+    holds.clear();
+    const process: Process = {
+      isDead: false,
+      commitsLeft: Infinity,
+      store: {
+        ...memory,
+        get: (table, key) => this.late(memory.get(table, key)),
+        page: (table, range) => this.late(memory.page(table, range)),
+        keys: (table, range) => this.late(memory.keys(table, range)),
+        count: (table, from, to) => this.late(memory.count(table, from, to)),
+        write: async (operations, conditions) => {
+          await nextIteration();
+          if (process.isDead || process.commitsLeft === 0) {
+            process.isDead = true;
+            return never;
+          }
+          process.commitsLeft -= 1;
+          onRecord(operations);
+          return memory.write(operations, conditions);
+        },
+      },
+    };
+    return process;
+  }
+
+  /** A clock that does not wait for a process that is dead. */
+  clockOf(process: Process, clock: MovableClock): Clock {
+    return {
+      now: () => clock.now(),
+      after: (ms, task) => clock.after(ms, task),
+      keepStill: () => {
+        const release = clock.keepStill();
+        if (process.isDead) release();
+        this.holds.add(release);
+        return release;
+      },
+    };
+  }
+
+  /** As from a server: what was read may be old by the time it is here. */
+  private async late<T>(read: Promise<T>): Promise<T> {
+    const found = await read;
+    for (let turns = this.delays[this.reads++ % this.delays.length] ?? 0; turns > 0; turns--)
+      await nextIteration();
+    return found;
+  }
+}
+
+/** It dies when it has made so many more commits, or after a while. */
+export const kill = async (process: Process, commits: number): Promise<void> => {
+  process.commitsLeft = commits;
+  for (let turns = 0; turns < 20 && !process.isDead; turns++) await nextIteration();
+  process.isDead = true;
+};

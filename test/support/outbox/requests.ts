@@ -1,0 +1,56 @@
+import { hour } from '../../../lib/durations';
+import type { OutboxItem } from '../../../lib/outbox/open-job';
+import { RequestOutbox, type RequestHost } from '../../../lib/outbox/request-outbox';
+import { systemClock } from '../../../lib/service/clock';
+import type { Store } from '../../../lib/state/store';
+
+export type Host = RequestHost<OutboxItem, object, string>;
+export type Requests = RequestOutbox<OutboxItem, object, string>;
+type Options = ConstructorParameters<typeof RequestOutbox<OutboxItem, object, string>>[0];
+
+/** What every host here does: an outcome is its own kind, or the reason for it; a fault fails the test. */
+export const plainHost: Pick<Host, 'kindsOf' | 'outcomeFor' | 'held' | 'fault'> = {
+  kindsOf: (outcome) => [outcome],
+  outcomeFor: async (_item, reason) => reason,
+  held: () => undefined,
+  fault: (fault) => {
+    throw fault;
+  },
+};
+
+/** The outbox of a node that does and tells what the test says. */
+export const requestsOn = (
+  store: Store,
+  host: Pick<Host, 'work' | 'emit'> & Partial<Host>,
+  options: Partial<Options> = {},
+): Requests =>
+  new RequestOutbox({
+    store,
+    node: 'node',
+    type: 'type',
+    space: 'space',
+    width: 16,
+    resumeWithin: hour,
+    clock: systemClock,
+    host: { ...plainHost, ...host },
+    ...options,
+  });
+
+/** Puts a list of so many on record, in one message. */
+export const acceptMany = (outbox: Requests, count: number, onRecord?: () => void): void => {
+  const items = Array.from({ length: count }, (_, index) => ({ index }));
+  outbox.accept({ message: {}, order: {}, items, count, onRecord }, undefined);
+};
+
+/** Puts one on record, alone. */
+export const acceptOne = (outbox: Requests, phone: string): void => {
+  outbox.accept({ message: {}, order: {}, items: [{ index: 0, phone }], count: 1 }, undefined);
+};
+
+/** Tells whom an outcome is of, and the outcome. */
+export const tellingWhom = (told: string[]) => ({
+  emit: async (_job: unknown, { phone }: OutboxItem, { outcome }: { readonly outcome: string }) => {
+    told.push(`${String(phone)} ${outcome}`);
+    return true;
+  },
+});

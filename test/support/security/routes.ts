@@ -1,0 +1,50 @@
+import type { Red } from '../../../lib/runtime/red';
+import { onDemand } from '../../../nodes/environment/on-demand';
+import { routes } from '../../../nodes/environment/routes';
+
+export interface MountedRoute {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly path: string;
+  /** What stands in front of it, if anything does. */
+  readonly permission: string | undefined;
+}
+
+/** Every route there is on the admin root, told by what adds them: nobody has to remember to list a new one. */
+export const mountedRoutes = (): MountedRoute[] => {
+  const found: MountedRoute[] = [];
+  const guards = new Map<unknown, string>();
+  const take =
+    (method: MountedRoute['method']) =>
+    (path: string, ...handlers: unknown[]): void => {
+      found.push({ method, path, permission: guards.get(handlers[0]) });
+    };
+  const quiet = (): void => undefined;
+  const RED = {
+    httpAdmin: { get: take('GET'), post: take('POST'), delete: take('DELETE'), use: take('GET') },
+    httpNode: { get: quiet },
+    auth: {
+      needsPermission: (permission: string) => {
+        const guard = (): void => undefined;
+        guards.set(guard, permission);
+        return guard;
+      },
+    },
+    events: { on: quiet, off: quiet },
+    log: { info: quiet, warn: quiet, error: quiet },
+    settings: { available: () => false },
+  } as unknown as Red;
+  routes(RED, () => onDemand);
+  onDemand.addRoutes(RED);
+  // The one that adds the others when the first request comes.
+  return found.filter(({ path }) => path !== '/advisor-texting');
+};
+
+/** For people who have no login here, and for monitoring. */
+export const openPaths = [
+  '/advisor-texting/callback',
+  '/advisor-texting/link/:token',
+  '/advisor-texting/health',
+];
+
+/** Looks for a key of its own before it asks for the permission. */
+export const keyedPath = '/advisor-texting/simulator';

@@ -1,0 +1,79 @@
+import net from 'node:net';
+import { DatabaseFile } from '../../../lib/state/database-file';
+import { openEmbedded } from '../../../lib/state/embedded';
+import { key } from '../../../lib/state/store';
+import { sealerOf } from './sealer';
+
+/** Prints a line before each call of a method. */
+const reportCalls = <K extends string>(
+  home: Record<K, (...args: never[]) => unknown>,
+  name: K,
+  line: string,
+): void => {
+  const method = home[name];
+  home[name] = function (this: unknown, ...args) {
+    console.log(line);
+    return Reflect.apply(method, this, args);
+  };
+};
+
+/** Time that passes so many times faster in this process. */
+const hurry = (rate: number): void => {
+  const { setTimeout: later } = globalThis;
+  const { now } = performance;
+  globalThis.setTimeout = ((run: () => void, ms = 0) => later(run, ms / rate)) as typeof setTimeout;
+  performance.now = () => rate * now.call(performance);
+};
+
+/**
+ * A process with a store, for tests that kill it. Prints `owner` and `trouble …` as they come, `asks` whenever it asks for
+ * a sign of life, and `claims` whenever it claims the store from an owner that shows none. Its time passes `RATE` times
+ * faster. With `write` it writes for
+ * ever, with `hold` only from SIGUSR2 on, with `burst` 150 records, five at a time, and prints the number of each once it is
+ * on record; with `read` it counts what there is. Ends, cleanly, on SIGTERM.
+ */
+const run = async (directory: string, name: string, work: string): Promise<void> => {
+  const asked = new Promise((resolve) => process.once('SIGUSR2', resolve));
+  hurry(Number(process.env['RATE'] ?? 1));
+  reportCalls(net, 'connect', 'asks');
+  reportCalls(DatabaseFile.prototype, 'claim', 'claims');
+  console.log('begin');
+  const warn = (text: string): void => console.log(`warning ${text}`);
+  const store = await openEmbedded({ directory, sealer: sealerOf('test'), warn });
+  if (!store.durable) console.log('in memory');
+  const tell = (): void => console.log(store.trouble === undefined ? 'owner' : `trouble ${store.trouble}`);
+  tell();
+  store.onChange(tell);
+  const stop = { isAsked: false };
+  process.once('SIGTERM', () => {
+    stop.isAsked = true;
+    void store.close().then(() => process.exit(0));
+  });
+  const stay = setInterval(() => undefined, 1000);
+  if (work === 'hold') await asked;
+  if (work === 'read') {
+    for (const table of ['wait', 'work'] as const) {
+      const range = { from: Buffer.alloc(0), to: Buffer.alloc(100, 0xff), limit: 1e6 };
+      console.log(`${table} ${(await store.page(table, range)).length}`);
+    }
+    process.kill(process.pid, name === 'dies' ? 'SIGKILL' : 'SIGTERM');
+  }
+  const write = async (n: number): Promise<void> => {
+    const value = { n, text: 'x'.repeat((n * 37) % 3000) };
+    const done = await store
+      .write([
+        { table: 'work', put: key('a', name, n), value },
+        { table: 'wait', put: key('b', name, n), value },
+        ...(n >= 50 ? [{ table: 'wait' as const, remove: key('b', name, n - 50) }] : []),
+      ])
+      .catch(() => false);
+    if (done) console.log(n);
+  };
+  const [together, most] = work === 'burst' ? [5, 150] : [1, Infinity];
+  for (let n = 0; n < most && !stop.isAsked && work !== 'read'; n += together)
+    await Promise.all(Array.from({ length: together }, (_, more) => write(n + more)));
+  if (work === 'burst') await store.close();
+  clearInterval(stay);
+};
+
+void run(process.argv[2] ?? '', process.argv[3] ?? '', process.argv[4] ?? '');

@@ -1,0 +1,41 @@
+import type { Request } from 'express';
+import should from 'should';
+import { ServiceError } from '../../../lib/service/errors';
+import type { RunningEnvironment } from '../../../nodes/environment/environment';
+import { lookUp } from '../../../nodes/environment/lookup';
+import { closeAll } from '../../support/closing';
+import { scripted } from '../../support/address-book/setup';
+
+describe('the lookup of the editor', () => {
+  afterEach(closeAll);
+
+  const look = async (query: Record<string, string>, pageInfo: object | null): Promise<unknown> => {
+    const data = Array.from({ length: 200 }, (_, at) => ({ contactId: at, fullName: `Somebody ${at}` }));
+    const { environment } = await scripted(() => ({ body: { data, pageInfo } }));
+    const request = { params: { what: 'contacts' }, query } as unknown as Request;
+    return lookUp(environment as unknown as RunningEnvironment, request).catch((fault: unknown) => fault);
+  };
+
+  it('looks for content of the kind that the dialog has chosen', async () => {
+    const { environment, requests } = await scripted(() => ({ body: { data: [], pageInfo: null } }));
+    const query = { filter: 'tax', contentType: 'Emails' };
+    const request = { params: { what: 'content' }, query } as unknown as Request;
+    await lookUp(environment as unknown as RunningEnvironment, request);
+    should(requests()[0]?.query).containEql({ searchText: 'tax', contentType: 'Emails' });
+  });
+
+  for (const [what, query, pageInfo] of [
+    ['when it says that it is the first', { page: '2' }, { page: 1 }],
+    ['among those it filters', { filter: 'nobody' }, { page: 1 }],
+    ['among those it filters, when none says which it is', { filter: 'nobody' }, null],
+  ] as const) {
+    it(`refuses a page that was not asked for, ${what}`, async () => {
+      const fault = await look(query, pageInfo);
+      should(fault).be.instanceof(ServiceError);
+      should((fault as ServiceError).code).equal('invalid_response');
+      should((fault as ServiceError).message).match(
+        /page 2: it probably has another name for the page number/,
+      );
+    });
+  }
+});

@@ -1,0 +1,121 @@
+import should from 'should';
+import { pagesOf, type Fetch, type ResultPage } from '../../../lib/address-book/paging';
+import { oneAtATime } from '../../../lib/service/concurrency';
+import { RecentIds } from '../../../lib/address-book/recent-ids';
+import { nextIteration } from '../../support/event-loop';
+
+describe('seen records', () => {
+  it('remember at least a generation, and never more than two', () => {
+    const seen = new RecentIds(100);
+    for (let id = 0; id < 1000; id++) seen.add(id);
+    should(Array.from({ length: 100 }, (_, at) => seen.has(900 + at)).every(Boolean)).be.true();
+    should(Array.from({ length: 800 }, (_, id) => seen.has(id)).some(Boolean)).be.false();
+  });
+
+  it('tells any two ids apart, however close or far', () => {
+    const numbers = [
+      0,
+      1,
+      31,
+      32,
+      255,
+      256,
+      511,
+      2 ** 31,
+      2 ** 32,
+      2 ** 32 + 1,
+      Number.MAX_SAFE_INTEGER,
+      -1,
+      0.5,
+    ];
+    const many = Array.from({ length: 1000 }, (_, at) => 1_000_003 * at + 7);
+    const ids = [...numbers, ...numbers.map(String), ...many];
+    const seen = new RecentIds();
+    for (const id of ids) {
+      should(seen.has(id)).be.false();
+      seen.add(id);
+      should(seen.has(id)).be.true();
+    }
+    should(ids.every((id) => seen.has(id))).be.true();
+    should(many.some((id) => seen.has(id + 1) || seen.has(id - 1) || seen.has(id + 256))).be.false();
+  });
+});
+
+describe('pages asked for ahead', () => {
+  interface Service {
+    readonly fetch: Fetch<ResultPage<number>>;
+    /** Answers whatever was asked. */
+    readonly answer: () => Promise<void>;
+    readonly asked: () => number;
+  }
+  const serviceOf = (pages: number): Service => {
+    const open: (() => void)[] = [];
+    let asked = 0;
+    return {
+      fetch: (page) =>
+        new Promise((resolve) => {
+          asked = page;
+          open.push(() => {
+            resolve({ data: [page], pageInfo: { page, pageSize: 1, totalRecord: pages } });
+          });
+        }),
+      async answer() {
+        for (const each of open.splice(0)) each();
+        await nextIteration();
+      },
+      asked: () => asked,
+    };
+  };
+
+  it('become fewer while they are there before their turn, and three again when they are waited for', async () => {
+    const service = serviceOf(100);
+    const reading = pagesOf(service.fetch, { pageSize: 1 });
+    let read = 0;
+    const late = async (): Promise<void> => {
+      const reached = reading.next();
+      await nextIteration();
+      await service.answer();
+      should((await reached).done).be.false();
+      read += 1;
+    };
+    const inTime = async (): Promise<void> => {
+      await service.answer();
+      should((await reading.next()).done).be.false();
+      read += 1;
+    };
+    await late();
+    should(service.asked() - read).equal(3);
+    for (let page = 0; page < 30; page++) await inTime();
+    should(service.asked() - read).equal(1);
+    for (let page = 0; page < 3; page++) await late();
+    should(service.asked() - read).equal(3);
+    for (let page = 0; page < 20; page++) await inTime();
+    should(service.asked() - read).equal(3, 'what proved too few is not tried again at once');
+    await reading.return();
+  });
+});
+
+describe('one at a time', () => {
+  it('runs tasks of one key in the order they came, and others beside them', async () => {
+    const events: string[] = [];
+    const task = (name: string) => async (): Promise<void> => {
+      events.push(`${name} begins`);
+      await nextIteration();
+      events.push(`${name} ends`);
+    };
+    await Promise.all([
+      oneAtATime('a', task('a1')),
+      oneAtATime('a', task('a2')),
+      oneAtATime('b', task('b1')),
+    ]);
+    should(events.indexOf('a2 begins')).be.above(events.indexOf('a1 ends'));
+    should(events.indexOf('b1 begins')).be.below(events.indexOf('a1 ends'));
+  });
+
+  it('goes on after a task that failed', async () => {
+    const failing = oneAtATime('a', () => Promise.reject(new Error('no')));
+    const next = oneAtATime('a', () => Promise.resolve('yes'));
+    await should(failing).be.rejectedWith('no');
+    should(await next).equal('yes');
+  });
+});

@@ -1,0 +1,285 @@
+import { EventEmitter, once } from 'node:events';
+import type { AddressInfo, Server } from 'node:net';
+import express, { type NextFunction, type Request, type Response } from 'express';
+import should from 'should';
+import type { Red } from '../../../lib/runtime/red';
+import { adminRoutes } from '../../../nodes/environment/admin-routes';
+import { RunningEnvironment } from '../../../nodes/environment/environment';
+import { runningOf } from '../../../nodes/environment/running';
+import { servicesOf, type Services } from '../../../nodes/environment/services';
+import { startSimulator, type Simulator } from '../../../simulator';
+import { closeAll } from '../../support/closing';
+import { type Scripted, startServer } from '../../support/server';
+import { callbackUri, decide, freshFolder, removeFolders } from '../../support/auth/setup';
+
+interface Answer {
+  readonly status: number;
+  readonly json: unknown;
+}
+
+describe('what a form may do with what is stored', () => {
+  let simulator: Simulator;
+  /** Another place, which only a form names. */
+  let elsewhere: Scripted;
+  let RED: Red;
+  let services: Services;
+  let server: Server;
+  /** The permissions of whoever asks; undefined where there are no logins. */
+  let scope: readonly string[] | undefined;
+  /** The flows that are deployed. */
+  let nodes: object[];
+  let stored: Record<string, string>;
+
+  beforeEach(async () => {
+    simulator = await startSimulator();
+    elsewhere = await startServer(() => ({ status: 401, body: {} }));
+    scope = undefined;
+    nodes = [];
+    stored = {};
+    const quiet = (): void => undefined;
+    const app = express().use(express.json());
+    RED = {
+      events: new EventEmitter(),
+      httpAdmin: app,
+      auth: {
+        needsPermission: () => (request: Request, _: Response, next: NextFunction) => {
+          Object.assign(request, { authInfo: { scope } });
+          next();
+        },
+      },
+      nodes: {
+        getCredentials: () => stored,
+        eachNode: (visit: (node: object) => void) => {
+          nodes.forEach(visit);
+        },
+      },
+      settings: {
+        available: () => false,
+        userDir: freshFolder(),
+        get adminAuth() {
+          return scope && {};
+        },
+      },
+      log: { info: quiet, warn: quiet, error: quiet, audit: quiet },
+    } as unknown as Red;
+    services = servicesOf(RED);
+    adminRoutes(RED, services);
+    server = app.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+  });
+  afterEach(async () => {
+    await stop();
+    server.close();
+    await simulator.close();
+    await closeAll();
+  });
+  after(removeFolders);
+
+  const properties = (): object => ({
+    service: 'sandbox',
+    baseUrl: simulator.baseUrl,
+    authUrl: simulator.authUrl,
+    tokenUrl: simulator.tokenUrl,
+    redirectUri: callbackUri,
+    scopes: ['offline_access', 'text.messaging.read'],
+  });
+  const typed = (): object => ({ ...properties(), ...simulator.credentials });
+  const hidden = (): object => ({
+    ...properties(),
+    clientId: simulator.credentials.clientId,
+    clientSecret: '__PWRD__',
+    apiKey: '__PWRD__',
+    refreshToken: '',
+  });
+
+  const run = (): void => {
+    stored = { ...simulator.credentials };
+    nodes = [{ id: 'env1', type: 'advisor-environment', ...properties() }];
+    const values = { ...properties(), ...stored };
+    const lookup = (name: string): unknown => (name === 'THE_KEY' ? stored['apiKey'] : undefined);
+    runningOf(RED).add(new RunningEnvironment(services, 'env1', values, lookup));
+  };
+  const stop = async (): Promise<void> => {
+    await Promise.all([...runningOf(RED)].map((environment) => environment.close()));
+    runningOf(RED).clear();
+  };
+  const remove = async (): Promise<void> => {
+    await stop();
+    nodes = [];
+    stored = {};
+  };
+
+  const ask = async (method: string, path: string, body?: object): Promise<Answer> => {
+    const { port } = server.address() as AddressInfo;
+    const answer = await fetch(`http://127.0.0.1:${String(port)}/advisor-texting/env1/${path}`, {
+      method,
+      headers: { 'content-type': 'application/json' },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
+    return { status: answer.status, json: await answer.json() };
+  };
+  const authorize = async (form?: object): Promise<void> => {
+    const { json } = await ask('POST', 'authorize', { form });
+    const address = (await decide((json as { url: string }).url)).href;
+    should((await ask('POST', 'complete', { address })).status).equal(200);
+  };
+  const check = async (form?: object): Promise<Record<string, string | true>> => {
+    const { json } = await ask('POST', 'test', { form });
+    const checks = json as { check: string; ok: boolean | null; message: string }[];
+    return Object.fromEntries(checks.map(({ check: name, ok, message }) => [name, ok === true || message]));
+  };
+  const allWell = {
+    reachability: true,
+    token: true,
+    apiKey: true,
+    scopes: true,
+    prefixes: true,
+    names: true,
+  };
+
+  const handedOver = (): unknown[] =>
+    elsewhere.received.flatMap(({ headers, body }) =>
+      [headers.authorization, headers['x-api-key'], body].filter((part) => part),
+    );
+  const isRefused = ({ status, json }: Answer): void => {
+    should(status).equal(400);
+    should(json).containEql({ code: 'not_configured' });
+    should((json as { message: string }).message).match(/enter the secrets again/);
+    should(elsewhere.received).be.empty();
+  };
+
+  for (const [what, rest] of [
+    ['left out', () => ({})],
+    ['left as they are', hidden],
+    ['typed in but one', () => ({ ...typed(), apiKey: '__PWRD__' })],
+    ['named by a variable', () => ({ ...typed(), apiKey: '${THE_KEY}' })],
+  ] as const) {
+    it(`sends no stored secret to another place when secrets are ${what}`, async () => {
+      run();
+      await authorize();
+      isRefused(await ask('POST', 'test', { form: { ...rest(), baseUrl: `${elsewhere.url}/v1` } }));
+      isRefused(await ask('POST', 'test', { form: { ...rest(), tokenUrl: `${elsewhere.url}/token` } }));
+      isRefused(await ask('POST', 'authorize', { form: { ...rest(), tokenUrl: `${elsewhere.url}/token` } }));
+    });
+  }
+
+  it('says in the dialog what to press there, and not to open it', async () => {
+    run();
+    const { token } = await check();
+    should(token).equal('Nobody has authorized for this advisor yet: press Authorize.');
+  });
+
+  it('gives no link before what the form shows is deployed, and speaks of no simulator', async () => {
+    runningOf(RED).add(new RunningEnvironment(services, 'env1', { service: 'simulator' }, () => undefined));
+    const { status, json } = await ask('POST', 'link', { advisor: 'ann' });
+    should(status).equal(400);
+    should((json as { message: string }).message).match(/^Deploy this environment first/);
+  });
+
+  it('sends none of an environment that is disabled either', async () => {
+    run();
+    await authorize();
+    await stop();
+    isRefused(await ask('POST', 'test', { form: { ...hidden(), baseUrl: `${elsewhere.url}/v1` } }));
+    isRefused(await ask('POST', 'authorize', { form: { ...hidden(), tokenUrl: `${elsewhere.url}/t` } }));
+    should(await check(hidden())).deepEqual(allWell);
+  });
+
+  it('knows nothing that is stored for a node of another kind', async () => {
+    stored = { ...simulator.credentials };
+    nodes = [{ id: 'env1', type: 'somebody-elses' }];
+    const { json } = await ask('POST', 'test', { form: { ...hidden(), tokenUrl: `${elsewhere.url}/token` } });
+    should((json as { message: string }).message).match(/fill in Client secret/);
+    should(elsewhere.received).be.empty();
+  });
+
+  it('uses what is stored where it belongs', async () => {
+    run();
+    await authorize(hidden());
+    should(await check()).deepEqual(allWell);
+    should(await check({})).deepEqual(allWell);
+    should(await check(hidden())).deepEqual(allWell);
+    should(await check({ ...typed(), baseUrl: `${simulator.baseUrl}/` })).containEql({ token: true });
+  });
+
+  for (const [what, prepare] of [
+    ['deployed', () => undefined],
+    ['disabled', stop],
+    ['deleted', remove],
+  ] as const) {
+    it(`gives another place no token of an advisor, of an environment that is ${what}`, async () => {
+      run();
+      await authorize();
+      await prepare();
+      const found = await check({ ...typed(), baseUrl: `${elsewhere.url}/v1` });
+      should(found).containEql({ reachability: true, token: true });
+      should(found['apiKey']).match(/not deployed: deploy it/);
+      should(found['scopes']).match(/not deployed: deploy it/);
+      should(handedOver()).be.empty();
+      should(await check(typed())).deepEqual(allWell);
+    });
+  }
+
+  it('tries what was authorized before the first deploy', async () => {
+    await authorize(typed());
+    should(await check(typed())).deepEqual(allWell);
+  });
+
+  for (const [what, prepare] of [
+    ['deployed', () => undefined],
+    ['disabled', stop],
+  ] as const) {
+    it(`reaches no place that only the form names for who may not deploy, but the one that is ${what}`, async () => {
+      run();
+      await authorize();
+      await prepare();
+      scope = ['advisor-texting.write'];
+      const { url } = elsewhere;
+      const places = {
+        baseUrl: `${url}/v1`,
+        authUrl: `${url}/authorize`,
+        tokenUrl: `${url}/token`,
+        redirectUri: `${url}/advisor-texting/callback`,
+        proxy: url,
+      };
+      for (const form of [places, { ...typed(), ...places }, { ...hidden(), ...places }]) {
+        should(await check(form)).deepEqual(allWell);
+        const { json } = await ask('POST', 'authorize', { form });
+        const asked = new URL((json as { url: string }).url);
+        should(asked.href).startWith(simulator.authUrl);
+        should(asked.searchParams.get('redirect_uri')).equal(callbackUri);
+        const address = (await decide(asked.href)).href;
+        should((await ask('POST', 'complete', { address })).status).equal(200);
+      }
+      should(elsewhere.received).be.empty();
+      scope = ['advisor-texting.write', 'flows.write'];
+      should(await check({ ...typed(), baseUrl: `${url}/v1` })).containEql({ reachability: true });
+      should(elsewhere.received).not.be.empty();
+    });
+  }
+
+  it('tries nothing before the first deploy for who may not deploy, and says so', async () => {
+    scope = ['advisor-texting.write'];
+    for (const route of ['test', 'authorize']) {
+      const { status, json } = await ask('POST', route, { form: typed() });
+      should(status).equal(400);
+      should((json as { message: string }).message).match(/not deployed: deploy it/);
+    }
+  });
+
+  it('lists advisors whatever address the form holds', async () => {
+    run();
+    await authorize();
+    const states = async (query: object): Promise<string[]> => {
+      const { json } = await ask('GET', `advisors?${new URLSearchParams({ ...query }).toString()}`);
+      return (json as { state: string }[]).map(({ state }) => state);
+    };
+    const shown = { service: 'sandbox', grant: 'authorization_code', scopes: 'openid' };
+    const { clientId } = simulator.credentials;
+    should(await states({ ...shown, clientId, tokenUrl: simulator.tokenUrl })).deepEqual(['authorized']);
+    should(await states({ ...shown, clientId, tokenUrl: `${elsewhere.url}/token` })).deepEqual([
+      'authorize_again',
+    ]);
+    should(elsewhere.received).be.empty();
+  });
+});

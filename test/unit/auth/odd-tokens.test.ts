@@ -1,0 +1,156 @@
+import type { OAuth2Server } from 'oauth2-mock-server' with { 'resolution-mode': 'import' };
+import should from 'should';
+import type { Connection } from '../../../lib/auth/connection';
+import { newGrant } from '../../../lib/auth/grants';
+import type { MovableClock } from '../../../lib/service/clock';
+import { postForm } from '../../../lib/service/transport';
+import {
+  callbackUri,
+  connectionTo,
+  failureOf,
+  freshFolder,
+  frozenClock,
+  patiently,
+  removeFolders,
+  startProcess,
+  type Process,
+} from '../../support/auth/setup';
+
+interface Odd {
+  readonly status?: number;
+  readonly body: string | Record<string, unknown>;
+}
+
+const good = { access_token: 'renewed', token_type: 'Bearer', expires_in: 3600, refresh_token: 'refresh-1' };
+
+/** What this server is made to answer, and what comes of it: a token, or a code. */
+const odd: Readonly<Record<string, readonly [answer: Odd, outcome: string]>> = {
+  'no refresh token: the old one stays': [{ body: { ...good, refresh_token: undefined } }, 'renewed'],
+  'a refresh token that is null': [{ body: { ...good, refresh_token: null } }, 'renewed'],
+  'no lifetime': [{ body: { ...good, expires_in: undefined } }, 'renewed'],
+  'a lifetime in a string': [{ body: { ...good, expires_in: '3600' } }, 'renewed'],
+  'a lifetime of nothing': [{ body: { ...good, expires_in: 0 } }, 'renewed'],
+  'a lifetime beyond all numbers': [{ body: { ...good, expires_in: 1e300 } }, 'renewed'],
+  'a type in lower case': [{ body: { ...good, token_type: 'bearer' } }, 'renewed'],
+  'no type': [{ body: { ...good, token_type: undefined } }, 'renewed'],
+  'scopes in a list': [{ body: { ...good, scope: ['text.messaging.read'] } }, 'renewed'],
+  'an identity that is no token': [{ body: { ...good, id_token: 'a.b' } }, 'renewed'],
+  'more than was asked for': [{ body: { ...good, __proto__x: 1, constructor: {} } }, 'renewed'],
+  'a status of 201': [{ status: 201, body: good }, 'renewed'],
+  'no access token': [{ body: { ...good, access_token: undefined } }, 'network_error'],
+  'an access token that is a number': [{ body: { ...good, access_token: 7 } }, 'network_error'],
+  'an access token that breaks a header': [
+    { body: { ...good, access_token: 'a\r\nx-evil: 1' } },
+    'network_error',
+  ],
+  'an error with a status of 200': [{ body: { error: 'invalid_grant' } }, 'network_error'],
+  'a page instead': [{ body: '<html>Sign in</html>' }, 'network_error'],
+  'a list instead': [{ body: [good] as unknown as Record<string, unknown> }, 'network_error'],
+  'nothing at all': [{ body: '' }, 'network_error'],
+  'a type in capitals': [{ body: { ...good, token_type: 'BEARER' } }, 'renewed'],
+  'a type that cannot be used': [{ body: { ...good, token_type: 'DPoP' } }, 'authorization_required'],
+  'a type that is no word': [{ body: { ...good, token_type: 7 } }, 'authorization_required'],
+  'a 400 without a word': [{ status: 400, body: '' }, 'ended'],
+  'an error that is no word': [{ status: 400, body: { error: { code: 7 } } }, 'ended'],
+  'a refused grant': [{ status: 400, body: { error: 'invalid_grant' } }, 'ended'],
+  'a refused grant, with a 401': [{ status: 401, body: { error: 'invalid_grant' } }, 'ended'],
+  'a refused grant, with a 403': [{ status: 403, body: { error: 'invalid_grant' } }, 'ended'],
+  'a refused grant, with a 422': [{ status: 422, body: { error: 'invalid_grant' } }, 'ended'],
+  'a refused grant, with a 500': [{ status: 500, body: { error: 'invalid_grant' } }, 'network_error'],
+  'a malformed request': [{ status: 400, body: { error: 'invalid_request' } }, 'network_error'],
+  'an unsupported grant': [{ status: 400, body: { error: 'unsupported_grant_type' } }, 'network_error'],
+  'a refused scope': [{ status: 400, body: { error: 'invalid_scope' } }, 'authorization_required'],
+  'a refused client': [{ status: 401, body: { error: 'invalid_client' } }, 'authorization_required'],
+  'a refused client, with a 400': [
+    { status: 400, body: { error: 'invalid_client' } },
+    'authorization_required',
+  ],
+};
+
+describe('a token endpoint that others wrote, and its odd answers', () => {
+  let server: OAuth2Server;
+  let clock: MovableClock;
+  let red: Process;
+  let connection: Connection;
+
+  before(async () => {
+    const { OAuth2Server: Server } = await import('oauth2-mock-server');
+    server = new Server();
+    await server.issuer.keys.generate('ES256');
+    await server.start(0, '127.0.0.1');
+  });
+  after(async () => {
+    await server.stop();
+    removeFolders();
+  });
+
+  const service = (): Parameters<typeof connectionTo>[0] => {
+    const url = `http://127.0.0.1:${String(server.address().port)}`;
+    const credentials = { clientId: 'office', clientSecret: 'secret', apiKey: 'key' };
+    return { authUrl: `${url}/authorize`, tokenUrl: `${url}/token`, credentials };
+  };
+  beforeEach(async () => {
+    clock = frozenClock();
+    // A request of real time, on a clock that is moved by hand: it waits for the answer.
+    const post: typeof postForm = async (...given) => {
+      const release = clock.keepStill();
+      try {
+        return await postForm(...given);
+      } finally {
+        release();
+      }
+    };
+    red = await startProcess(freshFolder(), { clock, post });
+    connection = connectionTo(service(), { retries: 0 });
+    await red.vault.authorized(connection, {
+      ...newGrant(connection, 'default'),
+      refreshToken: 'refresh-0',
+    });
+  });
+  afterEach(async () => {
+    server.service.removeAllListeners();
+    await red.close();
+  });
+
+  const answering = ({ status = 200, body }: Odd): void => {
+    server.service.on('beforeResponse', (answer: { statusCode: number; body: unknown }) => {
+      answer.statusCode = status;
+      answer.body = body;
+    });
+  };
+  const token = (): Promise<string> => patiently(clock, () => red.tokens.token(connection, 'default'));
+
+  it('authorizes, and renews with what it was given', async () => {
+    const begun = new URL(await red.authorizations.begin(connection, 'ann'));
+    const page = await fetch(begun, { redirect: 'manual' });
+    const back = new URL(page.headers.get('location') ?? '');
+    should(back.href.startsWith(callbackUri)).be.true();
+    const finished = await red.authorizations.finish(back.searchParams, { browser: '' });
+    should(finished.ok).be.true();
+    await clock.move(3_700_000);
+    const renewed = await patiently(clock, () => red.tokens.token(connection, 'ann'));
+    should(renewed.split('.')).have.length(3);
+  });
+
+  it('says which type of token it cannot use', async () => {
+    answering({ body: { ...good, token_type: 'DPoP' } });
+    should((await failureOf(token)).message).match(/type "DPoP".*only Bearer tokens/);
+  });
+
+  for (const [what, [answer, outcome]] of Object.entries(odd)) {
+    it(`${what}: ${outcome}`, async () => {
+      answering(answer);
+      if (outcome === 'renewed') {
+        should(await token()).equal('renewed');
+        const kept = red.vault.get(connection, 'default')?.grant.refreshToken;
+        const given = (answer.body as typeof good).refresh_token as string | null | undefined;
+        should(kept).equal(given ?? 'refresh-0');
+        return;
+      }
+      const isEnded = outcome === 'ended';
+      should((await failureOf(token)).code).equal(isEnded ? 'authorization_required' : outcome);
+      // What says nothing about the grant does not end it.
+      should(red.vault.get(connection, 'default')?.grant.refused ?? false).equal(isEnded);
+    });
+  }
+});

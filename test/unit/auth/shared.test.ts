@@ -1,0 +1,215 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import should from 'should';
+import type { Red } from '../../../lib/runtime/red';
+import { systemClock, type Clock } from '../../../lib/service/clock';
+import { doNotTextOf } from '../../../lib/guards/do-not-text';
+import { endOf, key } from '../../../lib/state/store';
+import { health } from '../../../nodes/environment/activity';
+import { RunningEnvironment } from '../../../nodes/environment/environment';
+import { runningOf } from '../../../nodes/environment/running';
+import { startSimulator, type Simulator } from '../../../simulator';
+import { until } from '../../support/until';
+import { Postgres } from '../../support/postgres';
+import { SharedEnvironments } from '../../support/shared-environments';
+import { authorize, removeFolders } from '../../support/auth/setup';
+
+describe('an environment that several Node-RED keep in PostgreSQL', function () {
+  this.timeout(180_000);
+  let server: Postgres;
+  let simulator: Simulator;
+  let environments: SharedEnvironments;
+  /** Milliseconds that the clock of environments is ahead. */
+  let ahead = 0;
+  const clock: Clock = { ...systemClock, elapsed: () => performance.now() + ahead };
+
+  before(async () => {
+    server = await Postgres.start();
+    simulator = await startSimulator({ settings: { rotateRefreshTokens: true } });
+    environments = new SharedEnvironments(server, simulator, clock);
+  });
+  beforeEach(() => {
+    environments.next();
+  });
+  afterEach(() => environments.closeAll());
+  after(async () => {
+    await simulator.close();
+    await server.close();
+    removeFolders();
+  });
+
+  const start = (name: string, credentialSecret: string, changes?: object): RunningEnvironment =>
+    environments.start(name, credentialSecret, changes);
+
+  it('is authorized on all when it is on one, and disconnected as well', async () => {
+    const [one, two] = [start('one', 'a'), start('two', 'a')];
+    await Promise.all([one.opening, two.opening]);
+    await authorize(one.services, one.connection(), 'alice');
+    await until(() => two.advisorState('alice') === 'authorized');
+    await two.services.vault.disconnect(two.id, 'alice');
+    await until(() => one.advisorState('alice') === 'unknown');
+  });
+
+  it('renews a token once for all', async () => {
+    const [one, two] = [start('one', 'a'), start('two', 'a')];
+    await Promise.all([one.opening, two.opening]);
+    await authorize(one.services, one.connection(), 'alice');
+    await until(() => two.advisorState('alice') === 'authorized');
+    const before = one.services.vault.get(one.connection(), 'alice')?.grant.accessToken ?? '';
+    const asked = (): number =>
+      simulator.ledger.entries().filter(({ endpoint }) => endpoint === 'token').length;
+    const already = asked();
+    const tokens = await Promise.all(
+      [one, two].map(async (each) => each.services.tokens.token(each.connection(), 'alice', before)),
+    );
+    should(new Set(tokens).size).equal(1);
+    should(asked() - already).equal(1);
+  });
+
+  it('has nobody texted by any once one has blocked a number, and waits for the request that another is making', async () => {
+    const [one, two] = [start('one', 'a'), start('two', 'a')];
+    await Promise.all([one.opening, two.opening]);
+    const [here, there] = await Promise.all([doNotTextOf(one), doNotTextOf(two)]);
+    const end = await there.begin('+13005550100');
+    should(end).be.a.Function();
+    const heard = new Promise<string>((resolve) => there.onBlock(resolve));
+    let isBlocked = false;
+    const blocking = here.block('+13005550100', null, 0).then(() => (isBlocked = true));
+    should(await heard).equal('+13005550100');
+    should(isBlocked).be.false();
+    should(await there.begin('+13005550100')).have.property('phone', '+13005550100');
+    (end as () => void)();
+    await blocking;
+  });
+
+  it('shares its do-not-text list with an environment of the same Node-RED that has another store', async () => {
+    const running = new Set<RunningEnvironment>();
+    const inDatabase = environments.start('one', 'a', {}, { running });
+    const inFile = environments.start('two', 'a', { store: 'embedded' }, { id: 'in a file', running });
+    const elsewhere = start('three', 'a');
+    await Promise.all([inDatabase, inFile, elsewhere].map(({ opening }) => opening));
+    const [here, there, far] = await Promise.all([inFile, inDatabase, elsewhere].map(doNotTextOf));
+    const end = await here?.begin('+13005550100');
+    let isBlocked = false;
+    const heard = new Promise<string>((resolve) => here?.onBlock(resolve));
+    const blocking = far?.block('+13005550100', null, 0).then(() => (isBlocked = true));
+    should(await heard).equal('+13005550100');
+    should(isBlocked).be.false();
+    (end as () => void)();
+    await blocking;
+    should(await here?.judge('+13005550100')).have.property('phone', '+13005550100');
+    await here?.block('+13005550101', 'asked', 1);
+    should(await Promise.all([there?.get('+13005550101'), far?.get('+13005550101')])).match([
+      { reason: 'asked' },
+      { reason: 'asked' },
+    ]);
+  });
+
+  it('pauses on all when the service asks one to', async () => {
+    const [one, two] = [start('one', 'a'), start('two', 'a')];
+    await Promise.all([one.opening, two.opening]);
+    await authorize(one.services, one.connection(), 'alice');
+    await until(() => two.advisorState('alice') === 'authorized');
+    const [here, there] = await Promise.all([one.client(), two.client()]);
+    simulator.faults.add({ status: 429, retryAfter: 60, endpoint: 'getConsent' });
+    const cancel = new AbortController();
+    const asked = here
+      .call('getConsent', { query: { phone: '+13005550100' } }, { advisor: 'alice', signal: cancel.signal })
+      .catch((fault: unknown) => fault);
+    await until(() => here.pausedUntil > 0);
+    await until(() => there.pausedUntil > 0);
+    cancel.abort();
+    await asked;
+  });
+
+  it('says that the credential secrets differ, and sends nothing from there', async () => {
+    const one = start('one', 'a');
+    await one.opening;
+    const two = start('two', 'another');
+    await until(() => two.trouble !== undefined);
+    should(two.trouble).match(/another credentialSecret.*Set the same credentialSecret/);
+  });
+
+  /** What a load balancer is answered by a Node-RED that runs these. */
+  const healthOf = (...environments: RunningEnvironment[]): number => {
+    const RED = {} as Red;
+    for (const environment of environments) runningOf(RED).add(environment);
+    let answered = 0;
+    const response = {
+      status(status: number) {
+        answered = status;
+        return response;
+      },
+      set: () => response,
+      json: () => undefined,
+    };
+    health(RED, response as never);
+    return answered;
+  };
+  it('is not well once PostgreSQL was away for thirty seconds, and is again when that is back', async () => {
+    const one = start('one', 'a');
+    await one.opening;
+    should(healthOf(one)).equal(200);
+    await server.stop();
+    try {
+      await until(() => one.trouble !== undefined);
+      ahead += 31_000;
+      should(healthOf(one)).equal(503);
+    } finally {
+      await server.run();
+    }
+    await until(() => one.trouble === undefined);
+    should(healthOf(one)).equal(200);
+  });
+
+  it('is not well where PostgreSQL could never be reached, also after a deploy', async () => {
+    const one = start('one', 'a', { storeUrl: 'postgres://test@localhost/none?host=/nowhere' });
+    await until(() => one.trouble !== undefined);
+    ahead += 31_000;
+    should(healthOf(one)).equal(503);
+    // A deploy makes the environment anew, and looks for the database again.
+    await one.close();
+    const next = new RunningEnvironment({ ...one.services, clock }, one.id, one.values, () => undefined);
+    environments.open.push(next);
+    should(healthOf(next)).equal(503);
+  });
+
+  it('is to be authorized again on all once one has learnt so, and is well: what comes in can be put on record', async () => {
+    const [one, two] = [start('one', 'a'), start('two', 'a')];
+    await Promise.all([one.opening, two.opening]);
+    await authorize(one.services, one.connection(), 'alice');
+    await until(() => two.advisorState('alice') === 'authorized');
+    const { vault, tokens } = one.services;
+    const accessToken = vault.get(one.connection(), 'alice')?.grant.accessToken ?? '';
+    simulator.faults.add({ endpoint: 'token', status: 400 });
+    await should((async () => tokens.token(one.connection(), 'alice', accessToken))()).be.rejectedWith({
+      code: 'authorization_required',
+    });
+    simulator.faults.clear();
+    should(one.advisorState('alice')).equal('authorize_again');
+    await until(() => two.advisorState('alice') === 'authorize_again');
+    should(healthOf(one, two)).equal(200);
+  });
+
+  it('has what nodes that left the flow had there noted as missed, once all have told which they have', async () => {
+    const [one, two] = [start('one', 'a'), start('two', 'a')];
+    const [store] = await Promise.all([one.store(), two.store()]);
+    await store.write([{ table: 'work', put: key('job', 'gone', 'x'), value: 0 }]);
+    const isMissed = async (): Promise<boolean> =>
+      (await store.get('work', key('absent', 'gone'))) !== undefined;
+    two.forgetRemovedNodes(new Set(['gone']));
+    const isTold = async (): Promise<boolean> =>
+      (await store.count('work', key('present'), endOf(key('present')))) > 0;
+    while (!(await isTold())) await pause(20);
+    two.forgetRemovedNodes(new Set(['other']));
+    // Until both have heard that the other is there, and what it has.
+    while (!(await isMissed())) {
+      one.forgetRemovedNodes(new Set(['other']));
+      await pause(100);
+    }
+    should(await store.get('work', key('job', 'gone', 'x'))).not.be.undefined();
+  });
+
+  it('says what is missing when it has no address', () => {
+    should(() => start('one', 'a', { storeUrl: '' }).advisors()).throw(/fill in .*Database/);
+  });
+});

@@ -1,0 +1,47 @@
+import should from 'should';
+import { Authorizations } from '../../../lib/auth/authorization';
+import { VaultAway } from '../../../lib/auth/vault';
+import { systemClock } from '../../../lib/service/clock';
+import { connectionOf } from '../../../nodes/environment/config';
+
+const connection = connectionOf('env', {
+  service: 'sandbox',
+  baseUrl: 'https://a.example/v1',
+  authUrl: 'https://a.example/auth',
+  tokenUrl: 'https://a.example/token',
+  redirectUri: 'https://b.example/advisor-texting/callback',
+  clientId: 'client',
+  clientSecret: 'secret',
+});
+
+describe('an authorization that comes back while the store is away', () => {
+  let authorizations: Authorizations;
+  const back = async (): Promise<URLSearchParams> => {
+    const url = new URL(await authorizations.begin(connection, 'ann'));
+    return new URLSearchParams({ code: 'c', state: url.searchParams.get('state') ?? '' });
+  };
+  const reason = { state: 'failed', why: 'storeAway' };
+
+  beforeEach(() => {
+    const answer = { accessToken: 'a', refreshToken: 'r', scopes: null, expiresIn: 3600 };
+    authorizations = new Authorizations({
+      clock: systemClock,
+      vault: { authorized: () => Promise.reject(new VaultAway()) } as never,
+      endpoints: { run: () => Promise.resolve({ outcome: 'issued', answer }) } as never,
+    });
+  });
+
+  it('says so in the dialog when it could not be saved', async () => {
+    await should(authorizations.finish(await back(), { browser: '' })).be.rejectedWith(VaultAway);
+    should(authorizations.attempt('env', 'ann')).deepEqual(reason);
+  });
+
+  it('says so before the code is used, and stays good for a second try', async () => {
+    const query = await back();
+    authorizations.storeAway(query);
+    should(authorizations.attempt('env', 'ann')).deepEqual(reason);
+    should(authorizations.isPending(query.get('state') ?? '')).be.true();
+    authorizations.storeAway(new URLSearchParams({ code: 'c', state: 'forged' }));
+    should(authorizations.attempt('env', 'bob')).deepEqual({ state: 'none' });
+  });
+});

@@ -1,0 +1,432 @@
+import should from 'should';
+import { stateOf } from '../../../lib/auth/vault';
+import { createClient } from '../../../lib/service/client';
+import type { MovableClock } from '../../../lib/service/clock';
+import { postForm } from '../../../lib/service/transport';
+import { startSimulator, type Simulator } from '../../../simulator';
+import { nextIteration } from '../../support/event-loop';
+import {
+  authorize,
+  connectionTo,
+  failureOf,
+  freshFolder,
+  frozenClock,
+  patiently,
+  removeFolders,
+  startProcess,
+  type Process,
+  type ProcessOptions,
+} from '../../support/auth/setup';
+
+const lifetime = 3600;
+
+describe('tokens', () => {
+  let simulator: Simulator;
+  let clock: MovableClock;
+  let folder: string;
+  let red: Process;
+
+  beforeEach(async () => {
+    clock = frozenClock();
+    simulator = await startSimulator({
+      clock,
+      settings: { rotateRefreshTokens: true, accessTokenLifetime: lifetime },
+    });
+    folder = freshFolder();
+    red = await start();
+  });
+  afterEach(() => simulator.close());
+  after(removeFolders);
+
+  const start = (options: ProcessOptions = {}): Promise<Process> =>
+    startProcess(folder, { clock, ...options });
+  const connection = (): ReturnType<typeof connectionTo> => connectionTo(simulator);
+  const refreshes = (process = red): number =>
+    process.posted.filter((fields) => fields['grant_type'] === 'refresh_token').length;
+  const states = (): string[] => red.vault.list('env1').map(([, entry]) => stateOf(entry, clock.now()));
+  const spend = (): Promise<void> => clock.move(lifetime * 1000);
+  const status = async (token: string): Promise<number> => {
+    const answer = await fetch(`${simulator.baseUrl}/core/contact/groups`, {
+      headers: { authorization: `Bearer ${token}`, 'x-api-key': simulator.credentials.apiKey },
+    });
+    return answer.status;
+  };
+
+  it('gives a token at hand without a turn of the event loop', async () => {
+    await authorize(red, connection());
+    should(red.tokens.token(connection(), 'default')).be.a.String();
+    should(refreshes()).equal(0);
+  });
+
+  it('says who has not authorized', async () => {
+    const fault = await failureOf(() => red.tokens.token(connection(), 'bob'));
+    should(fault.code).equal('authorization_required');
+    should(fault.message).match(/"bob" has not authorized "Sandbox"/);
+    should(fault.problem.retryable).be.true();
+  });
+
+  it('renews ahead of the end while the token at hand goes on serving', async () => {
+    await authorize(red, connection());
+    const first = red.tokens.token(connection(), 'default');
+    await clock.move((lifetime - 100) * 1000);
+    should(red.tokens.token(connection(), 'default')).equal(first);
+    should(red.tokens.token(connection(), 'default')).equal(first);
+    while (red.tokens.token(connection(), 'default') === first) await nextIteration();
+    should(refreshes()).equal(1);
+  });
+
+  it('asks once for 1,000 callers at the end of a token', async () => {
+    await authorize(red, connection());
+    await spend();
+    const tokens = await Promise.all(
+      Array.from({ length: 1000 }, () => red.tokens.token(connection(), 'default')),
+    );
+    should(new Set(tokens).size).equal(1);
+    should(refreshes()).equal(1);
+  });
+
+  it('survives ten rotations and a restart after each', async () => {
+    await authorize(red, connection());
+    for (let round = 0; round < 10; round += 1) {
+      await spend();
+      const process = await start();
+      await process.tokens.token(connection(), 'default');
+      should(refreshes(process)).equal(1);
+    }
+    should((await start()).tokens.token(connection(), 'default')).be.a.String();
+  });
+
+  it('has the rotated refresh token on disk before the new access token is used', async () => {
+    const seen = { isAnswered: false, isUsed: false };
+    await authorize(red, connection());
+    await spend();
+    red = await start({
+      post: async (...request) => {
+        const answer = await postForm(...request);
+        red.disk.fill('waits');
+        seen.isAnswered = true;
+        return answer;
+      },
+    });
+    const asked = Promise.resolve(red.tokens.token(connection(), 'default')).finally(() => {
+      seen.isUsed = true;
+    });
+    while (!seen.isAnswered) await nextIteration();
+    for (let turn = 0; turn < 50; turn++) await nextIteration();
+    should(seen.isUsed).be.false();
+    red.disk.free();
+    const token = await asked;
+    should((await start()).tokens.token(connection(), 'default')).equal(token);
+  });
+
+  describe('while a renewed token cannot be stored', () => {
+    let stored: string;
+    /** What befalls the disk while the service answers. */
+    let meanwhile: () => void;
+    const token = (step?: number): Promise<string> =>
+      patiently(clock, async () => red.tokens.token(connection(), 'default'), step);
+
+    beforeEach(async () => {
+      meanwhile = () => undefined;
+      red = await start({
+        post: async (...request) => {
+          const answer = await postForm(...request);
+          meanwhile();
+          return answer;
+        },
+      });
+      await authorize(red, connection());
+      stored = red.vault.get(connection(), 'default')?.grant.refreshToken ?? '';
+      await spend();
+    });
+
+    for (const manner of ['refuses', 'waits'] as const) {
+      it(`goes on with it, says so, and stores it once there is room (the store ${manner})`, async () => {
+        meanwhile = () => red.disk.fill(manner);
+        should(await status(await token())).equal(200);
+        should(red.warnings.join()).match(/cannot be stored.*Check that the disk has room/);
+        await spend();
+        const newest = await token();
+        should(await status(newest)).equal(200);
+        should(refreshes()).equal(2);
+        should((await start()).vault.get(connection(), 'default')?.grant.refreshToken).equal(stored);
+        red.disk.free();
+        await patiently(clock, async () => {
+          while (red.vault.get(connection(), 'default')?.grant.accessToken !== newest) await nextIteration();
+        });
+        should((await start()).tokens.token(connection(), 'default')).equal(newest);
+        should(red.warnings.join()).match(/is stored now/);
+      });
+    }
+
+    it('does not ask for one as long as the store takes nothing, and does when it does again', async () => {
+      red.disk.fill('waits');
+      // A write that waits keeps the clock still for a second with each step.
+      const fault = await failureOf(() => token(10_000));
+      should(fault.message).match(/could not be stored.*disk space/);
+      should(fault.problem).containEql({ code: 'network_error', retryable: true });
+      should(refreshes()).equal(0);
+      red.disk.free();
+      should(await status(await token())).equal(200);
+    });
+
+    it('does not bring back an advisor who is disconnected meanwhile', async () => {
+      meanwhile = () => red.disk.fill('refuses');
+      await token();
+      red.disk.free();
+      await red.vault.disconnect('env1', 'default');
+      await clock.move(60_000);
+      should((await failureOf(() => red.tokens.token(connection(), 'default'))).message).match(
+        /has not authorized/,
+      );
+      should((await start()).vault.list('env1')).be.empty();
+    });
+  });
+
+  it('renews a token the service rejected, once, and gives those who come late the newer one', async () => {
+    await authorize(red, connection());
+    const old = await red.tokens.token(connection(), 'default');
+    await clock.move(1000);
+    const [one, two] = await Promise.all([
+      red.tokens.token(connection(), 'default', old),
+      red.tokens.token(connection(), 'default', old),
+    ]);
+    should(one).equal(two).and.not.equal(old);
+    should(red.tokens.token(connection(), 'default', old)).equal(one);
+    should(refreshes()).equal(1);
+  });
+
+  it('asks to authorize again after a 400, also after a restart, and stops asking the service', async () => {
+    await authorize(red, connection());
+    simulator.revoke();
+    await spend();
+    for (const process of [red, red, await start()]) {
+      const fault = await failureOf(() => process.tokens.token(connection(), 'default'));
+      should(fault.code).equal('authorization_required');
+      should(fault.message).match(/has ended.*authorize again/);
+    }
+    should(refreshes()).equal(1);
+  });
+
+  it('does not carry an authorization from sandbox to production, though their addresses are the same', async () => {
+    await authorize(red, { ...connection(), service: 'sandbox' });
+    const production = { ...connection(), service: 'production' };
+    const fault = await failureOf(() => red.tokens.token(production, 'default'));
+    should(fault.code).equal('authorization_required');
+    should(await red.tokens.token({ ...connection(), service: 'sandbox' }, 'default')).be.a.String();
+  });
+
+  it('takes what another process has renewed instead of giving up after a 400', async () => {
+    await authorize(red, connection());
+    const other = await start();
+    await spend();
+    const token = await other.tokens.token(connection(), 'default');
+    should(await red.tokens.token(connection(), 'default')).equal(token);
+    should(refreshes()).equal(0);
+  });
+
+  it('reads the store once more when the service answers 400', async () => {
+    await authorize(red, connection());
+    const other = await start();
+    await spend();
+    let token: string | undefined;
+    // As on machines that share the settings but no lease: the other one gets in between look and request.
+    const late = await start({
+      post: async (address, fields, options) => {
+        token ??= await other.tokens.token(connection(), 'default');
+        return postForm(address, fields, options);
+      },
+    });
+    should(await late.tokens.token(connection(), 'default')).equal(token);
+    should(refreshes(late)).equal(1);
+  });
+
+  for (const [what, answer] of [
+    ['503', { status: 503, text: '' }],
+    ['429', { status: 429, text: '' }],
+    ['a redirect', { status: 307, text: '' }],
+    ['a page instead of a token', { status: 200, text: '<html>' }],
+    ['a 400 that calls itself temporary', { status: 400, text: '{"error":"temporarily_unavailable"}' }],
+    ['a dead network', undefined],
+  ] as const) {
+    it(`keeps the authorization over ${what} and goes on later`, async () => {
+      await authorize(red, connection());
+      await spend();
+      const broken = await start({
+        post: () => (answer ? Promise.resolve(answer) : Promise.reject(new Error('down'))),
+      });
+      const fault = await failureOf(() =>
+        patiently(clock, async () => broken.tokens.token(connection(), 'default'), 20_000),
+      );
+      should(fault.code).equal('network_error');
+      should(fault.problem.retryable).be.true();
+      should(await status(await (await start()).tokens.token(connection(), 'default'))).equal(200);
+    });
+  }
+
+  it('goes on with a token that still serves while the authorization service is down', async () => {
+    await authorize(red, connection());
+    await clock.move((lifetime - 100) * 1000);
+    const broken = await start({ post: () => Promise.resolve({ status: 503, text: '' }) });
+    const token = broken.tokens.token(connection(), 'default');
+    await nextIteration();
+    should(broken.tokens.token(connection(), 'default')).equal(token);
+  });
+
+  it('keeps the authorization when the client secret is wrong, and says so', async () => {
+    await authorize(red, connection());
+    await spend();
+    const wrong = { ...connection(), clientSecret: 'wrong' };
+    const fault = await failureOf(() => red.tokens.token(wrong, 'default'));
+    should(fault.message).match(/client ID or client secret.*correct them/);
+    should(await red.tokens.token(connection(), 'default')).be.a.String();
+  });
+
+  it('never sends an authorization to another place than the one that issued it', async () => {
+    await authorize(red, connection());
+    await spend();
+    const elsewhere = { ...connection(), tokenUrl: 'https://elsewhere.example/token' };
+    const before = red.posted.length;
+    const fault = await failureOf(() => red.tokens.token(elsewhere, 'default'));
+    should(fault.code).equal('authorization_required');
+    should(red.posted).have.length(before);
+    should(await red.tokens.token(connection(), 'default')).be.a.String();
+  });
+
+  it('asks to authorize again when there is no refresh token to renew with', async () => {
+    const online = { ...connection(), scopes: ['openid', 'text.messaging.read'] };
+    await authorize(red, online);
+    should(states()).deepEqual(['authorized']);
+    await spend();
+    should(states()).deepEqual(['authorize_again']);
+    const fault = await failureOf(() => red.tokens.token(online, 'default'));
+    should(fault.code).equal('authorization_required');
+    should(fault.message).match(/authorize again/);
+    should(refreshes()).equal(0);
+  });
+
+  it('keeps an authorization without a refresh token when the service answers 401', async () => {
+    const online = { ...connection(), scopes: ['openid', 'core.contacts.read'] };
+    await authorize(red, online);
+    const client = createClient({
+      baseUrl: simulator.baseUrl,
+      apiKey: 'wrong',
+      clock,
+      token: (advisor, rejected) => red.tokens.token(online, advisor, rejected),
+    });
+    try {
+      const fault = await failureOf(() =>
+        client.call('searchContacts', { query: {} }, { advisor: 'default' }),
+      );
+      should(fault.problem).containEql({ code: 'unauthorized', status: 401 });
+    } finally {
+      await client.close();
+    }
+    should(states()).deepEqual(['authorized']);
+    should(await status(await (await start()).tokens.token(online, 'default'))).equal(200);
+  });
+
+  it('does not bring back an advisor who was disconnected during a renewal', async () => {
+    await authorize(red, connection());
+    await spend();
+    const slow = await start({
+      post: async (address, fields, options) => {
+        const answer = await postForm(address, fields, options);
+        await slow.vault.disconnect('env1', 'default');
+        return answer;
+      },
+    });
+    const fault = await failureOf(() => slow.tokens.token(connection(), 'default'));
+    should(fault.message).match(/has not authorized/);
+    should((await start()).vault.list('env1')).be.empty();
+  });
+
+  it('keeps advisors apart', async () => {
+    await authorize(red, connection(), 'alice', 'Alice');
+    await authorize(red, connection(), 'bob', 'Bob');
+    const [alice, bob] = ['alice', 'bob'].map((advisor) => red.tokens.token(connection(), advisor));
+    should(alice).not.equal(bob);
+    should(red.vault.list('env1').map(([, { grant }]) => grant.identity?.label)).deepEqual(['Alice', 'Bob']);
+  });
+
+  it('keeps advisors named like parts of the language apart too', async () => {
+    for (const advisor of ['__proto__', 'constructor', '["env1","x"]']) {
+      await authorize(red, connection(), advisor);
+      should((await start()).tokens.token(connection(), advisor)).be.a.String();
+    }
+    should(red.vault.list('env1')).have.length(3);
+  });
+
+  describe('with client credentials', () => {
+    const own = (): ReturnType<typeof connectionTo> =>
+      connectionTo(simulator, { grant: 'client_credentials' });
+
+    it('asks for the scopes less offline_access, for the advisor default', async () => {
+      should(await status(await red.tokens.token(own(), 'default'))).equal(200);
+      should(red.posted[0]).containEql({
+        grant_type: 'client_credentials',
+        scope: 'openid text.messaging.read core.contacts.read',
+      });
+      should(red.tokens.client.grant(own())?.scopes).containDeep([
+        'text.messaging.read',
+        'core.contacts.read',
+      ]);
+      should((await failureOf(() => red.tokens.token(own(), 'bob'))).code).equal('authorization_required');
+    });
+
+    it('asks once for many callers, and again when the token has ended', async () => {
+      await Promise.all(Array.from({ length: 100 }, () => red.tokens.token(own(), 'default')));
+      should(red.posted).have.length(1);
+      should(red.tokens.token(own(), 'default')).be.a.String();
+      await spend();
+      await red.tokens.token(own(), 'default');
+      should(red.posted).have.length(2);
+    });
+
+    it('says when the client is refused, and that the service is down', async () => {
+      const refused = await failureOf(() => red.tokens.token({ ...own(), clientSecret: 'wrong' }, 'default'));
+      should(refused.code).equal('authorization_required');
+      const down = await start({ post: () => Promise.resolve({ status: 503, text: '' }) });
+      const failed = failureOf(() => patiently(clock, async () => down.tokens.token(own(), 'default')));
+      should((await failed).code).equal('network_error');
+    });
+  });
+
+  describe('seeded with a refresh token', () => {
+    let seed: string;
+    beforeEach(async () => {
+      await authorize(red, connection());
+      seed = red.vault.get(connection(), 'default')?.grant.refreshToken ?? '';
+      folder = freshFolder();
+      red = await start();
+    });
+    const seeded = (environment = 'env1'): ReturnType<typeof connectionTo> =>
+      connectionTo(simulator, { seed, environment });
+
+    it('begins with it, and goes on with the rotated one after a restart', async () => {
+      await red.tokens.token(seeded(), 'default');
+      should(red.posted[0]?.['refresh_token']).equal(seed);
+      await spend();
+      const later = await start();
+      await later.tokens.token(seeded(), 'default');
+      should(later.posted[0]?.['refresh_token']).not.equal(seed);
+    });
+
+    it('is listed before it is first used', () => {
+      should(red.vault.list('env1', seeded()).map(([advisor]) => advisor)).deepEqual(['default']);
+    });
+
+    it('shares one authorization among environments given the same token', async () => {
+      const tokens = await Promise.all(['env1', 'env2'].map((id) => red.tokens.token(seeded(id), 'default')));
+      should(new Set(tokens).size).equal(1);
+      should(refreshes()).equal(1);
+    });
+
+    it('stays disconnected once it was disconnected, until another token is given', async () => {
+      await red.vault.disconnect('env1', 'default', seeded());
+      const fault = await failureOf(async () => (await start()).tokens.token(seeded(), 'default'));
+      should(fault.code).equal('authorization_required');
+      should(red.posted).be.empty();
+    });
+  });
+});

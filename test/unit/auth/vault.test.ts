@@ -1,0 +1,286 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import should from 'should';
+import { newGrant, type Grant } from '../../../lib/auth/grants';
+import { Vault } from '../../../lib/auth/vault';
+import type { MovableClock } from '../../../lib/service/clock';
+import { postForm } from '../../../lib/service/transport';
+import { createMemoryStore } from '../../../lib/state/memory';
+import type { Store } from '../../../lib/state/store';
+import { startSimulator, type Simulator } from '../../../simulator';
+import { runChild, type Child } from '../../support/state/child';
+import { nextIteration } from '../../support/event-loop';
+import {
+  authorize,
+  connectionTo,
+  failureOf,
+  freshFolder,
+  frozenClock,
+  removeFolders,
+  startProcess,
+  type Process,
+  type ProcessOptions,
+} from '../../support/auth/setup';
+
+const lifetime = 3600;
+
+describe('vault', () => {
+  let simulator: Simulator;
+  let clock: MovableClock;
+  let folder: string;
+  const open: Process[] = [];
+
+  beforeEach(async () => {
+    clock = frozenClock();
+    simulator = await startSimulator({ clock, settings: { rotateRefreshTokens: true } });
+    folder = freshFolder();
+  });
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map((process) => process.close()));
+    await simulator.close();
+  });
+  after(removeFolders);
+
+  const start = async (options: ProcessOptions = {}): Promise<Process> => {
+    const process = await startProcess(folder, { clock, isOnDisk: true, ...options });
+    open.push(process);
+    return process;
+  };
+  const restart = async (options: ProcessOptions = {}): Promise<Process> => {
+    await Promise.all(open.splice(0).map((process) => process.close()));
+    return start(options);
+  };
+  const connection = (): ReturnType<typeof connectionTo> => connectionTo(simulator);
+  const known = ({ vault }: Process): string[] => vault.list('env1').map(([advisor]) => advisor);
+
+  it('has an authorization on disk when it says so, and after a restart', async () => {
+    await authorize(await start(), connection(), 'alice');
+    should(known(await restart())).deepEqual(['alice']);
+  });
+
+  it('does not use a refresh token that another process has used between its look and its word', async () => {
+    const memory = createMemoryStore();
+    const shared = (get: Store['get']): Store =>
+      Object.assign(Object.create(memory) as Store, { isShared: true, get });
+    const open = (life: string, store: Store): Vault =>
+      new Vault({ openStore: () => Promise.resolve(store), clock, life, warn: () => undefined });
+    const grant = (refreshToken: string): Grant => ({ ...newGrant(connection(), 'alice'), refreshToken });
+    const other = open(
+      'other',
+      shared((table, key) => memory.get(table, key)),
+    );
+    let between = async (): Promise<void> => undefined;
+    const vault = open(
+      'ours',
+      shared(async (table, key) => {
+        const found = await memory.get(table, key);
+        await between();
+        return found as never;
+      }),
+    );
+    await other.authorized(connection(), grant('first'));
+    await vault.opening;
+    const name = vault.name(connection(), 'alice');
+    between = async () => {
+      between = async () => undefined;
+      should(await other.intend(name)).be.true();
+      should(await other.replace(name, { grant: grant('second'), awaiting: null }, ['first'])).be.true();
+    };
+    should(await vault.intend(name)).be.false();
+    await vault.reread(name);
+    should(vault.get(connection(), 'alice')?.grant.refreshToken).equal('second');
+    should(await vault.intend(name)).be.true();
+  });
+
+  describe('on a store that others use too', () => {
+    let memory: Store;
+    const vaultOn = (life: string, page: Store['page']): Vault => {
+      const store = Object.assign(Object.create(memory) as Store, { isShared: true, page });
+      return new Vault({ openStore: () => Promise.resolve(store), clock, life, warn: () => undefined });
+    };
+    const grant = (advisor: string, refreshToken: string): Grant => ({
+      ...newGrant(connection(), advisor),
+      refreshToken,
+    });
+    const hears = (vault: Vault, advisor: string): Promise<void> =>
+      new Promise((resolve) => {
+        const look = (): void => {
+          if (vault.get(connection(), advisor)) resolve();
+        };
+        vault.onChange(look);
+        look();
+      });
+    let other: Vault;
+    beforeEach(() => {
+      memory = createMemoryStore();
+      other = vaultOn('other', (table, range) => memory.page(table, range));
+    });
+
+    it('hears of an authorization that another makes while it opens', async () => {
+      let isFirst = true;
+      const vault = vaultOn('ours', async (table, range) => {
+        const found = await memory.page(table, range);
+        if (isFirst) await other.authorized(connection(), grant('alice', 'first'));
+        isFirst = false;
+        return found as never;
+      });
+      const release = vault.keepOpen();
+      await hears(vault, 'alice');
+      await release();
+    });
+
+    it('hears of one also while it renews others all the time', async () => {
+      let renewals = 0;
+      const vault: Vault = vaultOn('ours', async (table, range) => {
+        const found = await memory.page(table, range);
+        if (vault.isOpen) {
+          const before = vault.get(connection(), 'bob')?.grant.refreshToken ?? '';
+          const entry = { grant: grant('bob', `renewed ${++renewals}`), awaiting: null };
+          await vault.replace(vault.name(connection(), 'bob'), entry, [before]);
+        }
+        return found as never;
+      });
+      await other.authorized(connection(), grant('bob', 'first'));
+      const release = vault.keepOpen();
+      await vault.opening;
+      await other.authorized(connection(), grant('alice', 'first'));
+      await hears(vault, 'alice');
+      should(vault.get(connection(), 'bob')?.grant.refreshToken).equal(`renewed ${renewals}`);
+      await release();
+    });
+  });
+
+  it('leaves nothing readable on disk', async () => {
+    const red = await start();
+    await authorize(red, connection(), 'canary-advisor');
+    const { accessToken, refreshToken, identity } =
+      red.vault.get(connection(), 'canary-advisor')?.grant ?? {};
+    await restart();
+    const secrets = [accessToken, refreshToken, identity?.subject, 'canary-advisor'];
+    const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((each) =>
+      each.isFile(),
+    );
+    const text = files.map((file) => readFileSync(join(file.parentPath, file.name), 'latin1')).join();
+    for (const secret of secrets) {
+      should(secret).be.a.String();
+      for (const encoding of ['utf8', 'base64', 'hex', 'base64url'] as const)
+        should(text).not.containEql(Buffer.from(String(secret)).toString(encoding).slice(0, 30));
+    }
+  });
+
+  it('keeps what a changed secret locks, says what to do, and has it again with the previous one', async () => {
+    const red = await start();
+    await authorize(red, connection(), 'alice');
+    const local = { credentialSecret: 'b' };
+    const changed = await restart({ local });
+    should(known(changed)).be.empty();
+    should(changed.warnings.join()).match(
+      /cannot be opened.*ADVISOR_TEXTING_PREVIOUS_SECRET.*authorize again/,
+    );
+    await authorize(changed, connection(), 'bob');
+    const given = await restart({ local, variables: { ADVISOR_TEXTING_PREVIOUS_SECRET: 'a' } });
+    should(known(given).sort()).deepEqual(['alice', 'bob']);
+    should(known(await restart({ local })).sort()).deepEqual(['alice', 'bob']);
+  });
+
+  it('keeps a disconnected advisor disconnected', async () => {
+    const red = await start();
+    await authorize(red, connection(), 'alice');
+    await red.vault.disconnect('env1', 'alice');
+    should(known(await restart())).be.empty();
+  });
+
+  it('writes less than 2 kB when one of 1,000 authorizations is renewed', async () => {
+    const red = await start();
+    await authorize(red, connection(), 'default');
+    const entry = red.vault.get(connection(), 'default');
+    if (!entry) throw new Error('nobody authorized');
+    await Promise.all(
+      Array.from({ length: 999 }, (_, n) =>
+        red.vault.authorized(connection(), { ...entry.grant, advisor: `advisor ${n}` }),
+      ),
+    );
+    const later = await restart();
+    should(known(later)).have.length(1000);
+    await clock.move(lifetime * 1000);
+    later.disk.bytes = 0;
+    await later.tokens.token(connection(), 'default');
+    should(later.disk.bytes).be.above(300).and.below(2000);
+    should((await restart()).tokens.token(connection(), 'default')).be.a.String();
+  });
+
+  describe('of a process that is killed while it renews', () => {
+    /** A process of its own, which stops at a moment of renewing so that it can be killed there. */
+    const killedAt = async (moment: string, ahead: number): Promise<void> => {
+      const settings = JSON.stringify({ connection: connection(), now: clock.now() + ahead, moment });
+      const child: Child = runChild('../auth/renews.ts', folder, settings);
+      await child.printed(1);
+      should(child.lines).deepEqual([moment]);
+      await child.kill();
+    };
+    beforeEach(async () => {
+      await authorize(await start(), connection());
+      await restart().then(({ close }) => close());
+    });
+
+    it('before it asks: the authorization goes on', async () => {
+      await killedAt('intended', lifetime * 1000);
+      await clock.move(lifetime * 1000);
+      const next = await start();
+      should(await next.tokens.token(connection(), 'default')).be.a.String();
+    });
+
+    it('after the answer, before it is stored: the token at hand serves to its end, and only then is the old one tried', async () => {
+      const nearEnd = (lifetime - 100) * 1000;
+      await killedAt('answered', nearEnd);
+      await clock.move(nearEnd);
+      const next = await start();
+      const first = next.tokens.token(connection(), 'default');
+      should(first).be.a.String();
+      for (let round = 0; round < 20; round += 1) await nextIteration();
+      should(next.posted).be.empty();
+      await clock.move(100_000);
+      const fault = await failureOf(() => next.tokens.token(connection(), 'default'));
+      should(fault.message).match(/authorize again/);
+      should(next.posted).have.length(1);
+      const later = await restart();
+      should((await failureOf(() => later.tokens.token(connection(), 'default'))).message).match(
+        /authorize again/,
+      );
+      should(later.posted).be.empty();
+    });
+
+    it('after the answer, where the service still takes the old token: it goes on', async () => {
+      simulator.change({ rotateRefreshTokens: false });
+      await killedAt('answered', lifetime * 1000);
+      await clock.move(lifetime * 1000);
+      const next = await start();
+      should(await next.tokens.token(connection(), 'default')).be.a.String();
+      should((await restart()).tokens.token(connection(), 'default')).be.a.String();
+    });
+
+    it('after the answer is stored: the next goes on with the rotated token', async () => {
+      await killedAt('stored', lifetime * 1000);
+      await clock.move(lifetime * 1000);
+      const next = await start();
+      should(next.tokens.token(connection(), 'default')).be.a.String();
+      await clock.move(lifetime * 1000);
+      should(await next.tokens.token(connection(), 'default')).be.a.String();
+      should(next.posted).have.length(1);
+    });
+  });
+
+  it('does not use a refresh token before that is on record', async () => {
+    const red = await start({
+      post: async (...request) => {
+        if (request[1]['grant_type'] === 'refresh_token') should(red.disk.bytes).be.above(0);
+        return postForm(...request);
+      },
+    });
+    await authorize(red, connection());
+    await clock.move(lifetime * 1000);
+    red.disk.bytes = 0;
+    await red.tokens.token(connection(), 'default');
+    should(red.posted).have.length(2);
+  });
+});

@@ -1,0 +1,261 @@
+import should from 'should';
+import { doNotTextOf } from '../../../lib/guards/do-not-text';
+import { MovableClock } from '../../../lib/service/clock';
+import { createMemoryStore } from '../../../lib/state/memory';
+import type { Store } from '../../../lib/state/store';
+import { startSimulator, type LedgerEntry, type Simulator } from '../../../simulator';
+import type { Message } from '../../../lib/runtime/red';
+import { alsoClose, closeAll } from '../../support/closing';
+import type { TestEnvironment } from '../../support/environment';
+import { nextIteration } from '../../support/event-loop';
+import { Flow } from '../../support/flow';
+import { hour } from '../../../lib/durations';
+import { only } from '../../support/only';
+import { errorOf } from '../../support/outcomes';
+import {
+  ask,
+  block,
+  consented,
+  environmentAt,
+  folders,
+  hold,
+  unasked,
+  night,
+  request,
+  send,
+} from '../../support/guards/setup';
+
+const noon = Date.UTC(2027, 0, 4, 17);
+
+describe('guards, where two of them meet', () => {
+  let simulator: Simulator;
+  let store: Store;
+  let environment: TestEnvironment;
+
+  const begin = async (at: number, settings = {}, in_: Store = createMemoryStore()): Promise<void> => {
+    simulator = alsoClose(await startSimulator({ clock: new MovableClock(() => at) }));
+    store = in_;
+    makeEnvironment(settings);
+  };
+  const makeEnvironment = (settings: object, client = {}): void => {
+    environment = environmentAt(simulator, { store, settings, client });
+  };
+  const load = (...nodes: { id: string; type: string }[]): Promise<Flow> =>
+    Flow.load({ folders, environment, nodes });
+  const received = (endpoint: string): LedgerEntry[] =>
+    simulator.ledger.entries().filter((entry) => entry.endpoint === endpoint);
+
+  afterEach(async () => {
+    await Flow.unload();
+    await closeAll();
+  });
+
+  it('who was blocked after being asked is told as blocked, not as asked', async () => {
+    await begin(noon);
+    const flow = await load(request, block);
+    should((await ask(flow, { phone: unasked }, 'request')).port).equal(0);
+    await ask(flow, { phone: unasked }, 'block');
+    const { port, msg } = await ask(flow, { phone: unasked }, 'request');
+    should(port).equal(1);
+    should(errorOf(msg).code).equal('blocked');
+  });
+
+  it('are asked in their order: a zone that is none is told before the list is asked, and that before keys and hours', async () => {
+    await begin(night, { textHours: { ...hold.textHours, outside: 'fail' } });
+    const once = { ...send, onceKeyType: 'text' } as typeof send;
+    const flow = await load({ ...once, hours: 'any' } as typeof send, { ...once, id: 'later' }, block);
+    const codeOf = async (msg: Message): Promise<unknown> => {
+      const { port, msg: left } = await ask(flow, { text: 'Hi', phone: consented, ...msg }, 'later');
+      return port === 1 ? errorOf(left).code : left.payload;
+    };
+    should(await codeOf({})).equal('quiet_hours');
+    await ask(flow, { phone: consented }, 'block');
+    should(await codeOf({})).equal('blocked');
+    should(await codeOf({ timeZone: 'nowhere' })).equal('invalid_input');
+    should(await codeOf({ timeZone: 'nowhere', dryRun: true })).equal('invalid_input');
+  });
+
+  it('who was asked within the day, or as often as may be, is told so at once outside the hours', async () => {
+    await begin(noon, hold);
+    const limited = { ...request, id: 'limited', every: 0, limit: 1 } as typeof request;
+    const flow = await load(request, limited);
+    const first = await ask(flow, { phone: unasked }, 'request');
+    should(first.msg.payload).containEql({ requested: true });
+    await simulator.clock.move(night - simulator.clock.now());
+    const { requestedAt } = first.msg.payload as { requestedAt: number };
+    for (const dryRun of [undefined, true]) {
+      const { port, msg } = await ask(flow, { phone: unasked, ...(dryRun && { dryRun }) }, 'request');
+      should(port).equal(0);
+      should(msg.payload).containEql({ requested: false, requestedAt });
+      should(msg.payload).not.have.property('notBefore');
+      const again = await ask(flow, { phone: unasked, ...(dryRun && { dryRun }) }, 'limited');
+      should(errorOf(again.msg).code).equal('consent_limit');
+    }
+    should(received('requestConsent')).have.length(1);
+  });
+
+  it('the day between two consent requests counts from when the first left, when it was held', async () => {
+    await begin(night, hold);
+    const flow = await load(request);
+    const coming = flow.arrivals.next();
+    flow.send({ phone: unasked }, 'request');
+    while (flow.statuses.length === 0) await nextIteration();
+    await simulator.clock.move(11 * hour);
+    should(only(await coming).msg.payload).containEql({ requested: true });
+    const [{ at } = { at: 0 }] = received('requestConsent');
+    await simulator.clock.move(at + 24 * hour - 1 - simulator.clock.now());
+    const early = (await ask(flow, { phone: unasked }, 'request')).msg.payload;
+    should(early).containEql({ requested: false, requestedAt: at });
+    await simulator.clock.move(1);
+    should((await ask(flow, { phone: unasked }, 'request')).msg.payload).containEql({ requested: true });
+  });
+
+  it('the day between two consent requests counts from when the first left, when it was paused', async () => {
+    await begin(noon);
+    makeEnvironment({}, { maxConcurrent: 1 });
+    simulator.faults.add({ endpoint: 'requestConsent', status: 429, retryAfter: 3600 });
+    const flow = await load(request);
+    const coming = flow.arrivals.next(2);
+    // While one is under way, the other has begun; then all pause for an hour.
+    flow.send({ phone: [unasked, '+12025550122'] }, 'request');
+    const client = await environment.client();
+    while (client.pausedUntil === 0) await nextIteration();
+    await simulator.clock.move(hour);
+    const arrived = await coming;
+    const left = received('requestConsent').filter(({ status }) => status !== 429);
+    should(left).have.length(2);
+    for (const { msg } of arrived) {
+      const { requestedAt } = msg.payload as { requestedAt: number };
+      should(requestedAt)
+        .be.a.Number()
+        .and.equal(left.find(({ phone }) => phone === msg.phone)?.at);
+    }
+  });
+
+  it('a dry run of other nodes leaves the list as real as it is', async () => {
+    await begin(noon);
+    const flow = await load(block);
+    const { msg } = await ask(flow, { phone: consented, dryRun: true }, 'block');
+    should(msg.payload).not.have.property('dryRun');
+    should(await (await doNotTextOf(environment)).get(consented)).not.be.undefined();
+  });
+
+  it('a recipient of a list keeps its zone round the loop: nobody is asked in their night', async () => {
+    await begin(Date.UTC(2027, 0, 5, 6, 30), hold);
+    const flow = await load(send, request);
+    const phone = [{ phone: unasked, timeZone: 'Pacific/Honolulu' }];
+    const { msg } = await ask(flow, { phone, text: 'Hi' }, 'send');
+    // 20:30 in Honolulu, and half past one in New York.
+    should((await ask(flow, msg, 'request')).port).equal(0);
+    should(received('requestConsent')).have.length(1);
+  });
+
+  it('a recipient of a list without a zone of its own has none round the loop either', async () => {
+    await begin(Date.UTC(2027, 0, 5, 6, 30), { textHours: { ...hold.textHours, outside: 'fail' } });
+    const flow = await load({ ...send, hours: 'any' } as typeof send, request, { ...send, id: 'later' });
+    // 20:30 in Honolulu, and half past one in New York, whose zone the number has.
+    const { msg } = await ask(flow, { phone: [unasked], text: 'Hi', timeZone: 'Pacific/Honolulu' }, 'send');
+    should(msg.resend).not.have.property('timeZone');
+    const back = { ...msg, resend: { ...(msg.resend as object), node: 'later' } };
+    should(errorOf((await ask(flow, msg, 'request')).msg).code).equal('quiet_hours');
+    should(errorOf((await ask(flow, back, 'later')).msg).code).equal('quiet_hours');
+  });
+
+  it('the sum of a list is whole over a restart, with what is blocked, a repeat, held and refused', async () => {
+    await begin(night, hold);
+    const once = { ...send, onceKey: '{{id}}', onceKeyType: 'str', hours: 'any' } as typeof send;
+    const first = await load(once, block);
+    await ask(first, { phone: '+12025550121' }, 'block');
+    await ask(first, { phone: [{ phone: consented, id: 'a', text: 'Hi' }] }, 'send');
+    await Flow.unload();
+    await environment.close();
+    makeEnvironment(hold);
+    const list = [
+      { phone: consented, id: 'a', text: 'Hi again' },
+      { phone: '+12025550121', id: 'b', text: 'Hi' },
+      { phone: consented, id: 'c', text: 'Held' },
+      { phone: consented, id: 'c', text: 'Held' },
+      { phone: 'nobody', id: 'd', text: 'Hi' },
+    ];
+    const within = { ...once, hours: 'environment' } as typeof send;
+    const before = await load(within);
+    const left = before.arrivals.next(3);
+    before.send({ phone: list }, 'send');
+    should((await left).every(({ msg }) => msg.summary === undefined)).be.true();
+    while (!before.statuses.some(({ text }) => text.includes('held'))) await nextIteration();
+    await Flow.unload();
+    await environment.close();
+    makeEnvironment(hold);
+    const after = await load(within);
+    const last = after.arrivals.next(2);
+    await simulator.clock.move(12 * hour);
+    const { id, ...summary } = (await last).at(-1)?.msg.summary as Record<string, unknown>;
+    should(id).be.a.String();
+    should(summary).deepEqual({
+      total: 5,
+      sent: 3,
+      failed: 2,
+      needsConsent: 0,
+      alreadySent: 2,
+      byCode: { blocked: 1, invalid_input: 1 },
+    });
+  });
+
+  it('texts of one round that go out at different times are each sent', async () => {
+    await begin(noon);
+    const flow = await load({ ...send, schedule: 'at' } as typeof send, request);
+    const back: Message[] = [];
+    for (const index of [0, 1]) {
+      const deliveryDate = Date.now() + (index + 100) * 24 * hour;
+      const parts = { id: 'list', type: 'array', index, count: 2 };
+      back.push((await ask(flow, { phone: unasked, text: 'Hi', deliveryDate, parts }, 'send')).msg);
+    }
+    await ask(flow, { phone: unasked }, 'request');
+    simulator.accept(unasked);
+    const before = received('sendMessage').length;
+    for (const msg of back)
+      should((await ask(flow, msg, 'send')).msg.payload).not.have.property('duplicateOf');
+    should(received('sendMessage').length - before).equal(2);
+  });
+
+  it('what is held leaves, also when the hours and the journal have been switched off', async () => {
+    await begin(night, { ...hold, journal: false });
+    const before = await load(send);
+    before.send({ phone: consented, text: 'Hi' }, 'send');
+    while (before.statuses.length === 0) await nextIteration();
+    await Flow.unload();
+    await environment.close();
+    makeEnvironment({ journal: false });
+    const after = await load(send);
+    const coming = after.arrivals.next();
+    await simulator.clock.move(24 * hour);
+    only(await coming);
+  });
+
+  it('what is held from an earlier start leaves as soon as its number is blocked', async () => {
+    await begin(night, hold);
+    const before = await load(send);
+    before.send({ phone: consented, text: 'Hi' }, 'send');
+    while (before.statuses.length === 0) await nextIteration();
+    await Flow.unload();
+    await environment.close();
+    makeEnvironment(hold);
+    const after = await load(send, block);
+    while (after.statuses.length === 0) await nextIteration();
+    const coming = after.arrivals.next(2);
+    after.send({ phone: consented }, 'block');
+    const codes = (await coming).map(({ port, msg }) => (port === 1 ? errorOf(msg).code : port));
+    should(codes).containEql('blocked');
+    should(received('sendMessage')).be.empty();
+  });
+
+  it('a list that is refused as a whole has its sum, too', async () => {
+    await begin(noon);
+    const flow = await load({ ...send, schedule: 'at' } as typeof send);
+    const coming = flow.arrivals.next(2);
+    flow.send({ phone: [consented, unasked], text: 'Hi', deliveryDate: 5 }, 'send');
+    const [first, last] = await coming;
+    should(first?.msg).not.have.property('summary');
+    should(last?.msg.summary).containEql({ total: 2, failed: 2, byCode: { invalid_input: 2 } });
+  });
+});

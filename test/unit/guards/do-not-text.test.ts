@@ -1,0 +1,510 @@
+import fc from 'fast-check';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import should from 'should';
+import { doNotTextOf } from '../../../lib/guards/do-not-text';
+import { nodeError } from '../../../lib/runtime/errors';
+import type { Message } from '../../../lib/runtime/red';
+import { MovableClock } from '../../../lib/service/clock';
+import { openEmbedded } from '../../../lib/state/embedded';
+import { createMemoryStore } from '../../../lib/state/memory';
+import { key, type Store } from '../../../lib/state/store';
+import * as listRuntime from '../../../nodes/do-not-text/runtime';
+import { spec as listSpec } from '../../../nodes/do-not-text/spec';
+import { sealerOf } from '../../support/state/sealer';
+import { alsoClose } from '../../support/closing';
+import { environmentOn, type TestEnvironment } from '../../support/environment';
+import { nextIteration } from '../../support/event-loop';
+import { Flow } from '../../support/flow';
+import { gate } from '../../support/gate';
+import { numbers } from '../../support/numbers';
+import { only } from '../../support/only';
+import { errorOf, inOrder } from '../../support/outcomes';
+import { sent } from '../../support/sent';
+import { startServer } from '../../support/server';
+import { simulatedForEach, startSimulated } from '../../support/simulated';
+import { checkFolder, requestFolder, sendFolder } from '../../support/texting/setup';
+
+const folders = [sendFolder, requestFolder, checkFolder, { spec: listSpec, runtime: listRuntime }];
+const { consented, unasked } = numbers;
+const begin = Date.UTC(2027, 0, 4, 15);
+
+describe('the do-not-text list', () => {
+  const on = simulatedForEach(() => startSimulated({ clock: new MovableClock(() => begin) }));
+
+  const load = (...nodes: { id: string; type: string; [property: string]: unknown }[]): Promise<Flow> =>
+    Flow.load({ folders, environment: on.environment, nodes });
+  const blockNode = { id: 'block', type: 'advisor-do-not-text' };
+  const sendNode = { id: 'send', type: 'advisor-send-text' };
+
+  const ask = async (flow: Flow, msg: Message, to: string, count = 1) => {
+    const coming = flow.arrivals.next(count);
+    flow.send(msg, to);
+    return coming;
+  };
+
+  it('tells who was put on it, since when and why', async () => {
+    const flow = await load(
+      { ...blockNode, reason: 'said stop' },
+      { ...blockNode, id: 'n-check', operation: 'check' },
+    );
+    const phone = [{ phone: consented, reason: 'by mail' }, unasked, 'nobody'];
+    const arrived = inOrder(await ask(flow, { phone }, 'block', 3));
+    should(arrived.map(({ port, msg }) => [port, msg.outcome])).deepEqual([
+      [0, 'done'],
+      [0, 'done'],
+      [1, 'failed'],
+    ]);
+    should(arrived[0]?.msg.payload).deepEqual({
+      phone: consented,
+      blocked: true,
+      since: begin,
+      reason: 'by mail',
+    });
+    should(arrived[1]?.msg.payload).containEql({ reason: 'said stop' });
+    const { port, msg } = only(await ask(flow, { phone: consented }, 'n-check'));
+    should([port, msg.outcome]).deepEqual([2, 'blocked']);
+    should(msg.payload).deepEqual({ phone: consented, blocked: true, since: begin, reason: 'by mail' });
+    const other = only(await ask(flow, { phone: '+12025550100' }, 'n-check'));
+    should(other.port).equal(0);
+    should(other.msg.payload).deepEqual({ phone: '+12025550100', blocked: false, since: null, reason: null });
+  });
+
+  it('keeps whom it has, and when they were put there, until they are taken off', async () => {
+    const flow = await load(blockNode, { ...blockNode, id: 'n-unblock', operation: 'unblock' }, sendNode);
+    await ask(flow, { phone: consented }, 'block');
+    await on.simulator.clock.move(1000);
+    const again = only(await ask(flow, { phone: consented, reason: 'again' }, 'block'));
+    should(again.msg.payload).containEql({ since: begin });
+    const refused = only(await ask(flow, { phone: consented, text: 'Hi' }, 'send'));
+    should(errorOf(refused.msg).code).equal('blocked');
+    const off = only(await ask(flow, { phone: consented }, 'n-unblock'));
+    should(off.msg.payload).deepEqual({ phone: consented, blocked: false, since: null, reason: null });
+    should(only(await ask(flow, { phone: consented, text: 'Hi' }, 'send')).port).equal(0);
+  });
+
+  it('is read by pages, or as one message each', async () => {
+    const list = { ...blockNode, operation: 'list', pageSize: 2 };
+    const flow = await load(
+      blockNode,
+      { ...list, id: 'page' },
+      { ...list, id: 'all', all: true, emit: 'item' },
+    );
+    const phone = ['+12025550101', '+12025550102', '+12025550103'];
+    await ask(flow, { phone }, 'block', 3);
+    const { msg } = only(await ask(flow, {}, 'page'));
+    const { data, pageInfo } = msg.payload as { data: unknown[]; pageInfo: object };
+    should(data).have.length(2);
+    should(pageInfo).deepEqual({ page: 1, pageSize: 2, totalRecord: 3 });
+    const items = await ask(flow, {}, 'all', 3);
+    should(items.map((each) => each.msg.phone).sort()).deepEqual(phone);
+    should(items.every((each) => (each.msg.parts as { count: number }).count === 3)).be.true();
+  });
+
+  it('stops texts and consent requests, one by one, in a list, as a resend and in a dry run', async () => {
+    const flow = await load(blockNode, sendNode, { id: 'ask', type: 'advisor-request-consent' });
+    await ask(flow, { phone: consented }, 'block');
+    const texts = inOrder(await ask(flow, { phone: [consented, '+12025550199'], text: 'Hi' }, 'send', 2));
+    should(errorOf(texts[0]?.msg ?? {}).code).equal('blocked');
+    should(texts[1]?.port).equal(2);
+    const resend = { node: 'send', phone: consented, text: 'Hi', advisor: 'default' };
+    should(errorOf(only(await ask(flow, { resend }, 'send')).msg).code).equal('blocked');
+    const dry = only(await ask(flow, { phone: consented, text: 'Hi', dryRun: true }, 'send'));
+    should(errorOf(dry.msg)).containEql({ code: 'blocked', dryRun: true });
+    should(errorOf(only(await ask(flow, { phone: consented }, 'ask')).msg).code).equal('blocked');
+    should(on.received('sendMessage')).equal(1);
+    should(on.received('requestConsent')).equal(0);
+  });
+
+  it('ends waits for whoever is put on it, and those that begin later', async () => {
+    const flow = await load(blockNode, { id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' });
+    flow.send({ phone: unasked }, 'n-wait');
+    await on.simulator.clock.move(60_000);
+    const left = await ask(flow, { phone: unasked }, 'block', 2);
+    const waited = left.find(({ from }) => from === 'n-wait');
+    should(waited?.port).equal(2);
+    should(waited?.msg.payload).containEql({ reason: 'cancelled' });
+    const later = only(await ask(flow, { phone: unasked }, 'n-wait'));
+    should(later.msg.payload).containEql({ reason: 'cancelled' });
+  });
+
+  it('fails no wait that is on record when it cannot be read', async () => {
+    const flow = await load({ id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' });
+    const list = await doNotTextOf(on.environment);
+    const reads: string[] = [];
+    Object.assign(list, {
+      get: async (phone: string) => {
+        reads.push(phone);
+        throw new Error('away');
+      },
+    });
+    flow.send({ phone: unasked }, 'n-wait');
+    await on.simulator.clock.move(60_000);
+    should(reads).containEql(unasked);
+    const { port, msg } = only(await ask(flow, { reset: true }, 'n-wait'));
+    should(port).equal(2);
+    should(msg.payload).containEql({ reason: 'cancelled' });
+  });
+
+  it('ends waits for whoever was put on it while their node was away, at their next look', async () => {
+    const wait = { id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' };
+    const before = await load(wait);
+    before.send({ phone: unasked }, 'n-wait');
+    await on.simulator.clock.move(600_000);
+    await Flow.unload();
+    await (await doNotTextOf(on.environment)).block(unasked, null, begin);
+    const looks = on.received('getConsent');
+    const flow = await load(wait);
+    const left = flow.arrivals.next();
+    await on.simulator.clock.move(600_000);
+    const { port, msg } = only(await left);
+    should(port).equal(2);
+    should(msg.payload).containEql({ reason: 'cancelled' });
+    should(on.received('getConsent')).equal(looks);
+  });
+
+  it('ends waits for whoever another process puts on it, when they accept', async () => {
+    const flow = await load({ id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' });
+    flow.send({ phone: unasked }, 'n-wait');
+    await on.simulator.clock.move(3_600_000);
+    const ofAnother = Object.create(on.store) as Store;
+    const elsewhere = await doNotTextOf({ service: 'simulator', store: () => ofAnother });
+    await elsewhere.block(unasked, null, begin);
+    on.simulator.accept(unasked);
+    const left = flow.arrivals.next();
+    await on.simulator.clock.move(600_000);
+    const { port, msg } = only(await left);
+    should(port).equal(2);
+    should(msg.payload).containEql({ reason: 'cancelled' });
+  });
+
+  it('ends waits for whoever is on it also when somebody else sees that they have accepted', async () => {
+    const flow = await load(
+      { id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' },
+      { id: 'n-look', type: 'advisor-check-consent', mode: 'once' },
+    );
+    flow.send({ phone: unasked }, 'n-wait');
+    await on.simulator.clock.move(1000);
+    const ofAnother = Object.create(on.store) as Store;
+    await (await doNotTextOf({ service: 'simulator', store: () => ofAnother })).block(unasked, null, begin);
+    on.simulator.accept(unasked);
+    const left = await ask(flow, { phone: unasked }, 'n-look', 2);
+    const waited = left.find(({ from }) => from === 'n-wait');
+    should(waited?.msg.payload).containEql({ reason: 'cancelled', state: 'accepted' });
+  });
+
+  describe('costs few reads', () => {
+    let reads: number;
+    let environment: TestEnvironment;
+
+    beforeEach(() => {
+      reads = 0;
+      const blocked = key('blocked', 'simulator');
+      const counting = Object.assign(Object.create(on.store) as Store, {
+        get: (...asked: Parameters<Store['get']>) => {
+          if (asked[1].subarray(0, blocked.length).equals(blocked)) reads += 1;
+          return on.store.get(...asked);
+        },
+      });
+      const { baseUrl, credentials, clock } = on.simulator;
+      const token = (advisor: string): string => on.simulator.accessToken(advisor);
+      const service = { baseUrl, apiKey: credentials.apiKey, token };
+      environment = alsoClose(environmentOn(service, { service: 'simulator', clock, store: counting }));
+    });
+
+    it('one for a consent request', async () => {
+      const nodes = [{ id: 'n-ask', type: 'advisor-request-consent' }];
+      const flow = await Flow.load({ folders, environment, nodes });
+      should(only(await flow.ask({ phone: unasked })).port).equal(0);
+      should(reads).equal(1);
+      // Nobody is asked: the list is read all the same.
+      should(only(await flow.ask({ phone: unasked })).msg.payload).containEql({ requested: false });
+      should(reads).equal(2);
+    });
+
+    it('a handful for the 298 looks of a silent day', async () => {
+      const nodes = [{ id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' }];
+      const flow = await Flow.load({ folders, environment, nodes });
+      const left = flow.arrivals.next();
+      flow.send({ phone: unasked }, 'n-wait');
+      await on.simulator.clock.move(86_400_000 + 60_000);
+      should(only(await left).msg.payload).containEql({ reason: 'expired' });
+      should(reads).be.belowOrEqual(10);
+    });
+  });
+
+  it('leaves one failure when a close ends its listing, once the flows have started again', async () => {
+    const [reached, held] = [gate(), gate()];
+    const blocked = key('blocked', 'service');
+    const slow = Object.assign(Object.create(on.store) as Store, {
+      page: async (...asked: Parameters<Store['page']>) => {
+        const isSecond = asked[1].from.equals(blocked) && (asked[1].skip ?? 0) > 0;
+        if (isSecond) {
+          reached.open();
+          await held.opened;
+        }
+        return on.store.page(...asked);
+      },
+    });
+    const service = { baseUrl: on.simulator.baseUrl, apiKey: 'key', token: () => 'token' };
+    const environment = alsoClose(environmentOn(service, { store: slow }));
+    const list = await doNotTextOf(environment);
+    for (let at = 0; at < 5; at++) await list.block(`+1202555010${at.toString()}`, null, begin);
+    const nodes = [{ ...blockNode, operation: 'list', all: true, emit: 'item', pageSize: 2 }];
+    const flow = await Flow.load({ folders, environment, nodes });
+    flow.send({ campaign: 'autumn' });
+    await flow.arrivals.next(2);
+    await reached.opened;
+    const unloading = Flow.unload();
+    held.open();
+    await unloading;
+    should(flow.settled).be.empty();
+    const next = await Flow.load({ folders, environment, nodes });
+    const { port, msg } = only(await next.arrivals.next());
+    should([port, msg.campaign, errorOf(msg).code]).deepEqual([1, 'autumn', 'cancelled']);
+  });
+
+  it('is kept and read before the service is configured', async () => {
+    const lacking = (): never => {
+      throw nodeError('not_configured', 'no_environment');
+    };
+    const unready = alsoClose(
+      environmentOn(
+        { baseUrl: 'http://127.0.0.1:1/v1', apiKey: 'key', token: () => 'token' },
+        { store: on.store },
+      ),
+    );
+    Object.assign(unready, { client: lacking, advisors: lacking, advisorState: lacking });
+    Object.defineProperty(unready, 'space', { get: lacking });
+    const flow = await Flow.load({
+      folders,
+      environment: unready,
+      nodes: [
+        blockNode,
+        { ...blockNode, id: 'n-check', operation: 'check' },
+        { ...blockNode, id: 'n-list', operation: 'list' },
+        sendNode,
+      ],
+    });
+    should(only(await ask(flow, { phone: consented }, 'block')).port).equal(0);
+    should(only(await ask(flow, { phone: consented }, 'n-check')).port).equal(2);
+    const listed = only(await ask(flow, {}, 'n-list'));
+    should((listed.msg.payload as { data: unknown[] }).data).have.length(1);
+    const unreadable = only(await ask(flow, { phone: 'nobody' }, 'block'));
+    should(errorOf(unreadable.msg).code).equal('invalid_input');
+    const unsent = only(await ask(flow, { phone: unasked, text: 'Hi' }, 'send'));
+    should(errorOf(unsent.msg).code).equal('not_configured');
+  });
+
+  it('is one for all simulators and another for all real services, whichever environment', async () => {
+    const service = { baseUrl: 'http://127.0.0.1:1/v1', apiKey: 'key', token: () => 'token' };
+    const on2 = (kind: 'simulator' | 'sandbox' | 'production', id: string) =>
+      doNotTextOf(alsoClose(environmentOn(service, { store: on.store, service: kind, id })));
+    const flow = await load(blockNode);
+    await ask(flow, { phone: consented }, 'block');
+    should((await (await on2('simulator', 'another example')).get(consented))?.since).equal(begin);
+    const sandbox = await on2('sandbox', 'real');
+    should(await sandbox.get(consented)).be.undefined();
+    await sandbox.block(unasked, null, begin);
+    should(await (await on2('production', 'other')).get(unasked)).have.property('phone', unasked);
+    should(await (await doNotTextOf(on.environment)).get(unasked)).be.undefined();
+  });
+
+  it('stops texts and waits of other environments, and waits for their requests', async () => {
+    const [reached, held] = [gate(), gate()];
+    const server = await startServer(async ({ url }) => {
+      if (url.includes('/consents')) return { body: { memberId: 1, state: 'pending', lastChanged: 0 } };
+      reached.open();
+      await held.opened;
+      return { body: sent };
+    });
+    const service = { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' };
+    const environment = alsoClose(environmentOn(service, { store: on.store, id: 'texting' }));
+    const wait = { id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' };
+    const flow = await Flow.load({ folders, environment, nodes: [sendNode, wait] });
+    const elsewhere = await doNotTextOf(
+      alsoClose(environmentOn(service, { store: on.store, id: 'stop form' })),
+    );
+    const left = flow.arrivals.next(2);
+    flow.send({ phone: consented, text: 'Hi' }, 'send');
+    flow.send({ phone: consented }, 'n-wait');
+    await reached.opened;
+    let isBlocked = false;
+    const blocking = elsewhere.block(consented, null, begin).then(() => (isBlocked = true));
+    for (let turn = 0; turn < 50; turn++) await nextIteration();
+    should(isBlocked).be.false();
+    held.open();
+    await blocking;
+    const outcomes = new Map((await left).map(({ from, msg }) => [from, msg]));
+    should(outcomes.get('n-wait')?.payload).containEql({ reason: 'cancelled' });
+    should(outcomes.get('send')?.outcome).equal('sent');
+    const { msg } = only(await ask(flow, { phone: consented, text: 'Hi' }, 'send'));
+    should(errorOf(msg).code).equal('blocked');
+  });
+
+  describe('of environments with different stores', () => {
+    /** Two environments, each of which knows the other's store, as in one Node-RED. */
+    const pair = () => {
+      const stores = [createMemoryStore(), createMemoryStore()] as const;
+      const [file, database] = stores;
+      const one = { service: 'sandbox', store: () => file, otherListStores: async () => [database] };
+      const other = { service: 'production', store: () => database, otherListStores: async () => [file] };
+      return { one, other, alone: { service: 'production', store: () => database } };
+    };
+
+    it('holds for both, and is in both stores', async () => {
+      const { one, other, alone } = pair();
+      const [here, there, elsewhere] = await Promise.all([one, other, alone].map(doNotTextOf));
+      await here?.block(consented, 'asked', begin);
+      should(await there?.get(consented)).containEql({ since: begin, reason: 'asked' });
+      should(await elsewhere?.get(consented)).containEql({ since: begin });
+      await elsewhere?.block(unasked, null, begin);
+      should(await here?.judge(unasked)).have.property('phone', unasked);
+      should(await here?.begin(unasked)).have.property('phone', unasked);
+      const { data, total } = (await here?.page(0, 10)) ?? { data: [], total: 0 };
+      should([data.map(({ phone }) => phone).toSorted(), total]).eql([[unasked, consented].toSorted(), 2]);
+      should((await here?.page(1, 1))?.data).have.length(1);
+      await there?.unblock(consented);
+      should(await Promise.all([here?.get(consented), elsewhere?.get(consented)])).eql([
+        undefined,
+        undefined,
+      ]);
+    });
+
+    it('is whole in each of them, should the other leave', async () => {
+      const { one, alone } = pair();
+      const before = await doNotTextOf({ service: 'sandbox', store: one.store });
+      await before.block(consented, 'asked', begin);
+      await doNotTextOf(one);
+      const rest = await doNotTextOf(alone);
+      while (!(await rest.get(consented))) await nextIteration();
+      should(await rest.get(consented)).containEql({ since: begin, reason: 'asked' });
+    });
+
+    it('waits for the requests of both', async () => {
+      const { one, other } = pair();
+      const [here, there] = await Promise.all([one, other].map(doNotTextOf));
+      const end = await here?.begin(consented);
+      let isBlocked = false;
+      const heard = new Promise<string>((resolve) => here?.onBlock(resolve));
+      const blocking = there?.block(consented, null, begin).then(() => (isBlocked = true));
+      await heard;
+      should(isBlocked).be.false();
+      (end as () => void)();
+      await blocking;
+    });
+  });
+
+  it('stops everybody when a part of it cannot be read', async () => {
+    const damaged: Store = { ...on.store, hasLost: async () => true };
+    const service = {
+      baseUrl: on.simulator.baseUrl,
+      apiKey: on.simulator.credentials.apiKey,
+      token: () => 'x',
+    };
+    const environment = alsoClose(environmentOn(service, { store: damaged }));
+    const flow = await Flow.load({ folders, environment, nodes: [sendNode] });
+    const { msg } = only(await flow.ask({ phone: consented, text: 'Hi' }));
+    should(errorOf(msg).code).equal('blocked');
+    should(errorOf(msg).message).match(/cannot be read, so nobody is texted/);
+    should(on.received('sendMessage')).equal(0);
+  });
+
+  describe('while a request is under way', () => {
+    const answering = async (answer: () => Promise<object>) => {
+      const server = await startServer(async () => answer());
+      const service = { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' };
+      const environment = alsoClose(environmentOn(service, { store: on.store, client: { random: () => 0 } }));
+      const flow = await Flow.load({ folders, environment, nodes: [sendNode, blockNode] });
+      return { flow, received: () => server.received.length };
+    };
+
+    it('answers when that has ended', async () => {
+      const [reached, held] = [gate(), gate()];
+      const { flow } = await answering(async () => {
+        reached.open();
+        await held.opened;
+        return { body: sent };
+      });
+      const left = flow.arrivals.next(2);
+      flow.send({ phone: consented, text: 'Hi' }, 'send');
+      await reached.opened;
+      const hasLeft: string[] = [];
+      void left.then((all) => hasLeft.push(...all.map(({ from }) => from)));
+      const list = await doNotTextOf({ service: 'sandbox', store: () => on.store });
+      let isBlocked = false;
+      const blocking = list.block(consented, null, begin).then(() => {
+        isBlocked = true;
+      });
+      flow.send({ phone: consented }, 'block');
+      for (let turn = 0; turn < 50; turn++) await nextIteration();
+      should(isBlocked).be.false();
+      should(hasLeft).deepEqual([]);
+      held.open();
+      await blocking;
+      should((await left).map(({ from }) => from).sort()).deepEqual(['block', 'send']);
+    });
+
+    it('answers when that has ended also in another use of the subflow that holds the environment', async () => {
+      const directory = mkdtempSync(join(tmpdir(), 'advisor-list-'));
+      const options = { directory, sealer: sealerOf('test'), warn: () => undefined };
+      const stores = await Promise.all([openEmbedded(options), openEmbedded(options)]);
+      alsoClose({ close: async () => rmSync(directory, { recursive: true }) });
+      for (const each of stores) alsoClose(each);
+      const [one, other] = await Promise.all(
+        stores.map((store) => doNotTextOf({ service: 'sandbox', store: () => store })),
+      );
+      const ended = await one?.begin('+12025550100');
+      let isDone = false;
+      const heard = new Promise<string>((resolve) => one?.onBlock(resolve));
+      const blocking = other?.block('+12025550100', null, 0).then(() => (isDone = true));
+      await Promise.race([heard, blocking]);
+      isDone.should.be.false();
+      if (typeof ended === 'function') ended();
+      await blocking;
+    });
+
+    it('lets it be repeated no more', async () => {
+      const [reached, held] = [gate(), gate()];
+      const problem = { code: 'internal_error', retryable: true, status: 500, title: 'x', detail: 'y' };
+      const { flow, received } = await answering(async () => {
+        reached.open();
+        await held.opened;
+        return { status: 500, headers: { 'content-type': 'application/problem+json' }, body: problem };
+      });
+      const left = flow.arrivals.next(2);
+      flow.send({ phone: consented, text: 'Hi' }, 'send');
+      await reached.opened;
+      flow.send({ phone: consented }, 'block');
+      held.open();
+      await left;
+      should(received()).equal(1);
+    });
+  });
+
+  it('is kept to, whenever somebody is put on it while lists are under way', async function () {
+    this.timeout(120_000);
+    const flow = await load(sendNode);
+    const list = await doNotTextOf(on.environment);
+    let number = 1000;
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: 40 }), fc.nat(40), fc.nat(12), async (count, at, turns) => {
+        const phone = Array.from({ length: count }, () => `+1202556${(number++).toString()}`);
+        const victim = phone[at % count] ?? '';
+        const received = (): number =>
+          on.simulator.ledger.entries().filter(({ phone: to }) => to === victim).length;
+        const left = flow.arrivals.next(count);
+        flow.send({ phone, text: 'Hi' });
+        for (let turn = 0; turn < turns; turn++) await nextIteration();
+        await list.block(victim, null, begin);
+        const then = received();
+        await left;
+        const after = only(await flow.ask({ phone: victim, text: 'Hi' }));
+        should(errorOf(after.msg).code).equal('blocked');
+        should(received()).equal(then);
+      }),
+      { numRuns: 60 },
+    );
+  });
+});

@@ -1,0 +1,192 @@
+import { renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import should from 'should';
+import { startSimulator, type Simulator } from '../../../simulator';
+import { freshFolder, removeFolders } from '../../support/auth/setup';
+import { nextIteration } from '../../support/event-loop';
+import { Flow } from '../../support/flow';
+import { errorOf } from '../../support/outcomes';
+import { Postgres } from '../../support/postgres';
+import { ask, consented, unasked } from '../../support/guards/setup';
+import { Started } from '../../support/guards/started';
+
+const storeFolder = (userDir: string): string => join(userDir, 'advisor-texting');
+
+const turns = async (count = 200): Promise<void> => {
+  for (let left = count; left > 0; left--) await nextIteration();
+};
+
+describe('an environment whose store was lost', function () {
+  this.timeout(180_000);
+  let simulator: Simulator;
+  let userDir: string;
+  let running: Started[];
+
+  const start = async (...args: [object?, string?]): Promise<Started> => {
+    const started = await Started.on(simulator, args[1] ?? userDir, args[0]);
+    running.push(started);
+    return started;
+  };
+  const stop = async (started: Started): Promise<void> => {
+    running.splice(running.indexOf(started), 1);
+    await started.stop();
+  };
+  const asked = (): number =>
+    simulator.ledger
+      .entries()
+      .filter(({ endpoint }) => endpoint === 'sendMessage' || endpoint === 'requestConsent').length;
+  const text = { phone: consented, text: 'Hi' };
+
+  beforeEach(async () => {
+    simulator = await startSimulator();
+    userDir = freshFolder();
+    running = [];
+  });
+  afterEach(async () => {
+    for (const each of [...running]) await stop(each);
+    await simulator.close();
+  });
+  after(removeFolders);
+
+  /** Somebody is blocked, a text is sent, and everything is gone. */
+  const lose = async (values: object = {}): Promise<void> => {
+    const before = await start(values);
+    await ask(before.flow, { phone: consented }, 'block');
+    should((await ask(before.flow, { ...text, phone: unasked }, 'send')).from).equal('send');
+    await stop(before);
+    rmSync(storeFolder(userDir), { recursive: true });
+  };
+
+  it('says so, texts and asks nobody, and keeps what comes until somebody confirms the empty store', async () => {
+    await lose();
+    const before = asked();
+    let after = await start();
+    should(after.environment.isStoreLost).be.true();
+    should(after.environment.trouble).match(/do-not-text list.*store\/confirm/s);
+    should(after.logged.join('\n')).match(/Office: The store that this environment had is gone/);
+    should(after.health).equal(503);
+    await after.until(() => after.storeEvents().length > 0);
+    should(after.storeEvents()).eql([false]);
+    after.flow.send(text, 'send');
+    after.flow.send({ phone: unasked }, 'request');
+    await turns();
+    should([asked(), after.outcomes()]).eql([before, []]);
+
+    // What it has accepted survives, and a restart confirms nothing.
+    await stop(after);
+    after = await start();
+    await turns();
+    should([asked(), after.outcomes(), after.environment.isStoreLost]).eql([before, [], true]);
+
+    await ask(after.flow, { phone: consented }, 'block');
+    should(await after.environment.confirmStore()).be.true();
+    await after.until(() => after.outcomes().length === 2);
+    const codes = after.outcomes().map(({ port, msg }) => (port === 1 ? errorOf(msg).code : port));
+    should(codes.sort()).eql([0, 'blocked']);
+    should(after.health).equal(200);
+    await after.until(() => after.storeEvents().includes(true));
+    should(await after.environment.confirmStore()).be.false();
+
+    await stop(after);
+    after = await start();
+    should([after.environment.isStoreLost, after.health]).eql([false, 200]);
+  });
+
+  it('can be cancelled while it texts nobody', async () => {
+    await lose();
+    const after = await start();
+    after.flow.send(text, 'send');
+    await turns();
+    after.flow.send({ reset: true }, 'send');
+    await after.until(() => after.outcomes().length === 1);
+    should(errorOf(after.outcomes()[0]?.msg ?? {}).code).equal('cancelled');
+  });
+
+  it('is not one that starts for the first time, here or on another machine, nor one that is restarted', async () => {
+    const sends = async (started: Started): Promise<void> => {
+      should([started.environment.isStoreLost, started.health]).eql([false, 200]);
+      should((await ask(started.flow, { ...text, text: String(asked()) }, 'send')).port).equal(0);
+      await stop(started);
+    };
+    await sends(await start());
+    await sends(await start());
+    await sends(await start({}, freshFolder()));
+  });
+
+  it('is never a simulator, which may be begun anew at any time', async () => {
+    await lose();
+    const after = await start({ service: 'simulator' });
+    should([after.environment.isStoreLost, after.environment.trouble, after.health]).eql([
+      false,
+      undefined,
+      200,
+    ]);
+  });
+
+  it('notices within seconds that it is deleted, sends nothing, and goes on when it is put back', async () => {
+    const on = await start();
+    await ask(on.flow, { ...text, text: 'Before' }, 'send');
+    const before = asked();
+    renameSync(storeFolder(userDir), join(userDir, 'elsewhere'));
+    await on.until(() => on.health === 503);
+    should(on.environment.trouble).match(/was deleted or replaced/);
+    await on.until(() => on.storeEvents().length > 0);
+    on.flow.send(text, 'send');
+    await turns();
+    should(asked()).equal(before);
+    renameSync(join(userDir, 'elsewhere'), storeFolder(userDir));
+    await on.until(() => on.health === 200);
+    await on.until(() => asked() === before + 1);
+  });
+
+  it('is noticed after a deploy, too, when the directory was deleted while it was in use', async () => {
+    const on = await start();
+    await ask(on.flow, { phone: consented }, 'block');
+    rmSync(storeFolder(userDir), { recursive: true });
+    await on.until(() => on.health === 503);
+    await stop(on);
+    const before = asked();
+    const after = await start();
+    after.flow.send(text, 'send');
+    await turns();
+    should([after.environment.isStoreLost, asked()]).eql([true, before]);
+  });
+
+  describe('in PostgreSQL', () => {
+    let server: Postgres;
+    before(async () => {
+      server = await Postgres.start();
+    });
+    after(() => server.close());
+
+    it('is noticed while it runs and after a restart, by all instances, and one confirms it for all', async () => {
+      const other = freshFolder();
+      const values = (name: string): object => ({
+        store: 'postgres',
+        storeUrl: `${server.url()}&application_name=${name}`,
+      });
+      const first = await start(values('one'));
+      await ask(first.flow, { phone: consented }, 'block');
+      await Flow.unload();
+      const second = await start(values('two'), other);
+      should([first, second].map(({ environment }) => environment.isStoreLost)).eql([false, false]);
+      server.query('drop schema advisor_texting cascade');
+      await Promise.all([first, second].map((each) => each.until(() => each.health === 503)));
+      should(second.environment.trouble).match(/are gone from the database/);
+      await stop(first);
+      await stop(second);
+
+      const before = asked();
+      const one = await start(values('one'));
+      await Flow.unload();
+      const two = await start(values('two'), other);
+      should([one, two].map(({ environment }) => environment.isStoreLost)).eql([true, true]);
+      two.flow.send(text, 'send');
+      await turns();
+      should(asked()).equal(before);
+      await one.environment.confirmStore();
+      await two.until(() => asked() === before + 1);
+      should([one, two].map(({ environment }) => environment.isStoreLost)).eql([false, false]);
+    });
+  });
+});

@@ -1,0 +1,321 @@
+import { getEventListeners } from 'node:events';
+import fc from 'fast-check';
+import should from 'should';
+import { onceIn } from '../../../lib/guards/once';
+import type { Environment, EnvironmentSettings } from '../../../lib/runtime/environment';
+import { MovableClock } from '../../../lib/service/clock';
+import { createMemoryStore } from '../../../lib/state/memory';
+import { endOf, key, type Store } from '../../../lib/state/store';
+import { startSimulator, type Simulator } from '../../../simulator';
+import { alsoClose, closeAll } from '../../support/closing';
+import { nextIteration } from '../../support/event-loop';
+import { Flow } from '../../support/flow';
+import { numbers } from '../../support/numbers';
+import { only } from '../../support/only';
+import { errorOf, inOrder } from '../../support/outcomes';
+import { sendFolder } from '../../support/texting/setup';
+import { environmentAt } from '../../support/guards/setup';
+
+const folders = [sendFolder];
+const hour = 3_600_000;
+const { consented, unasked } = numbers;
+
+describe('a text with a key', () => {
+  let simulator: Simulator;
+  let store: Store;
+  /** Ten in the evening in New York. */
+  const night = Date.UTC(2027, 0, 5, 3);
+
+  beforeEach(async () => {
+    simulator = alsoClose(await startSimulator({ clock: new MovableClock(() => night) }));
+    store = createMemoryStore();
+  });
+  afterEach(async () => {
+    await Flow.unload();
+    await closeAll();
+  });
+
+  const load = (
+    config: Readonly<Record<string, unknown>> = {},
+    settings: Partial<EnvironmentSettings> = {},
+    client = {},
+    id = 'simulator',
+    service: Environment['service'] = 'simulator',
+  ): Promise<Flow> => {
+    const environment = environmentAt(simulator, { id, service, store, settings, client });
+    const byOrder = { onceKey: 'order', onceKeyType: 'msg' };
+    const nodes = [{ id: 'send', type: 'advisor-send-text', ...byOrder, ...config }];
+    return Flow.load({ folders, environment, nodes });
+  };
+  const texts = () => simulator.ledger.entries().filter(({ endpoint }) => endpoint === 'sendMessage');
+
+  it('is sent once, and a repeat leaves with what the first one did', async () => {
+    const flow = await load();
+    const first = only(await flow.ask({ phone: consented, text: 'Hi', order: 7 }));
+    const again = only(await flow.ask({ phone: consented, text: 'Hi again', order: 7 }));
+    should(again.port).equal(0);
+    should(again.msg.payload).deepEqual({ ...(first.msg.payload as object), alreadySent: true });
+    should(texts().length).equal(1);
+    await flow.ask({ phone: consented, text: 'Hi', order: 8 });
+    await flow.ask({ phone: consented, text: 'Hi', order: 7, advisor: 'another' });
+    should(texts().length).equal(3);
+  });
+
+  it('is sent once over a restart, and whichever comes first of two at a time', async () => {
+    const flow = await load();
+    const both = flow.arrivals.next(2);
+    flow.send({ phone: consented, text: 'Hi', order: 7 });
+    flow.send({ phone: consented, text: 'Hi', order: 7 });
+    const payloads = (await both).map(({ msg }) => msg.payload as { alreadySent?: boolean });
+    should(payloads.filter(({ alreadySent }) => alreadySent).length).equal(1);
+    await Flow.unload();
+    const next = await load();
+    should(only(await next.ask({ phone: consented, text: 'Hi', order: 7 })).msg.payload).containEql({
+      alreadySent: true,
+    });
+    await next.completed.next();
+    should(next.statuses.at(-1)?.text).match(/ already sent \d{1,2}:\d\d/);
+    should(texts().length).equal(1);
+  });
+
+  it('is sent again once the node is on another service: what the simulator took, production never got', async () => {
+    const flow = await load();
+    await flow.ask({ phone: consented, text: 'Hi', order: 7 });
+    await Flow.unload();
+    const elsewhere = await load({}, {}, {}, 'production');
+    const { msg } = only(await elsewhere.ask({ phone: consented, text: 'Hi', order: 7 }));
+    should(msg.payload).not.have.property('alreadySent');
+    should(texts().length).equal(2);
+  });
+
+  it('may be the number, text and date; a key that is not there is invalid_input', async () => {
+    const flow = await load({ onceKeyType: 'text' });
+    await flow.ask({ phone: consented, text: 'Hi' });
+    should(only(await flow.ask({ phone: consented, text: 'Hi' })).msg.payload).containEql({
+      alreadySent: true,
+    });
+    await flow.ask({ phone: consented, text: 'Hi there' });
+    should(texts().length).equal(2);
+    await Flow.unload();
+    const byKey = await load();
+    should(errorOf(only(await byKey.ask({ phone: consented, text: 'Hi' })).msg).code).equal('invalid_input');
+    await Flow.unload();
+    const off = await load({ onceKey: 'order', onceKeyType: 'off' });
+    await off.ask({ phone: consented, text: 'Hi' });
+    should(texts().length).equal(3);
+  });
+
+  it('takes any text or number for a key, however long, and nothing else', async () => {
+    const flow = await load();
+    const keys = [0, -1, 'x'.repeat(100_000), 'a\u0000b', '\ud800', 7];
+    for (const order of keys) await flow.ask({ phone: consented, text: 'Hi', order });
+    should(texts().length).equal(keys.length);
+    should(only(await flow.ask({ phone: consented, text: 'Hi', order: '7' })).msg.payload).containEql({
+      alreadySent: true,
+    });
+    for (const order of ['', ' ', {}, ['a'], true, NaN, null]) {
+      const { msg } = only(await flow.ask({ phone: consented, text: 'Hi', order }));
+      should(errorOf(msg).code).equal('invalid_input');
+      should(errorOf(msg).message).match(/neither a text nor a number/);
+    }
+    should(texts().length).equal(keys.length);
+  });
+
+  for (const [onceFor, count] of [
+    [0, 2],
+    [0.5, 1],
+    [1e300, 1],
+    [-1, 0],
+    ['soon', 0],
+  ] as const)
+    it(`counts for ${String(onceFor)} hours: two at once are ${String(count)}`, async () => {
+      const flow = await load({ onceFor });
+      const arrived = [1, 2].map(() => flow.ask({ phone: consented, text: 'Hi', order: 7 }));
+      for (const { port, msg } of (await Promise.all(arrived)).flat())
+        should(port === 0 ? 'sent' : errorOf(msg).code).equal(count === 0 ? 'invalid_input' : 'sent');
+      should(texts().length).equal(count);
+    });
+
+  it('takes its key from a field of the recipient, and the sum of a list counts repeats', async () => {
+    const flow = await load({ onceKey: '{{id}}', onceKeyType: 'str' });
+    const phone = [
+      { phone: consented, id: 'a', text: 'One' },
+      { phone: consented, id: 'a', text: 'Two' },
+      { phone: consented, text: 'Three' },
+    ];
+    const arrived = inOrder(await flow.ask({ phone }, 3));
+    should(arrived.map(({ port }) => port)).deepEqual([0, 0, 1]);
+    const summary = arrived.flatMap(({ msg }) => msg.summary ?? [])[0];
+    should(summary).containEql({ total: 3, sent: 2, alreadySent: 1, failed: 1 });
+    should(texts().length).equal(1);
+  });
+
+  it('keeps its key on the way round for consent, which gives it back', async () => {
+    const flow = await load();
+    const asked = only(await flow.ask({ phone: unasked, text: 'Hi', order: 7 }));
+    should(asked.port).equal(2);
+    should(asked.msg.resend).containEql({ onceKey: '7' });
+    should(only(await flow.ask(asked.msg)).port).equal(2);
+    should(texts().length).equal(2);
+  });
+
+  it('is sent again after the time that its key counts for, by the store', async () => {
+    let now = night;
+    const aged: Store = Object.assign(Object.create(store) as Store, { now: () => now });
+    store = aged;
+    const flow = await load({ onceFor: 1 }, {}, {}, 'sandbox', 'sandbox');
+    await flow.ask({ phone: consented, text: 'Hi', order: 7 });
+    // That clock may be set.
+    await simulator.clock.move(2 * hour);
+    now += hour - 1;
+    await flow.ask({ phone: consented, text: 'Hi', order: 7 });
+    should(texts().length).equal(1);
+    now += 1;
+    await flow.ask({ phone: consented, text: 'Hi', order: 7 });
+    should(texts().length).equal(2);
+  });
+
+  it('on the simulator, is sent again once its clock was moved so far', async () => {
+    const flow = await load({ onceFor: 1 });
+    await flow.ask({ phone: consented, text: 'Hi', order: 7 });
+    await simulator.clock.move(hour - 1);
+    const again = only(await flow.ask({ phone: consented, text: 'Hi', order: 7, dryRun: true }));
+    should(again.msg.payload).containEql({ alreadySent: true });
+    await flow.ask({ phone: consented, text: 'Hi', order: 7 });
+    should(texts().length).equal(1);
+    await simulator.clock.move(1);
+    await flow.ask({ phone: consented, text: 'Hi', order: 7 });
+    should(texts().length).equal(2);
+  });
+
+  it('waits while the first is held, and is cancelled with it', async () => {
+    const flow = await load({}, { textHours: { from: 480, until: 1260, outside: 'hold' } });
+    flow.send({ phone: consented, text: 'Hi', order: 7 });
+    flow.send({ phone: consented, text: 'Hi', order: 7 });
+    flow.send({ phone: consented, text: 'Hi', order: 8 });
+    await simulator.clock.move(hour);
+    should(flow.arrivals.all.length).equal(0);
+    const cancelled = flow.arrivals.next(3);
+    flow.send({ reset: true });
+    should((await cancelled).map(({ msg }) => errorOf(msg).code)).deepEqual(Array(3).fill('cancelled'));
+    flow.send({ phone: consented, text: 'Hi', order: 7 });
+    flow.send({ phone: consented, text: 'Hi', order: 7 });
+    await simulator.clock.move(hour);
+    const sent = flow.arrivals.next(2);
+    await simulator.clock.move(10 * hour);
+    const payloads = (await sent).map(({ msg }) => msg.payload as { alreadySent?: boolean });
+    should(payloads.filter(({ alreadySent }) => alreadySent).length).equal(1);
+    should(texts().length).equal(1);
+  });
+
+  it('keeps its key when nobody knows whether it was sent, and gives it back when it was not', async () => {
+    const flow = await load({}, {}, { retries: 0 });
+    simulator.faults.add({ endpoint: 'sendMessage', kind: 'cut-after', rate: 1 });
+    const lost = only(await flow.ask({ phone: consented, text: 'Hi', order: 7 }));
+    simulator.faults.clear();
+    should(errorOf(lost.msg).code).equal('outcome_unknown');
+    const again = only(await flow.ask({ phone: consented, text: 'Hi', order: 7 }));
+    should(errorOf(again.msg).code).equal('outcome_unknown');
+    simulator.faults.add({ endpoint: 'sendMessage', code: 'invalid_request', rate: 1 });
+    const refused = only(await flow.ask({ phone: consented, text: 'Hi', order: 8 }));
+    simulator.faults.clear();
+    should(errorOf(refused.msg).code).equal('invalid_request');
+    should(only(await flow.ask({ phone: consented, text: 'Hi', order: 8 })).port).equal(0);
+  });
+
+  it('claims nothing in a dry run', async () => {
+    const flow = await load();
+    await flow.ask({ phone: consented, text: 'Hi', order: 7, dryRun: true });
+    const { msg } = only(await flow.ask({ phone: consented, text: 'Hi', order: 7 }));
+    should(msg.payload).not.have.property('alreadySent');
+    const foreseen = only(await flow.ask({ phone: consented, text: 'Hi', order: 7, dryRun: true }));
+    should(foreseen.msg.payload).containEql({ alreadySent: true, dryRun: true });
+  });
+
+  it('is foretold of two in one list by a dry run', async () => {
+    const flow = await load();
+    const phone = [
+      { phone: consented, text: 'One' },
+      { phone: consented, text: 'Two' },
+    ];
+    const repeats = async (dryRun: boolean): Promise<unknown[]> =>
+      (await flow.ask({ phone, order: 7, dryRun }, 2)).flatMap(({ msg }) => {
+        const { alreadySent } = msg.payload as { alreadySent?: boolean };
+        return alreadySent ?? [];
+      });
+    should(await repeats(true)).deepEqual([true]);
+    should(await repeats(false)).deepEqual([true]);
+  });
+
+  it('leaves no key behind that counts for nothing any more', async () => {
+    let now = night;
+    const aged = createMemoryStore({ clock: { now: () => now } });
+    const guard = onceIn(aged);
+    const time = { now: () => now, age: () => now };
+    const of = (at: number) => ({
+      space: 'here',
+      node: 'send',
+      advisor: 'default',
+      phone: consented,
+      key: String(at),
+    });
+    const claim = async (at: number): Promise<void> => {
+      const verdict = await guard.claim(of(at), { name: `item ${String(at)}`, since: now, time }, hour);
+      if (verdict.kind !== 'own') throw new Error(verdict.kind);
+      await aged.write([verdict.claim.ended({ state: 'sent', payload: at })]);
+      verdict.claim.release();
+    };
+    for (let at = 0; at < 250; at++) await claim(at);
+    now += hour - 1;
+    await claim(250);
+    const all = key('once');
+    const count = (): Promise<number> => aged.count('work', all, endOf(all));
+    should(await count()).equal(251);
+    now += 1;
+    await claim(251);
+    while ((await count()) > 2) await nextIteration();
+    should((await guard.foresee(of(250), hour, time))?.kind).equal('sent');
+  });
+
+  it('leaves nothing behind in memory while a repeat waits', async () => {
+    const guard = onceIn(store);
+    const waiting = new AbortController();
+    const of = { space: 'here', node: 'send', advisor: 'default', phone: consented, key: 'k' };
+    const time = { now: () => night, age: () => night };
+    const claimed = await guard.claim(of, { name: 'first', since: 0, time }, hour);
+    if (claimed.kind !== 'own') throw new Error(claimed.kind);
+    for (let times = 0; times < 20; times++) {
+      const changed = guard.changed(of, waiting.signal);
+      claimed.claim.release();
+      await changed;
+    }
+    should(getEventListeners(waiting.signal, 'abort').length).be.belowOrEqual(1);
+  });
+
+  it('is received once, however often and whenever the node is stopped', async function () {
+    this.timeout(120_000);
+    let order = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.nat(6), { minLength: 1, maxLength: 4 }), async (stops) => {
+        order += 1;
+        const before = texts().length;
+        for (const turns of stops) {
+          const flow = await load();
+          flow.send({ phone: consented, text: 'Hi', order });
+          for (let turn = 0; turn < turns; turn++) await nextIteration();
+          await Flow.unload();
+        }
+        const last = await load();
+        const { port } = only(
+          await last
+            .ask({ phone: consented, text: 'Hi', order, last: true }, 1)
+            .then((all) => all.slice(0, 1)),
+        );
+        should(port).equal(0);
+        await Flow.unload();
+        should(texts().length - before).equal(1);
+      }),
+      { numRuns: 15 },
+    );
+  });
+});

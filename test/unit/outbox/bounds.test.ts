@@ -1,0 +1,199 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import should from 'should';
+import { recommended } from '../../../lib/consent/rings';
+import type { Wait } from '../../../lib/consent/waits';
+import type { OutboxItem } from '../../../lib/outbox/open-job';
+import { QueueFull } from '../../../lib/outbox/outbox';
+import { WaitOutbox } from '../../../lib/outbox/wait-outbox';
+import { openEmbedded } from '../../../lib/state/embedded';
+import { createMemoryStore } from '../../../lib/state/memory';
+import type { Store } from '../../../lib/state/store';
+import { bob, seconds, World } from '../../support/consent/world';
+import { sealerOf } from '../../support/state/sealer';
+import { nextIteration } from '../../support/event-loop';
+import { gate } from '../../support/gate';
+import { collectGarbage } from '../../support/memory';
+import { plainHost, requestsOn, type Host } from '../../support/outbox/requests';
+
+const refusing = (): never => {
+  throw new Error('nothing is to be done');
+};
+const idleHost = { ...plainHost, work: refusing, outcomeFor: refusing, emit: refusing };
+
+/** A host that tells each outcome, and counts them. */
+const telling = (
+  work: () => Promise<string>,
+): { readonly host: Pick<Host, 'work' | 'emit'>; readonly told: () => number } => {
+  let told = 0;
+  const emit = async (): Promise<boolean> => {
+    told += 1;
+    return true;
+  };
+  return { host: { work, emit }, told: () => told };
+};
+
+/** A store whose writes wait for `open`. */
+const slowStore = (): { readonly store: Store; readonly open: () => void } => {
+  const { opened, open } = gate();
+  const memory = createMemoryStore();
+  const store = Object.assign(Object.create(memory) as Store, {
+    write: async (...args: Parameters<Store['write']>) => {
+      await opened;
+      return memory.write(...args);
+    },
+  });
+  return { store, open };
+};
+
+interface Order {
+  readonly start: number;
+}
+
+const listOf = (count: number): OutboxItem[] => Array.from({ length: count }, (_, index) => ({ index }));
+
+describe('long lists that a slow store has not taken yet', () => {
+  it('are refused beyond a million recipients, and again accepted when those before are on record', async () => {
+    const { store, open } = slowStore();
+    const outbox = requestsOn(store, idleHost);
+    const items = listOf(150_000);
+    const accept = (): void => {
+      outbox.accept({ message: {}, order: {}, items, count: items.length }, undefined);
+    };
+    for (let list = 0; list < 7; list++) accept();
+    should(accept).throw(QueueFull);
+    open();
+    while ((await outbox.reader.count()) < 7 * items.length) await nextIteration();
+    accept();
+    await outbox.close();
+  });
+});
+
+describe('a long list of waits that is being put on record', () => {
+  it('holds nobody up: others are polled at their times, and so are its own', async () => {
+    const world = new World();
+    await world.add(bob);
+    const { opened, open } = gate();
+    // The message, the pages, and three parts: the job record is still missing.
+    let writes = 5;
+    const store = Object.assign(Object.create(world.store) as Store, {
+      write: async (...args: Parameters<Store['write']>) => {
+        if (writes-- <= 0) await opened;
+        return world.store.write(...args);
+      },
+    });
+    const host = {
+      ...idleHost,
+      atOnce: () => undefined,
+      waitOf: (item: Buffer, { index }: OutboxItem, { start }: Order): Wait => {
+        const phone = `+1202556${index.toString().padStart(4, '0')}`;
+        return { item, advisor: 'default', subject: { phone }, start, pace: recommended };
+      },
+      cancelled: refusing,
+      personOf: refusing,
+      moved: refusing,
+      changed: () => undefined,
+    };
+    const outbox = new WaitOutbox<OutboxItem, Order, string, Wait>({
+      store,
+      node: 'node',
+      type: 'type',
+      space: 'space',
+      host,
+      polling: () => world.waits,
+    });
+    const items = listOf(1200);
+    const accepted = outbox.accept(
+      { message: {}, order: { start: world.now() }, items, count: items.length },
+      undefined,
+    );
+    const polled = (): number => new Set(world.polls.map(({ of }) => of)).size - 1;
+    while (writes > -1) await nextIteration();
+    await world.clock.move(seconds(95));
+    should(world.times(bob).length).equal(4);
+    should(polled()).equal(1200);
+    open();
+    await accepted;
+    await outbox.close();
+  });
+});
+
+describe('what is queued while the service is away', function () {
+  this.timeout(120_000);
+  let directory: string;
+  let store: Store;
+
+  beforeEach(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'advisor-texting-bounds-'));
+    store = await openEmbedded({ directory, sealer: sealerOf('word'), warn: () => undefined });
+  });
+  afterEach(async () => {
+    await store.close();
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  it('is counted by reading a thousand lists at most', async () => {
+    let reads = 0;
+    const memory = createMemoryStore();
+    const counting = Object.assign(Object.create(memory) as Store, {
+      get: (...args: Parameters<Store['get']>) => {
+        reads += 1;
+        return memory.get(...args);
+      },
+    });
+    const outbox = requestsOn(counting, idleHost);
+    const items = [{ index: 0 }, { index: 1 }];
+    for (let list = 0; list < 3000; list++)
+      outbox.accept({ message: {}, order: { advisor: 'default' }, items, count: 2 }, undefined);
+    outbox.accept({ message: {}, order: { advisor: 'default' }, items: [{ index: 0 }], count: 1 }, undefined);
+    await outbox.close();
+    reads = 0;
+    should(await outbox.reader.count()).equal(6001);
+    should(reads).equal(1000);
+  });
+
+  it('lies in the store: memory holds a page of it, however much that is', async () => {
+    let answer = (_outcome: string): void => undefined;
+    const answered = new Promise<string>((resolve) => {
+      answer = resolve;
+    });
+    const { host, told } = telling(() => answered);
+    const outbox = requestsOn(store, host);
+    await outbox.start();
+    const count = 3000;
+    const messages: WeakRef<object>[] = [];
+    for (let n = 0; n < count; n++) {
+      const message = { payload: `text ${n.toString()}` };
+      messages.push(new WeakRef(message));
+      outbox.accept({ message, order: {}, items: [{ index: 0 }], count: 1 }, undefined);
+      if (n % 100 === 99) await nextIteration();
+    }
+    while ((await outbox.reader.count()) < count) await nextIteration();
+    const heldBack = (): number => messages.filter((message) => message.deref() !== undefined).length;
+    // What was written in the last turn is let go of a little later.
+    for (const end = Date.now() + 60_000; heldBack() >= 200 && Date.now() < end;) {
+      await nextIteration();
+      collectGarbage();
+    }
+    should(heldBack()).be.below(200);
+    answer('sent');
+    while (told() < count) await nextIteration();
+    await outbox.close();
+  });
+
+  it('is put on record also where messages of one moment are together larger than a store takes at once', async () => {
+    const { host, told } = telling(async () => 'sent');
+    const outbox = requestsOn(store, host);
+    await outbox.start();
+    // Quotes take two bytes each on record, long names are there for each row, and ’ needs two bytes for each sign.
+    const rows = Array.from({ length: 1000 }, () => ({ 'name of the client': 'Ann’s', n: 1 }));
+    const payload = { csv: '"a","b"\n'.repeat(100_000), rows };
+    const count = 100;
+    for (let n = 0; n < count; n++)
+      outbox.accept({ message: { payload }, order: {}, items: [{ index: 0 }], count: 1 }, undefined);
+    while (told() < count) await nextIteration();
+    await outbox.close();
+    should(await outbox.reader.count()).equal(0);
+  });
+});

@@ -1,0 +1,256 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import type { OutboxItem } from '../../../lib/outbox/open-job';
+import type { OutcomeToEmit } from '../../../lib/outbox/outbox';
+import { Held, isResetBy, RequestOutbox, type RequestHost } from '../../../lib/outbox/request-outbox';
+import { MovableClock } from '../../../lib/service/clock';
+import type { Operation } from '../../../lib/state/store';
+import { nextIteration } from '../../support/event-loop';
+import { Disk, kill, never, type Process } from '../../support/outbox/process';
+
+const resumeWithin = 3_600_000;
+const phones = ['+12025550101', '+12025550102'] as const;
+const everything = [Buffer.of(0), Buffer.of(0xff)] as const;
+
+interface Text extends OutboxItem {
+  readonly name: number;
+  readonly phone: string;
+  /** Of a list that is held, every second is. */
+  readonly notBefore: number;
+}
+
+const step = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constant('accept' as const),
+      count: fc.constantFrom(1, 1, 1, 2, 2, 3, 130),
+      heldFor: fc.constantFrom(0, 0, 0, 1000, 60_000),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('move' as const), ms: fc.nat({ max: 70_000 }) }) },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant('pass' as const), turns: fc.nat({ max: 12 }) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('kill' as const), commits: fc.nat({ max: 4 }) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('deploy' as const) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('pause' as const), on: fc.boolean() }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant('reset' as const), phone: fc.constantFrom(undefined, ...phones) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant('jump' as const), ms: fc.integer({ min: -1e8, max: 1e8 }) }),
+  },
+);
+
+/** Turns of the event loop that reads of the store take, one after the other. */
+const delays = fc.array(fc.nat({ max: 6 }), { minLength: 1, maxLength: 8 });
+
+interface Life {
+  readonly process: Process;
+  readonly outbox: RequestOutbox<Text, object, string>;
+}
+
+/** One process after the other on one store, and a service that writes down what it gets. */
+class Machine {
+  readonly sent: number[] = [];
+  readonly told: { readonly name: number; readonly outcome: string; readonly repeated: boolean }[] = [];
+  readonly accepted = new Set<number>();
+  /** Texts that a reset on record came before. */
+  readonly cancelled = new Set<number>();
+  private isPaused = false;
+  private time = 1_750_000_000_000;
+  private readonly clock = new MovableClock(() => 1_750_000_000_000);
+  private readonly disk: Disk;
+  private readonly texts: Text[] = [];
+  private readonly begun = new Set<number>();
+  /** By the record of a list's page. */
+  private readonly pages: { readonly key: string; readonly names: readonly number[] }[] = [];
+  private resets: (readonly number[])[] = [];
+  private life: Life;
+
+  constructor(delays: readonly number[]) {
+    this.disk = new Disk(delays, { now: () => this.time });
+    this.life = this.start();
+  }
+
+  private start(): Life {
+    const process = this.disk.start((operations) => {
+      this.note(operations);
+    });
+    const outbox = new RequestOutbox({
+      store: process.store,
+      node: 'node',
+      type: 'type',
+      space: 'space',
+      width: 4,
+      resumeWithin,
+      clock: this.disk.clockOf(process, this.clock),
+      host: this.hostIn(process),
+    });
+    void outbox.start();
+    return { process, outbox };
+  }
+
+  /** What a commit puts on record. */
+  private note(operations: readonly Operation[]): void {
+    for (const operation of operations) {
+      if (!('put' in operation)) continue;
+      const key = operation.put.toString('latin1');
+      if (key.startsWith('items\0'))
+        this.pages.push({ key, names: (operation.value as readonly Text[]).map(({ name }) => name) });
+      if (key.startsWith('reset\0')) for (const name of this.resets.shift() ?? []) this.cancelled.add(name);
+      if (!key.startsWith('job\0')) continue;
+      const { single } = operation.value as { readonly single?: { readonly item: Text } };
+      if (single) this.accepted.add(single.item.name);
+      const page = key.replace('job', 'items');
+      for (const { names } of this.pages.filter((each) => each.key.startsWith(page)))
+        for (const name of names) this.accepted.add(name);
+    }
+  }
+
+  private hostIn(process: Process): RequestHost<Text, object, string> {
+    return {
+      work: async ({ item: { name, notBefore }, signal, begin, undo }) => {
+        const held = this.heldUntil(process, notBefore);
+        if (held) return held;
+        for (;;) {
+          if (signal.aborted) return isResetBy(signal) ? 'reset' : undefined;
+          this.begun.add(name);
+          await begin();
+          if (!this.mustWait()) break;
+          // As after a 429: certainly not carried out.
+          await undo();
+          this.begun.delete(name);
+          while (this.mustWait(signal)) await nextIteration();
+        }
+        for (let turns = name % 4; turns > 0; turns--) await nextIteration();
+        if (process.isDead) return never;
+        this.sent.push(name);
+        await nextIteration();
+        return 'sent';
+      },
+      outcomeFor: async ({ item: { name } }, reason) => {
+        // As with a key, which is given back first.
+        for (let turns = name % 5; turns > 0; turns--) await nextIteration();
+        return reason;
+      },
+      kindsOf: (outcome) => [outcome],
+      emit: async (job, { name }, { outcome, repeated, isLast, counts }: OutcomeToEmit<string>) => {
+        if (process.isDead) return never;
+        this.told.push({ name, outcome, repeated });
+        for (let turns = name % 3; turns > 0; turns--) await nextIteration();
+        if (isLast) {
+          const { total: _total, ...kinds } = counts;
+          const sum = Object.values(kinds).reduce((all, count) => all + count, 0);
+          assert.equal(sum, job.record.count, 'the last outcome comes with all of them counted');
+        }
+        return true;
+      },
+      held: () => undefined,
+      fault: (fault) => {
+        throw fault;
+      },
+    };
+  }
+
+  /** Of a dead process nothing comes any more. */
+  private heldUntil(process: Process, notBefore: number): Promise<never> | undefined {
+    if (process.isDead) return never;
+    return this.clock.now() < notBefore ? Promise.reject(new Held(notBefore)) : undefined;
+  }
+
+  private mustWait(signal?: AbortSignal): boolean {
+    return this.isPaused && signal?.aborted !== true;
+  }
+
+  pause(isOn: boolean): void {
+    this.isPaused = isOn;
+  }
+
+  accept(count: number, heldFor: number): void {
+    const until = this.clock.now() + heldFor;
+    const items = Array.from({ length: count }, (_, index): Text => {
+      const name = this.texts.length + index;
+      return { index, name, phone: phones[name % 2] ?? phones[0], notBefore: index % 2 ? 0 : until };
+    });
+    this.texts.push(...items);
+    this.life.outbox.accept({ message: {}, order: {}, items, count }, undefined);
+  }
+
+  reset(phone: string | undefined): void {
+    const isMeant = (text: Text): boolean => phone === undefined || text.phone === phone;
+    const meant = this.texts.filter((text) => isMeant(text) && !this.begun.has(text.name));
+    this.resets.push(meant.map(({ name }) => name));
+    this.life.outbox.reset(phone === undefined ? undefined : [phone]);
+  }
+
+  move(ms: number): Promise<void> {
+    return this.clock.move(ms);
+  }
+
+  jump(ms: number): void {
+    this.time += ms;
+  }
+
+  async kill(commits: number): Promise<void> {
+    await kill(this.life.process, commits);
+    this.resets = [];
+    this.life = this.start();
+  }
+
+  async deploy(): Promise<void> {
+    await this.life.outbox.close();
+    this.life.process.isDead = true;
+    this.life = this.start();
+  }
+
+  async settle(): Promise<number> {
+    this.isPaused = false;
+    let left = 0;
+    for (let turns = 0; turns < 3000; turns++) {
+      await nextIteration();
+      if (turns % 100 === 99) await this.move(60_000);
+      left = await this.disk.memory.count('work', ...everything);
+      if (left === 0 && turns > 20) break;
+    }
+    return left;
+  }
+}
+
+describe('an outbox against a naive one', () => {
+  it('sends nothing twice and loses nothing, over kills at any commit, deploys, pauses, holds, resets and clocks that jump', async function () {
+    this.timeout(120_000);
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 40, size: 'max' }), delays, async (steps, slow) => {
+        const machine = new Machine(slow);
+        for (const each of steps) {
+          if (each.do === 'accept') machine.accept(each.count, each.heldFor);
+          else if (each.do === 'pause') machine.pause(each.on);
+          else if (each.do === 'reset') machine.reset(each.phone);
+          else if (each.do === 'move') await machine.move(each.ms);
+          else if (each.do === 'jump') machine.jump(each.ms);
+          else if (each.do === 'deploy') await machine.deploy();
+          else if (each.do === 'kill') await machine.kill(each.commits);
+          else for (let turns = 0; turns < each.turns; turns++) await nextIteration();
+        }
+        assert.equal(await machine.settle(), 0, 'nothing is left in the store');
+        const { sent, told, accepted, cancelled } = machine;
+        assert.equal(new Set(sent).size, sent.length, 'nothing is sent twice');
+        const first = new Map<number, string>();
+        for (const { name, outcome, repeated } of told) {
+          const before = first.get(name);
+          if (before !== undefined) assert.ok(repeated, `${name} was told before`);
+          assert.equal(outcome, before ?? outcome, 'and the same is told');
+          first.set(name, outcome);
+          if (outcome !== 'unknown')
+            assert.equal(outcome === 'sent', sent.includes(name), `${name} ${outcome}`);
+        }
+        for (const name of accepted) assert.ok(first.has(name), `${name} is told`);
+        for (const name of first.keys()) assert.ok(accepted.has(name), `${name} was on record`);
+        for (const name of cancelled) assert.ok(!sent.includes(name), `${name} was cancelled`);
+      }),
+      { numRuns: 150 },
+    );
+  });
+});

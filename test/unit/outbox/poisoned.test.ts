@@ -1,0 +1,71 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import should from 'should';
+import { openEmbedded } from '../../../lib/state/embedded';
+import { key } from '../../../lib/state/store';
+import { sealerOf } from '../../support/state/sealer';
+
+describe('an item whose work ends the process', function () {
+  this.timeout(120_000);
+  let directory: string;
+
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), 'advisor-poisoned-'));
+  });
+  afterEach(() => {
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  /** Starts a process; resolves when it has ended by itself, or has said what is wanted. */
+  const start = async (
+    what: string,
+    isDone: (said: readonly string[]) => boolean = () => false,
+  ): Promise<{ said: readonly string[]; signal: string | null }> => {
+    const child = spawn(
+      process.execPath,
+      ['--require', require.resolve('tsx/cjs'), join(__dirname, 'poisoned-child.ts'), directory, what],
+      { stdio: ['ignore', 'pipe', 'inherit'] },
+    );
+    const said: string[] = [];
+    createInterface(child.stdout).on('line', (line) => {
+      said.push(line);
+      if (isDone(said)) child.kill('SIGTERM');
+    });
+    const [, signal] = (await once(child, 'close')) as [number | null, string | null];
+    return { said, signal };
+  };
+  const noteOnRecord = async (): Promise<unknown> => {
+    const store = await openEmbedded({ directory, sealer: sealerOf('test'), warn: () => undefined });
+    const found = await store.get('work', key('careful'));
+    await store.close();
+    return found?.value;
+  };
+
+  it('does so four times, then leaves, and all others are sent', async () => {
+    await start('accept');
+    const before: string[] = [];
+    for (let crashes = 1; crashes <= 4; crashes++) {
+      const { said, signal } = await start('run');
+      should(signal).equal('SIGKILL', `start ${crashes}`);
+      before.push(...said);
+    }
+    const { said } = await start('run', (lines) => new Set([...before, ...lines]).size >= 41);
+    const all = [...new Set([...before, ...said])];
+    const ofPoison = all.filter((line) => line.startsWith('poison'));
+    should(ofPoison).eql(['poison crashes']);
+    // What was in flight at a crash is not known; nothing else is.
+    const [sent, unknown] = ['sent', 'unknown'].map((end) => all.filter((line) => line.endsWith(end)).length);
+    should((sent ?? 0) + (unknown ?? 0)).equal(40);
+    should(sent).be.aboveOrEqual(8);
+  });
+
+  it('is not suspected while nothing has crashed: nothing is written for it', async () => {
+    await start('accept');
+    for (let crashes = 1; crashes <= 3; crashes++) await start('run');
+    should(await noteOnRecord()).be.undefined();
+  });
+});

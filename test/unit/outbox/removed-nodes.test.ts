@@ -1,0 +1,56 @@
+import should from 'should';
+import { forgetRemovedNodes } from '../../../lib/outbox/removed-nodes';
+import { createMemoryStore } from '../../../lib/state/memory';
+import { endOf, key, keptAfterRemoval, type Store } from '../../../lib/state/store';
+
+describe('the records of nodes that left the flow', () => {
+  let now: number;
+  let store: Store;
+  beforeEach(async () => {
+    now = Date.UTC(2027, 0, 4);
+    store = createMemoryStore({ clock: { now: () => now } });
+    const put = (...parts: readonly string[]) => ({ table: 'work', put: key(...parts), value: 0 }) as const;
+    await store.write([
+      put('job', 'send', 'one'),
+      put('steps', 'send', 'one'),
+      put('event-first', 'events'),
+      put('event-told', 'events', 'ann'),
+      put('event-first', 'other'),
+      put('event-told', 'other', 'ann'),
+    ]);
+  });
+
+  const left = async (kind: string, node: string): Promise<number> => {
+    const of = key(kind, node);
+    return store.count('work', of, endOf(of));
+  };
+  const gone = new Set(['other']);
+
+  it('are kept for seven days, then removed: texts on their way, and what an events node has told', async () => {
+    await forgetRemovedNodes(store, gone);
+    now += keptAfterRemoval - 1;
+    await forgetRemovedNodes(store, gone);
+    for (const [kind, node] of [
+      ['steps', 'send'],
+      ['event-told', 'events'],
+    ] as const)
+      should(await left(kind, node)).equal(1);
+    now += 1;
+    await forgetRemovedNodes(store, gone);
+    for (const kind of ['job', 'steps']) should(await left(kind, 'send')).equal(0);
+    for (const kind of ['event-first', 'event-told']) {
+      should(await left(kind, 'events')).equal(0);
+      should(await left(kind, 'other')).equal(1);
+    }
+  });
+
+  it('are kept from then on as they were if the node returns', async () => {
+    await forgetRemovedNodes(store, gone);
+    now += keptAfterRemoval - 1;
+    await forgetRemovedNodes(store, new Set(['other', 'events', 'send']));
+    now += 1;
+    await forgetRemovedNodes(store, gone);
+    should(await left('event-told', 'events')).equal(1);
+    should(await left('job', 'send')).equal(1);
+  });
+});

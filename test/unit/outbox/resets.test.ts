@@ -1,0 +1,127 @@
+import should from 'should';
+import { recommended } from '../../../lib/consent/rings';
+import type { Wait } from '../../../lib/consent/waits';
+import type { OutboxItem } from '../../../lib/outbox/open-job';
+import { Resets } from '../../../lib/outbox/resets';
+import { WaitOutbox } from '../../../lib/outbox/wait-outbox';
+import { createMemoryStore } from '../../../lib/state/memory';
+import type { Store } from '../../../lib/state/store';
+import { World } from '../../support/consent/world';
+import { nextIteration } from '../../support/event-loop';
+import { acceptOne, plainHost, requestsOn, tellingWhom } from '../../support/outbox/requests';
+
+const phoneOf = (index: number): string => `+1202556${index.toString().padStart(4, '0')}`;
+describe('thousands of resets, each of one number', () => {
+  const count = 2500;
+
+  it('are all obeyed by the next start: nothing that was cancelled is sent', async () => {
+    const store = createMemoryStore();
+    const told: string[] = [];
+    const outbox = () => requestsOn(store, { work: async () => 'sent', ...tellingWhom(told) });
+    const before = outbox();
+    for (let index = 0; index < count; index++) acceptOne(before, phoneOf(index));
+    for (let index = 0; index < count; index++) before.reset([phoneOf(index)]);
+    acceptOne(before, phoneOf(count));
+    await before.close();
+
+    const after = outbox();
+    await after.start();
+    while (told.length <= count) await nextIteration();
+    await after.close();
+    should(told.filter((each) => each.endsWith(' sent'))).eql([`${phoneOf(count)} sent`]);
+    should(told.filter((each) => each.endsWith(' reset')).length).equal(count);
+  });
+});
+
+describe('a reset that comes while an earlier one is still looking for its waits', () => {
+  it('finds its own, wherever they lie', async () => {
+    const world = new World();
+    const told: string[] = [];
+    let pages = 0;
+    let onPage: (page: number) => void = () => undefined;
+    const store = Object.assign(Object.create(world.store) as Store, {
+      page: async (...[table, range]: Parameters<Store['page']>) => {
+        // As with a database: each read takes a moment.
+        await nextIteration();
+        if (range.from.toString('latin1').startsWith('job\0')) onPage(++pages);
+        return world.store.page(table, range);
+      },
+    });
+    const outbox = new WaitOutbox<OutboxItem, object, string, Wait>({
+      store,
+      node: 'node',
+      type: 'type',
+      space: 'space',
+      host: {
+        ...plainHost,
+        ...tellingWhom(told),
+        atOnce: () => undefined,
+        waitOf: (item, { phone = '' }): Wait => ({
+          item,
+          advisor: 'default',
+          subject: { phone },
+          start: world.now(),
+          pace: recommended,
+        }),
+        cancelled: () => 'reset',
+        personOf: () => undefined,
+        moved: () => undefined,
+        changed: () => undefined,
+      },
+      polling: () => world.waits,
+    });
+    const count = 1000;
+    const input = (index: number) => ({ index: 0, phone: phoneOf(index) });
+    for (let index = 0; index < count; index++)
+      await outbox.accept({ message: {}, order: {}, items: [input(index)], count: 1 }, undefined);
+
+    const late = [phoneOf(0), phoneOf(450), phoneOf(999)];
+    onPage = (page) => {
+      if (page === 9) outbox.reset(late);
+    };
+    // Of everything that came before anything did: it looks at all waits.
+    outbox.reset(undefined, 0);
+    for (let turns = 0; turns < 500 && told.length < late.length; turns++) await nextIteration();
+    await outbox.close();
+    should(told.sort()).eql(late.map((phone) => `${phone} reset`));
+  });
+});
+
+describe('what a reset is for', () => {
+  const [early, middle, late] = [1, 2, 3].map((byte) => Buffer.alloc(12, byte)) as [Buffer, Buffer, Buffer];
+
+  it('is what arrived before it, and nothing that arrived later', () => {
+    const resets = new Resets();
+    resets.add([middle, {}]);
+    should(resets.isReset(early, { index: 0 })).be.true();
+    should(resets.isReset(middle, { index: 0 })).be.false();
+    should(resets.isReset(late, { index: 0 })).be.false();
+  });
+
+  it('is its numbers, its job, or its item alone', () => {
+    const resets = new Resets();
+    resets.add([middle, { phones: [phoneOf(1)] }]);
+    should(resets.isReset(early, { index: 0, phone: phoneOf(1) })).be.true();
+    should(resets.isReset(early, { index: 0, phone: phoneOf(2) })).be.false();
+    should(resets.isReset(early, { index: 0 })).be.false();
+    const other = Buffer.alloc(12, 0);
+    resets.add([late, { job: early, index: 4 }], [late, { job: other }]);
+    should(resets.isReset(early, { index: 4 })).be.true();
+    should(resets.isReset(early, { index: 5 })).be.false();
+    should(resets.isReset(other, { index: 5 })).be.true();
+  });
+
+  it('ends when it is forgotten, and an older reset then holds again', () => {
+    const resets = new Resets();
+    resets.add([middle, {}]);
+    const older = resets.all;
+    resets.add([late, {}]);
+    should(resets.isReset(middle, { index: 0 })).be.true();
+    resets.forget(resets.all.filter((reset) => !older.includes(reset)));
+    should(resets.isReset(middle, { index: 0 })).be.false();
+    should(resets.isReset(early, { index: 0 })).be.true();
+    resets.forget(older);
+    should(resets.isEmpty).be.true();
+    should(resets.isReset(early, { index: 0 })).be.false();
+  });
+});

@@ -1,0 +1,160 @@
+import should from 'should';
+import { Held } from '../../../lib/outbox/request-outbox';
+import { MovableClock } from '../../../lib/service/clock';
+import { createMemoryStore } from '../../../lib/state/memory';
+import type { Store } from '../../../lib/state/store';
+import { hour, minute } from '../../../lib/durations';
+import { nextIteration } from '../../support/event-loop';
+import { gate } from '../../support/gate';
+import { SettableClock } from '../../support/settable-clock';
+import {
+  acceptMany,
+  acceptOne,
+  type Host,
+  type Requests,
+  requestsOn,
+  tellingWhom,
+} from '../../support/outbox/requests';
+
+type Work = Host['work'];
+
+const sends: Work = async ({ begin }) => {
+  await begin();
+  return 'sent';
+};
+
+describe('a text that was put off when its node closed', () => {
+  const clock = new MovableClock(() => 1_750_000_000_000);
+  const store = createMemoryStore({ clock });
+  let told: string[] = [];
+
+  const start = async (work: Work): Promise<Requests> => {
+    told = [];
+    const emit: Host['emit'] = async (_job, _item, { outcome }) => {
+      told.push(outcome);
+      return true;
+    };
+    const outbox = requestsOn(store, { work, emit }, { width: 4, clock });
+    await outbox.start();
+    for (let turns = 0; turns < 20; turns++) await nextIteration();
+    return outbox;
+  };
+  const haveLeft = async (count: number): Promise<void> => {
+    while (told.length < count) await nextIteration();
+  };
+
+  for (const count of [1, 3])
+    it(`is sent by the next start when the service had certainly not taken it: ${count}`, async () => {
+      let putOff = 0;
+      const before = await start(async ({ begin, undo, signal }) => {
+        await begin();
+        await undo();
+        putOff += 1;
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        return undefined;
+      });
+      acceptMany(before, count);
+      while (putOff < count) await nextIteration();
+      await before.close();
+
+      const after = await start(sends);
+      await haveLeft(count);
+      await after.close();
+      should(new Set(told)).eql(new Set(['sent']));
+    });
+
+  for (const count of [1, 3])
+    it(`is sent by the next start when it had been held for long and its time had just come: ${count}`, async () => {
+      const notBefore = clock.now() + 10 * hour;
+      let [held, waiting] = [0, 0];
+      const before = await start(async ({ item: { index }, begin, signal }) => {
+        if (clock.now() < notBefore) {
+          held += 1;
+          throw new Held(notBefore);
+        }
+        waiting += 1;
+        if (index === 1) await begin();
+        if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        return undefined;
+      });
+      acceptMany(before, count);
+      while (held < count) await nextIteration();
+      const moved = clock.move(10 * hour + 1000);
+      while (waiting < count) await nextIteration();
+      await before.close();
+      await moved;
+
+      const after = await start(sends);
+      await haveLeft(count);
+      await after.close();
+      should(new Set(told)).eql(new Set(['sent']));
+    });
+});
+
+describe('texts that are held while the wall clock jumps', () => {
+  it('leave within a minute once their time has come, and not before', async () => {
+    const clock = new SettableClock(1_750_000_000_000);
+    const notBefore = clock.now() + 2 * hour;
+    let held = 0;
+    const told: string[] = [];
+    const outbox = requestsOn(
+      createMemoryStore({ clock }),
+      {
+        work: async (turn) => {
+          if (clock.now() >= notBefore) return sends(turn);
+          held += 1;
+          throw new Held(notBefore);
+        },
+        ...tellingWhom(told),
+      },
+      { clock },
+    );
+    await outbox.start();
+    for (let each = 0; each < 10; each++) acceptOne(outbox, String(each));
+    while (held < 10) await nextIteration();
+    for (let turns = 0; turns < 20; turns++) await nextIteration();
+
+    clock.jump(hour);
+    await clock.monotonic.move(minute);
+    should([held, told]).eql([10, []]);
+    clock.jump(80 * minute);
+    await clock.monotonic.move(minute);
+    while (told.length < 10) await nextIteration();
+    await outbox.close();
+    should(told.every((each) => each.endsWith('sent'))).be.true();
+  });
+});
+
+describe('texts that the store has not taken yet when their node closes', () => {
+  it('are sent by the next start of the node, once the store takes them', async () => {
+    const memory = createMemoryStore();
+    const { opened, open } = gate();
+    const store: Store = {
+      ...memory,
+      write: async (operations, conditions) => {
+        await opened;
+        return memory.write(operations, conditions);
+      },
+    };
+    const told: string[] = [];
+    const outbox = (): Requests => requestsOn(store, { work: sends, ...tellingWhom(told) }, { width: 4 });
+    const pass = async (turns: number): Promise<void> => {
+      for (let left = turns; left > 0; left--) await nextIteration();
+    };
+    const before = outbox();
+    for (let each = 0; each < 60; each++) acceptOne(before, `before ${each}`);
+    await pass(10);
+    // A close gives up after a while.
+    const closed = before.close();
+    const after = outbox();
+    await after.start();
+    await pass(10);
+    acceptOne(after, 'after');
+    await pass(10);
+    open();
+    for (let turns = 0; turns < 1000 && told.length < 61; turns++) await nextIteration();
+    await Promise.all([closed, after.close()]);
+    const expected = [...Array.from({ length: 60 }, (_, each) => `before ${each} sent`), 'after sent'];
+    should(told.sort()).eql(expected.sort());
+  });
+});

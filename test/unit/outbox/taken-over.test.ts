@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict';
+import { handOver } from '../../../lib/outbox/hand-over';
+import { createMemoryStore } from '../../../lib/state/memory';
+import { TakenOver, type JointWriter, type Store } from '../../../lib/state/store';
+import { environmentOn } from '../../support/environment';
+import { nextIteration } from '../../support/event-loop';
+import { until } from '../../support/until';
+import { Instance } from '../../support/instance';
+import { sendFolder } from '../../support/texting/setup';
+import { acceptMany, requestsOn, type Host } from '../../support/outbox/requests';
+
+const jobs = [Buffer.from('job\0'), Buffer.from('job\x01')] as const;
+
+/** A node that sends what it is given; `told` has its outcomes. */
+const nodeOn = (
+  store: Store,
+  work: Host['work'] = async ({ begin }) => {
+    await begin();
+    return 'sent';
+  },
+) => {
+  const told: { outcome: string; repeated: boolean; isLast: boolean }[] = [];
+  const faults: unknown[] = [];
+  const emitted: ((mark: (msg: object) => void) => void)[] = [];
+  const emit: Host['emit'] = async (_job, _item, { outcome, repeated, isLast, mark }) => {
+    told.push({ outcome, repeated, isLast });
+    for (const each of emitted) each(mark);
+    return true;
+  };
+  const fault: Host['fault'] = (thrown) => {
+    if (!(thrown instanceof TakenOver)) faults.push(thrown);
+  };
+  const outbox = requestsOn(store, { work, emit, fault }, { width: 4 });
+  const accept = (count: number, onRecord?: () => void): void => {
+    acceptMany(outbox, count, onRecord);
+  };
+  return { outbox, told, faults, accept, emitted };
+};
+
+/** A store whose writes are refused from the first on. */
+const lost = (isInDoubt: boolean): Store => ({
+  ...createMemoryStore(),
+  write: () => Promise.reject(new TakenOver(isInDoubt)),
+});
+
+describe('what a node takes on while another process takes its store over', () => {
+  for (const count of [1, 3, 250])
+    it(`leaves as not carried out when it was not on record: ${count}`, async () => {
+      let sent = 0;
+      const node = nodeOn(lost(false), async ({ begin }) => {
+        await begin();
+        sent += 1;
+        return 'sent';
+      });
+      await node.outbox.start();
+      node.accept(count);
+      await until(() => node.told.length === count);
+      assert.deepEqual(new Set(node.told.map(({ outcome }) => outcome)), new Set(['refused']));
+      assert.equal(node.told.filter(({ isLast }) => isLast).length, 1);
+      await node.outbox.close();
+      assert.equal(node.told.length, count);
+      assert.equal(sent, 0);
+      assert.deepEqual(node.faults, []);
+    });
+
+  it('leaves as unknown when it may be on record', async () => {
+    const node = nodeOn(lost(true));
+    await node.outbox.start();
+    node.accept(1);
+    await until(() => node.told.length === 1);
+    assert.equal(node.told[0]?.outcome, 'taken_over');
+  });
+
+  it('does not leave when it came from a node whose outcome the other process tells again', async () => {
+    const node = nodeOn(lost(false));
+    await node.outbox.start();
+    node.accept(1, () => undefined);
+    await node.outbox.close();
+    assert.deepEqual(node.told, []);
+  });
+});
+
+describe('a list that the store does not take', () => {
+  it('leaves as not carried out, and what came after it is sent', async () => {
+    const memory = createMemoryStore();
+    const write: Store['write'] = (operations, ...more) =>
+      JSON.stringify(operations).includes('unwelcome')
+        ? Promise.reject(new Error('full'))
+        : memory.write(operations, ...more);
+    const node = nodeOn({ ...memory, write });
+    await node.outbox.start();
+    const items = Array.from({ length: 250 }, (_, index) => ({ index }));
+    const message = { payload: 'unwelcome' };
+    node.outbox.accept({ message, order: {}, items, count: items.length }, undefined);
+    node.accept(1);
+    for (let turns = 0; turns < 1000 && node.told.length < 251; turns++) await nextIteration();
+    const outcomes = node.told.map(({ outcome }) => outcome).sort();
+    assert.deepEqual(outcomes, [...items.map(() => 'refused'), 'sent']);
+    assert.equal(node.faults.length, 1);
+    await node.outbox.close();
+  });
+});
+
+describe('what a process that ended has left', () => {
+  it('comes out as unknown when commits were lost, whatever the record says', async () => {
+    const memory = createMemoryStore();
+    const never = new Promise<string>(() => undefined);
+    const before = nodeOn(memory, () => never);
+    await before.outbox.start();
+    before.accept(1);
+    before.accept(3);
+    while ((await memory.count('work', ...jobs)) < 2) await nextIteration();
+    const store: Store = { ...memory, isInDoubt: () => true };
+    const after = nodeOn(store);
+    await after.outbox.start();
+    await until(() => after.told.length === 4);
+    assert.deepEqual(new Set(after.told.map(({ outcome }) => outcome)), new Set(['unknown']));
+  });
+
+  it('is told there in one commit with its acceptance by the next node here', async () => {
+    const commits: string[][] = [];
+    const joint: JointWriter = {
+      write: async (parts) => {
+        commits.push(parts.map(({ store }) => (store === left ? 'left' : 'own')));
+        for (const { store, operations } of parts) await store.write(operations);
+        return true;
+      },
+    };
+    const left: Store = { ...createMemoryStore(), joint };
+    const own: Store = { ...createMemoryStore(), joint };
+    const first = nodeOn(left);
+    const second = nodeOn(own);
+    await Promise.all([first.outbox.start(), second.outbox.start()]);
+    first.emitted.push((mark) => {
+      const msg = {};
+      mark(msg);
+      second.accept(1, handOver.claim(msg));
+    });
+    first.accept(1);
+    await until(() => second.told.length === 1);
+    assert.equal(commits.length, 1);
+    assert.deepEqual(new Set(commits[0]), new Set(['left', 'own']));
+    assert.equal(await left.count('work', ...jobs), 0);
+    await Promise.all([first.outbox.close(), second.outbox.close()]);
+  });
+});
+
+describe('a node whose store cannot be opened', () => {
+  /** The outcome of a text, and what the node has reported by then. */
+  const outcomeWith = async (fault: Error): Promise<readonly [code: unknown, errors: number]> => {
+    const service = { baseUrl: 'http://127.0.0.1:9/v1', apiKey: 'key', token: () => 'token' };
+    const environment = environmentOn(service, { settings: { journal: true } });
+    const node = new Instance(sendFolder, { ...environment, store: () => Promise.reject(fault) });
+    const [left] = await node.ask({ phone: '+12025550101', text: 'Hello' });
+    await node.close();
+    return [(left?.msg.error as { code?: unknown } | undefined)?.code, node.errors.length];
+  };
+
+  it('reports no error when another process has taken the store over', async () => {
+    assert.deepEqual(await outcomeWith(new TakenOver(false)), ['not_configured', 0]);
+  });
+
+  it('reports any other fault', async () => {
+    assert.deepEqual(await outcomeWith(new Error('broken')), ['not_configured', 1]);
+  });
+});

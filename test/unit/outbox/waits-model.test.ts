@@ -1,0 +1,227 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { paceOf, type Pace } from '../../../lib/consent/rings';
+import { Waits, type Wait } from '../../../lib/consent/waits';
+import type { OutboxItem } from '../../../lib/outbox/open-job';
+import { WaitOutbox, type WaitHost } from '../../../lib/outbox/wait-outbox';
+import { MovableClock } from '../../../lib/service/clock';
+import { nextIteration } from '../../support/event-loop';
+import { Disk, kill, never, type Process } from '../../support/outbox/process';
+
+const begin = 1_750_000_000_000;
+const space = 'environment';
+const pace = paceOf({ pollEvery: 5, pollFor: 20, thenEvery: 10, giveUpAfter: 100 });
+const phones = ['+12025550101', '+12025550102', '+12025550103'] as const;
+const phone = fc.constantFrom(...phones);
+
+interface Person extends OutboxItem {
+  readonly name: number;
+  readonly phone: string;
+}
+interface Order {
+  readonly start: number;
+  readonly pace: Pace;
+}
+
+const step = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({ do: fc.constant('accept' as const), count: fc.constantFrom(1, 2, 3, 3, 130) }),
+  },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant('pass' as const), turns: fc.nat({ max: 12 }) }) },
+  { weight: 5, arbitrary: fc.record({ do: fc.constant('move' as const), ms: fc.nat({ max: 30_000 }) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('consent' as const), phone }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('kill' as const), commits: fc.nat({ max: 4 }) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('deploy' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('flush' as const) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('reset' as const), phone: fc.option(phone, { nil: undefined }) }),
+  },
+);
+const delays = fc.array(fc.nat({ max: 6 }), { minLength: 1, maxLength: 8 });
+
+interface Life {
+  readonly process: Process;
+  readonly waits: Waits;
+  readonly outbox: WaitOutbox<Person, Order, string, Wait>;
+  readonly started: Promise<void>;
+}
+
+/** One process after the other on one store, and a service that says who has consented. */
+class Machine {
+  readonly told: { readonly name: number; readonly outcome: string; readonly repeated: boolean }[] = [];
+  /** By name: on record when its call was answered. */
+  readonly accepted = new Set<number>();
+  readonly people: Person[] = [];
+  readonly consented = new Set<string>();
+  private readonly clock = new MovableClock(() => begin);
+  private readonly disk: Disk;
+  private life: Life;
+
+  constructor(slow: readonly number[]) {
+    this.disk = new Disk(slow, this.clock);
+    this.life = this.start();
+  }
+
+  private start(): Life {
+    const process = this.disk.start();
+    const { store } = process;
+    const clock = this.disk.clockOf(process, this.clock);
+    const waits: Waits = new Waits({
+      store,
+      space: Buffer.from(space),
+      clock,
+      concurrency: 4,
+      client: () => ({
+        pausedUntil: 0,
+        close: () => Promise.resolve(),
+        call: async (_name, request) => {
+          if (process.isDead) return never;
+          const { query } = request as { readonly query: { readonly phone: string } };
+          await nextIteration();
+          const state = this.consented.has(query.phone) ? 'accepted' : 'pending';
+          return { data: { memberId: 7, state, lastChanged: 1 }, status: 200, attempts: 1 } as never;
+        },
+      }),
+      ended: (wait, { kind }, removals) => outbox.end(wait.item, kind, removals),
+      changed: () => undefined,
+    });
+    const outbox: Life['outbox'] = new WaitOutbox({
+      store,
+      node: 'node',
+      type: 'type',
+      space,
+      host: this.hostIn(process),
+      polling: () => waits,
+    });
+    const started = outbox.prepare().then(() => {
+      waits.start();
+      return outbox.start();
+    });
+    started.catch(() => undefined);
+    return { process, waits, outbox, started };
+  }
+
+  private hostIn(process: Process): WaitHost<Person, Order, string, Wait> {
+    return {
+      emit: async (job, { name }, { outcome, repeated, isLast, counts }) => {
+        if (process.isDead) return never;
+        this.told.push({ name, outcome, repeated });
+        for (let turns = name % 3; turns > 0; turns--) await nextIteration();
+        if (isLast) {
+          const { total: _total, ...kinds } = counts;
+          const sum = Object.values(kinds).reduce((all, count) => all + count, 0);
+          assert.equal(sum, job.record.count, 'the last outcome comes with all of them counted');
+        }
+        return true;
+      },
+      kindsOf: (outcome) => [outcome],
+      fault: (fault) => {
+        throw fault;
+      },
+      atOnce: ({ name }) => (name % 7 === 3 ? 'wrong' : undefined),
+      waitOf: (item, person, order) => ({
+        item,
+        advisor: 'default',
+        subject: { phone: person.phone },
+        ...order,
+      }),
+      cancelled: (reason) => reason,
+      personOf: (person) => person.phone,
+      moved: () => undefined,
+      changed: () => undefined,
+    };
+  }
+
+  async accept(count: number): Promise<void> {
+    const { outbox, started } = this.life;
+    await Promise.race([started, nextIteration()]);
+    const items = Array.from({ length: count }, (_, index): Person => {
+      const name = this.people.length + index;
+      return { index, name, phone: phones[name % phones.length] ?? phones[0] };
+    });
+    this.people.push(...items);
+    const order = { start: this.clock.now(), pace };
+    void outbox.accept({ message: {}, order, items, count }, undefined).then(() => {
+      for (const { name } of items) this.accepted.add(name);
+    });
+  }
+
+  reset(of: string | undefined): void {
+    this.life.outbox.reset(of === undefined ? undefined : [of]);
+  }
+
+  flush(): void {
+    this.life.outbox.flush();
+  }
+
+  move(ms: number): Promise<void> {
+    return this.clock.move(ms);
+  }
+
+  async kill(commits: number): Promise<void> {
+    await kill(this.life.process, commits);
+    this.life.waits.stop();
+    this.life = this.start();
+  }
+
+  async deploy(): Promise<void> {
+    this.life.waits.stop();
+    await this.life.outbox.close();
+    this.life.process.isDead = true;
+    this.life = this.start();
+  }
+
+  /** Until everybody has been told, or nothing more comes. */
+  async settle(): Promise<void> {
+    const jobs = [Buffer.from('job\0'), Buffer.from('job\x01')] as const;
+    const entries = [Buffer.from(space), Buffer.from(`${space}\xff`)] as const;
+    const left = async (): Promise<[number, number]> => [
+      await this.disk.memory.count('wait', ...jobs),
+      await this.disk.memory.count('wait', ...entries),
+    ];
+    for (let rounds = 0; rounds < 40; rounds++) {
+      for (let turns = 0; turns < 25; turns++) await nextIteration();
+      const [jobsLeft, entriesLeft] = await left();
+      if (rounds > 1 && jobsLeft + entriesLeft === 0) break;
+      await this.move(10_000);
+    }
+    assert.equal(this.life.outbox.count, 0, 'none is counted as waiting');
+    this.life.waits.stop();
+    assert.deepEqual(await left(), [0, 0], 'nothing is left in the store, nor polled any more');
+  }
+}
+
+describe('the waits of a node against a naive list', () => {
+  it('each is told, once or marked as repeated, over kills at any commit, deploys, resets and slow reads', async function () {
+    this.timeout(120_000);
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 30, size: 'max' }), delays, async (steps, slow) => {
+        const machine = new Machine(slow);
+        for (const each of steps) {
+          if (each.do === 'accept') await machine.accept(each.count);
+          else if (each.do === 'consent') machine.consented.add(each.phone);
+          else if (each.do === 'reset') machine.reset(each.phone);
+          else if (each.do === 'flush') machine.flush();
+          else if (each.do === 'move') await machine.move(each.ms);
+          else if (each.do === 'deploy') await machine.deploy();
+          else if (each.do === 'kill') await machine.kill(each.commits);
+          else for (let turns = 0; turns < each.turns; turns++) await nextIteration();
+        }
+        await machine.settle();
+        const first = new Map<number, string>();
+        for (const { name, outcome, repeated } of machine.told) {
+          const before = first.get(name);
+          if (before !== undefined) assert.ok(repeated, `${name} was told before`);
+          assert.equal(outcome, before ?? outcome, 'and the same is told');
+          first.set(name, outcome);
+          const { phone: of } = machine.people[name] ?? { phone: '' };
+          if (outcome === 'accepted') assert.ok(machine.consented.has(of), `${name} consented`);
+        }
+        for (const name of machine.accepted) assert.ok(first.has(name), `${name} is told`);
+      }),
+      { numRuns: 60 },
+    );
+  });
+});

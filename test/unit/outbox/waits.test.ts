@@ -1,0 +1,235 @@
+import should from 'should';
+import { recommended } from '../../../lib/consent/rings';
+import type { Wait } from '../../../lib/consent/waits';
+import type { OutboxItem } from '../../../lib/outbox/open-job';
+import { WaitOutbox } from '../../../lib/outbox/wait-outbox';
+import { TakenOver, type Store } from '../../../lib/state/store';
+import { World } from '../../support/consent/world';
+import { until } from '../../support/until';
+import { nextIteration } from '../../support/event-loop';
+import { gate } from '../../support/gate';
+import { never } from '../../support/outbox/process';
+
+interface Person extends OutboxItem {
+  readonly phone: string;
+  readonly isWrong?: true;
+}
+
+const phoneOf = (index: number): string => `+1202556${index.toString().padStart(4, '0')}`;
+const people = (count: number): Person[] =>
+  Array.from({ length: count }, (_, index) => ({ index, phone: phoneOf(index) }));
+
+/** A node on the store of a world. What a killed one does is neither written nor told. */
+class WaitingNode {
+  readonly told: { readonly phone: string; readonly outcome: string; readonly repeated: boolean }[] = [];
+  readonly faults: unknown[] = [];
+  readonly items: Buffer[] = [];
+  isKilled = false;
+  /** Its outcomes do not arrive. */
+  isMute = false;
+  arrival: (phone: string) => Promise<void> = nextIteration;
+  readonly outbox: WaitOutbox<Person, object, string, Wait>;
+
+  constructor(world: World, store: Store = world.store) {
+    this.outbox = new WaitOutbox<Person, object, string, Wait>({
+      store: Object.assign(Object.create(store) as Store, {
+        write: (...args: Parameters<Store['write']>) => (this.isKilled ? never : store.write(...args)),
+      }),
+      node: 'node',
+      type: 'type',
+      space: 'space',
+      polling: () => world.waits,
+      host: {
+        emit: async (_job, { phone }, { outcome, repeated }) => {
+          if (this.isKilled || this.isMute) return never;
+          this.told.push({ phone, outcome, repeated });
+          await this.arrival(phone);
+          return true;
+        },
+        kindsOf: (outcome) => [outcome],
+        fault: (fault) => this.faults.push(fault),
+        atOnce: ({ isWrong }) => (isWrong ? 'wrong' : undefined),
+        waitOf: (item, { phone }): Wait => {
+          this.items.push(item);
+          return { item, advisor: 'default', subject: { phone }, start: world.now(), pace: recommended };
+        },
+        cancelled: (reason) => reason,
+        personOf: ({ phone }) => phone,
+        moved: () => undefined,
+        changed: () => undefined,
+      },
+    });
+  }
+
+  async start(): Promise<void> {
+    await this.outbox.prepare();
+    await this.outbox.start();
+  }
+
+  accept(items: readonly Person[]): Promise<void> {
+    return this.outbox.accept({ message: {}, order: {}, items, count: items.length }, undefined);
+  }
+}
+
+describe('a recipient whom nobody can wait for', () => {
+  for (const count of [1, 3, 250])
+    it(`is told after a kill right after its acceptance: one of ${count}`, async () => {
+      const world = new World();
+      const before = new WaitingNode(world);
+      const items = people(count).map((each) =>
+        each.index === count - 1 ? { ...each, isWrong: true as const } : each,
+      );
+      await before.accept(items);
+      before.isKilled = true;
+      const after = new WaitingNode(world);
+      await after.start();
+      should(after.told).eql([{ phone: phoneOf(count - 1), outcome: 'wrong', repeated: false }]);
+      await after.outbox.close();
+      const again = new WaitingNode(world);
+      await again.start();
+      should(again.told).eql([]);
+    });
+});
+
+describe('a wait that ends while its node still tells what ended before its start', () => {
+  const count = 250;
+
+  it('is told once', async () => {
+    const world = new World();
+    const before = new WaitingNode(world);
+    await before.accept(people(count));
+    before.isMute = true;
+    for (const item of before.items) await before.outbox.end(item, 'accepted', []);
+    before.isKilled = true;
+
+    const after = new WaitingNode(world);
+    await after.accept([{ index: 0, phone: phoneOf(count) }]);
+    const [late] = after.items;
+    const { opened, open } = gate();
+    after.arrival = (phone) => (phone === phoneOf(count) ? opened : nextIteration());
+    const started = after.start();
+    await until(() => after.told.length >= 5);
+    if (late) await after.outbox.end(late, 'accepted', []);
+    await started;
+    open();
+    await after.outbox.close();
+    const told = after.told.filter(({ phone }) => phone === phoneOf(count));
+    should(told).eql([{ phone: phoneOf(count), outcome: 'accepted', repeated: false }]);
+    should(after.told.length).equal(count + 1);
+  });
+});
+
+describe('a look through many waits', () => {
+  const count = 1000;
+
+  it('leaves others their turn, also where reads are answered at once', async () => {
+    const world = new World();
+    const node = new WaitingNode(world);
+    for (const { phone } of people(count)) await node.accept([{ index: 0, phone }]);
+    let turns = 0;
+    const reads = new Set<number>();
+    const { page } = world.store;
+    world.store.page = (table, range) => {
+      if (range.from.toString('latin1').startsWith('job\0')) reads.add(turns);
+      return page(table, range);
+    };
+    // Of everything that came before anything did.
+    node.outbox.reset(undefined, 0);
+    for (; turns < 100; turns++) await nextIteration();
+    should(reads.size).be.aboveOrEqual(count / 100);
+    await node.outbox.close();
+  });
+
+  it('is not needed to reset or flush a number, however many others wait', async () => {
+    const world = new World();
+    const node = new WaitingNode(world);
+    await node.start();
+    for (const { phone } of people(count)) await node.accept([{ index: 0, phone }]);
+    let reads = 0;
+    const { page, get } = world.store;
+    const isJob = (key: Buffer): boolean => key.toString('latin1').startsWith('job\0');
+    world.store.page = (table, range) => {
+      if (isJob(range.from)) reads += count;
+      return page(table, range);
+    };
+    world.store.get = (table, key) => {
+      if (isJob(key)) reads += 1;
+      return get(table, key);
+    };
+    for (let each = 0; each < 100; each++) {
+      node.outbox.flush([phoneOf(each)]);
+      node.outbox.reset([phoneOf(each + 500)]);
+      if (each % 10 === 0) await nextIteration();
+    }
+    await until(() => node.told.length === 100 && world.polls.length >= 100);
+    should(node.told.map(({ phone }) => phone).sort()).eql(
+      people(600)
+        .slice(500)
+        .map(({ phone }) => phone),
+    );
+    const polled = new Set(world.polls.map(({ of }) => of));
+    should(people(100).every(({ phone }) => polled.has(phone))).be.true();
+    should(reads).be.below(1000);
+    await node.outbox.close();
+  });
+
+  it('for a flush does not hold up a deploy while the service gives no answer', async () => {
+    const world = new World();
+    world.gate = never;
+    const node = new WaitingNode(world);
+    await node.accept(people(50));
+    node.outbox.flush();
+    await until(() => world.polls.length > 0);
+    let isClosed = false;
+    const closed = node.outbox.close().then(() => (isClosed = true));
+    await until(() => isClosed);
+    should(isClosed).be.true();
+    await closed;
+    world.waits.stop();
+  });
+
+  it('ends with the node, also in the middle of a long list', async () => {
+    const world = new World();
+    const node = new WaitingNode(world);
+    await node.accept(people(5000));
+    node.outbox.reset();
+    await until(() => node.told.length > 0);
+    await node.outbox.close();
+    should(node.outbox.count).be.above(4000);
+    const after = new WaitingNode(world);
+    await after.start();
+    await after.outbox.close();
+    const cancelled = new Set([...node.told, ...after.told].map(({ phone }) => phone));
+    should(cancelled.size).equal(5000);
+  });
+
+  it('that meets a fault of the store reports it, and does not end Node-RED', async () => {
+    const world = new World();
+    let isTakenOver = false;
+    const store = Object.assign(Object.create(world.store) as Store, {
+      get: async (...args: Parameters<Store['get']>) => {
+        for (let turns = 0; turns < 3; turns++) await nextIteration();
+        return world.store.get(...args);
+      },
+      write: (...args: Parameters<Store['write']>) =>
+        isTakenOver ? Promise.reject(new TakenOver(false)) : world.store.write(...args),
+    });
+    const node = new WaitingNode(world, store);
+    for (const { phone } of people(20)) await node.accept([{ index: 0, phone }]);
+    const unhandled: unknown[] = [];
+    const note = (fault: unknown): void => void unhandled.push(fault);
+    const others = process.listeners('unhandledRejection');
+    process.removeAllListeners('unhandledRejection').on('unhandledRejection', note);
+    try {
+      node.outbox.reset();
+      isTakenOver = true;
+      for (let turns = 0; turns < 100; turns++) await nextIteration();
+    } finally {
+      process.removeAllListeners('unhandledRejection');
+      for (const each of others) process.on('unhandledRejection', each);
+    }
+    should(unhandled).eql([]);
+    should(node.faults.every((fault) => fault instanceof TakenOver)).be.true();
+    should(node.faults.length).be.above(0);
+  });
+});

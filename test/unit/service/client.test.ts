@@ -1,0 +1,301 @@
+import { inspect } from 'node:util';
+import should from 'should';
+import { createClient } from '../../../lib/service/client';
+import { serviceError, type ServiceError } from '../../../lib/service/errors';
+import { closeAll } from '../../support/closing';
+import { nextIteration } from '../../support/event-loop';
+import { sent } from '../../support/sent';
+import { startServer } from '../../support/server';
+import { clientOf, frozenClock, problemOf, problemReply, settle, text } from '../../support/service/setup';
+
+const advisor = { advisor: 'ann' };
+
+describe('a call to the service', () => {
+  afterEach(closeAll);
+
+  it('carries both credentials and the body, and gives the checked answer', async () => {
+    const server = await startServer(() => ({ body: sent }));
+    const answer = await clientOf(server.url).call('sendMessage', text, advisor);
+    should(answer).eql({ data: sent, status: 200, attempts: 1 });
+    const [request] = server.received;
+    should(request?.method).equal('POST');
+    should(request?.url).equal('/v1/text/messaging/messages');
+    should(request?.body).equal('{"text":"Hello","phone":"+14155550123"}');
+    should(request?.headers).containEql({
+      authorization: 'Bearer token-1',
+      'x-api-key': 'key-1',
+      'content-type': 'application/json',
+    });
+  });
+
+  it('writes ids into the path and the query with the names of the wire', async () => {
+    const server = await startServer(({ url }) => ({
+      body: url.includes('consents')
+        ? { state: 'none' }
+        : url.includes('?')
+          ? { data: [] }
+          : { contactId: 12 },
+    }));
+    const client = clientOf(server.url, { names: { page: 'pageNumber', sortBy: 'order by' } });
+    await client.call('getContact', { params: { contactId: 12 } }, advisor);
+    await client.call('searchContacts', { query: { page: 2, pageSize: 50, sortBy: 'email' } }, advisor);
+    await client.call('getConsent', { query: { phone: '+14155550123' } }, advisor);
+    should(server.received.map(({ url }) => url)).eql([
+      '/v1/core/contact/contacts/12',
+      '/v1/core/contact/contacts?pageNumber=2&pageSize=50&order%20by=email',
+      '/v1/text/messaging/consents?phone=%2B14155550123',
+    ]);
+  });
+
+  it('with a value the contract refuses is invalid_input and costs no request', async () => {
+    const server = await startServer(() => ({ body: sent }));
+    const client = clientOf(server.url);
+    const bad = [
+      client.call('sendMessage', { body: { phone: '0123', text: 'x' } }, advisor),
+      client.call('requestConsent', { body: { phoneNumbers: [] } }, advisor),
+      client.call('searchGroups', { query: { pageSize: 201 } }, advisor),
+      client.call('searchContent', { query: { searchText: 'x'.repeat(151) } }, advisor),
+      client.call('getContact', { params: { contactId: 1.5 } }, advisor),
+      client.call('deleteGroup', { params: { groupId: Number.NaN } }, advisor),
+    ];
+    for (const call of bad) should(await problemOf(call)).containEql({ code: 'invalid_input', attempts: 0 });
+    should(server.received).have.length(0);
+  });
+
+  it('begins once, with its turn and its token, however often it is repeated', async () => {
+    const server = await startServer(({ index }) =>
+      index < 2 ? problemReply('downstream_timeout') : { body: sent },
+    );
+    const clock = frozenClock();
+    const seen: string[] = [];
+    const client = clientOf(server.url, {
+      clock,
+      token: () => {
+        seen.push('token');
+        return 'token-1';
+      },
+    });
+    const begin = async (): Promise<void> => {
+      await nextIteration();
+      seen.push(`begin, ${String(server.received.length)} received`);
+    };
+    const answer = await settle(clock, client.call('sendMessage', text, { ...advisor, begin }));
+    should(answer.attempts).equal(3);
+    should(seen).eql(['token', 'begin, 0 received', 'token', 'token']);
+  });
+
+  it('gives up its turn when begin fails', async () => {
+    const server = await startServer(() => ({ body: sent }));
+    const client = clientOf(server.url, { maxConcurrent: 1 });
+    const begin = (): Promise<void> => Promise.reject(new Error('disk full'));
+    await client.call('sendMessage', text, { ...advisor, begin }).should.be.rejectedWith('disk full');
+    should((await client.call('sendMessage', text, advisor)).attempts).equal(1);
+    should(server.received).have.length(1);
+  });
+
+  it('keeps to the number of requests at once', async () => {
+    let running = 0;
+    let most = 0;
+    const server = await startServer(async () => {
+      most = Math.max(most, ++running);
+      await new Promise((resolve) => setTimeout(resolve, 2));
+      running--;
+      return { body: sent };
+    });
+    const client = clientOf(server.url, { maxConcurrent: 3 });
+    await Promise.all(Array.from({ length: 30 }, () => client.call('sendMessage', text, advisor)));
+    should(most).equal(3);
+  });
+
+  it('that fails shows neither token nor key, though the service echoes them', async () => {
+    const server = await startServer(({ headers }) => ({
+      status: 400,
+      body: {
+        code: 'invalid_request',
+        retryable: false,
+        detail: `${headers.authorization ?? ''} ${String(headers['x-api-key'])}`,
+      },
+    }));
+    const client = clientOf(server.url, { apiKey: 'canary-key', token: () => 'canary-token' });
+    const error: unknown = await client.call('sendMessage', text, advisor).catch((thrown: unknown) => thrown);
+    should((error as ServiceError).problem.detail).equal('Bearer … …');
+    should(inspect(error, { depth: 9, showHidden: true })).not.match(/canary/);
+  });
+
+  it('refuses to be made for an address or a key that cannot be trusted with a token', () => {
+    const make =
+      (baseUrl: string, apiKey = 'key-1') =>
+      () =>
+        createClient({ baseUrl, apiKey, token: () => 'token-1' });
+    for (const address of [
+      'http://service.example/v1',
+      'ftp://localhost/',
+      'service',
+      '',
+      'http://localhost.evil.example/',
+    ])
+      should(make(address)).throw({ code: 'not_configured' });
+    for (const key of ['', 'a b', 'a\r\nb'])
+      should(make('https://service.example/v1', key)).throw({ code: 'not_configured' });
+  });
+
+  describe('answered 401', () => {
+    it('is repeated once with a newer token', async () => {
+      const server = await startServer(({ headers }) =>
+        headers.authorization === 'Bearer new' ? { body: sent } : problemReply('unauthorized'),
+      );
+      const rejections: (string | undefined)[] = [];
+      const client = clientOf(server.url, {
+        repeatSends: 'never',
+        token: (_advisor, rejected) => {
+          rejections.push(rejected);
+          return rejected === undefined ? 'old' : Promise.resolve('new');
+        },
+      });
+      should((await client.call('sendMessage', text, advisor)).attempts).equal(2);
+      should(rejections).eql([undefined, 'old']);
+    });
+
+    it('is repeated with a newer token each time that the last one has worked in between', async () => {
+      let valid = 1;
+      let held = 1;
+      const server = await startServer(({ headers }) =>
+        headers.authorization === `Bearer ${String(valid)}` ? { body: sent } : problemReply('unauthorized'),
+      );
+      const client = clientOf(server.url, {
+        token: (_advisor, rejected) => String(rejected === undefined ? held : (held = valid)),
+      });
+      for (; valid < 5; valid++) await client.call('sendMessage', text, advisor);
+      should(server.received).have.length(7);
+    });
+
+    it('a second time is unauthorized, and mentions the API key', async () => {
+      const server = await startServer(() => problemReply('unauthorized'));
+      const problem = await problemOf(clientOf(server.url).call('sendMessage', text, advisor));
+      should(problem).containEql({ code: 'unauthorized', attempts: 2, status: 401, retryable: false });
+      should(problem.message).match(/API key/);
+    });
+
+    it('fails as the refresh fails, with the requests made so far', async () => {
+      const server = await startServer(() => problemReply('unauthorized'));
+      const client = clientOf(server.url, {
+        token: (_advisor, rejected) => {
+          if (rejected === undefined) return 'old';
+          throw serviceError('authorization_required', 'token_unusable');
+        },
+      });
+      const problem = await problemOf(client.call('sendMessage', text, advisor));
+      should(problem).containEql({ code: 'authorization_required', attempts: 1, retryable: true });
+      should(problem.wording?.key).equal('token_unusable');
+    });
+  });
+
+  describe('answered 429', () => {
+    it('pauses every call of the environment until Retry-After has passed, and uses up no retries', async () => {
+      let limited = 6;
+      const server = await startServer(() =>
+        limited-- > 0
+          ? { ...problemReply('rate_limited'), headers: { 'retry-after': '30' } }
+          : { body: sent },
+      );
+      const clock = frozenClock();
+      const pauses: number[] = [];
+      const client = clientOf(server.url, {
+        clock,
+        retries: 0,
+        repeatSends: 'never',
+        onPause: (until) => pauses.push(until),
+      });
+      const first = client.call('sendMessage', text, advisor);
+      await clock.move(0);
+      should(client.pausedUntil).equal(clock.now() + 30_000);
+      should(pauses).eql([clock.now() + 30_000]);
+
+      const second = client.call(
+        'getConsent',
+        { query: { phone: '+14155550123' } },
+        { ...advisor, lane: 'other' },
+      );
+      second.catch(() => undefined);
+      await clock.move(29_999);
+      should(server.received).have.length(1);
+      await clock.move(1);
+      should(server.received.length).be.above(1);
+      should((await settle(clock, first)).attempts).be.above(1);
+    });
+
+    it('goes before those of its lane that have not begun', async () => {
+      const server = await startServer(({ index }) =>
+        index === 0 ? { status: 429, headers: { 'retry-after': '5' } } : { body: sent },
+      );
+      const clock = frozenClock();
+      const client = clientOf(server.url, { clock, maxConcurrent: 1 });
+      const calls = ['first', 'second', 'third'].map((words) =>
+        client.call('sendMessage', { body: { ...text.body, text: words } }, advisor),
+      );
+      await settle(clock, Promise.all(calls));
+      should(server.received.map(({ body }) => /first|second|third/.exec(body)?.[0])).eql([
+        'first',
+        'first',
+        'second',
+        'third',
+      ]);
+    });
+
+    it('understands a date, and clamps both forms to an hour', async () => {
+      const clock = frozenClock();
+      const inHours = (hours: number): string => new Date(clock.now() + hours * 3_600_000).toUTCString();
+      for (const write of [() => '100000000000', () => inHours(1.5)]) {
+        const retryAfter = write();
+        const server = await startServer(({ index }) =>
+          index === 0 ? { status: 429, headers: { 'Retry-After': retryAfter } } : { body: sent },
+        );
+        const client = clientOf(server.url, { clock });
+        const call = client.call('sendMessage', text, advisor);
+        await clock.move(3_599_999);
+        should(server.received).have.length(1);
+        await clock.move(1);
+        should((await call).attempts).equal(2);
+      }
+    });
+
+    it('with an hour or more pauses the environment for an hour, again and again, and nobody asks meanwhile', async () => {
+      const server = await startServer(() => ({ status: 429, headers: { 'retry-after': '7200' } }));
+      const frozen = frozenClock();
+      let reads = 0;
+      // Time passes between two looks at a clock.
+      const clock = Object.assign(Object.create(frozen) as typeof frozen, {
+        elapsed: () => frozen.now() + (reads += 0.001),
+      });
+      const client = clientOf(server.url, { clock });
+      const first = problemOf(client.call('sendMessage', text, advisor));
+      await frozen.move(0);
+      const others = [1, 2, 3].map(() => problemOf(client.call('sendMessage', text, advisor)));
+      should(server.received).have.length(1);
+      should(client.pausedUntil).be.above(frozen.now() + 3_599_000);
+      await frozen.move(3_599_000);
+      should(server.received).have.length(1);
+      const ended = new AbortController();
+      const all = Promise.all([first, ...others]).finally(() => {
+        ended.abort();
+      });
+      for (let steps = 0; steps < 24 && !ended.signal.aborted; steps++) {
+        const before = server.received.length;
+        await frozen.move(1_800_000);
+        should(server.received.length - before).be.belowOrEqual(4);
+      }
+      for (const problem of await all) should(problem).containEql({ code: 'rate_limited', attempts: 2 });
+    });
+
+    it('for an hour in all ends as rate_limited', async () => {
+      const server = await startServer(() => ({
+        ...problemReply('rate_limited'),
+        headers: { 'retry-after': '600' },
+      }));
+      const clock = frozenClock();
+      const client = clientOf(server.url, { clock });
+      const problem = await problemOf(settle(clock, client.call('sendMessage', text, advisor), 600_000));
+      should(problem).containEql({ code: 'rate_limited', status: 429, attempts: 7, retryable: true });
+    });
+  });
+});

@@ -1,0 +1,378 @@
+import fc from 'fast-check';
+import should from 'should';
+import type { Result } from '../../../lib/service/transport';
+import { sentences, type Problem, type ServiceCode, serviceCodes } from '../../../lib/service/errors';
+import { assess, type Assessment, endAs } from '../../../lib/service/answers';
+import { type Plan, planEndpoint } from '../../../lib/service/requests';
+import { endpoints } from '../../../lib/service/endpoints';
+import type { EndpointName } from '../../../lib/service/endpoints';
+import { sent } from '../../support/sent';
+import { problemReply } from '../../support/service/setup';
+
+const plan = (name: EndpointName): Plan => planEndpoint(name);
+const answered = (status: number, body: unknown = ''): Result => ({
+  state: 'answered',
+  status,
+  text: typeof body === 'string' ? body : JSON.stringify(body),
+  retryAfter: undefined,
+});
+const judge = (name: EndpointName, result: Result): Assessment =>
+  assess(plan(name), 5, result, 0, ['SECRET-1', 'at', 'token']);
+const failed = (name: EndpointName, result: Result): Problem =>
+  endAs('answered', judge(name, result), 1).problem;
+
+describe('what an answer means', () => {
+  describe('success', () => {
+    it('any 2xx whose body fits, unknown fields kept', () => {
+      for (const status of [200, 201, 202]) {
+        const { happened, data } = judge('sendMessage', answered(status, { ...sent, later: [1] }));
+        should(happened.what).equal('done');
+        should(data).eql({ ...sent, later: [1] });
+      }
+    });
+
+    it('a delete, with whatever body or none', () => {
+      for (const body of ['', '{"id":5}', 'gone', '<html>']) {
+        should(judge('deleteContact', answered(204, body)).happened.what).equal('done');
+      }
+    });
+
+    it('an update without a body is known by the id it was sent to', () => {
+      should(judge('updateContact', answered(204)).data).eql({ id: 5 });
+      should(judge('setContactGroups', answered(200)).data).eql({ id: 5 });
+      should(judge('updateContact', answered(200, ' null\n')).data).eql({ id: 5 });
+    });
+
+    it('a create without a body or without an id is a success without one', () => {
+      for (const name of ['createContact', 'createGroup'] as const) {
+        for (const [body, data] of [
+          ['', {}],
+          ['null', {}],
+          ['{}', {}],
+          ['{"id":null}', { id: null }],
+        ]) {
+          const { happened, data: given } = judge(name, answered(201, body));
+          should(happened.what).equal('done');
+          should(given).eql(data);
+        }
+      }
+    });
+
+    it('a send or consent request with entries on one side alone', () => {
+      const success = { successes: [{ messageId: 1 }] };
+      const refusal = { failures: ['no'], successes: null };
+      for (const name of ['sendMessage', 'requestConsent'] as const) {
+        for (const body of [success, { ...success, failures: null }, refusal]) {
+          const { happened, data } = judge(name, answered(200, body));
+          should(happened.what).equal('done');
+          should(data).eql(body);
+        }
+      }
+    });
+
+    it('failure details of any shape, kept as they came', () => {
+      for (const failureDetails of [null, 'x', 7, {}, ['a'], [{ code: 5 }], { items: [{ reason: {} }] }]) {
+        const body = { successes: [], failures: ['no'], failureDetails };
+        should(judge('sendMessage', answered(200, body)).data).eql(body);
+      }
+    });
+
+    it('ids as they came: strings, and integers beyond 2^53 as strings of their digits', () => {
+      const send = (id: string): unknown =>
+        judge('sendMessage', answered(200, `{"successes":[{"messageId":${id},"memberId":${id}}]}`)).data;
+      for (const [written, id] of [
+        ['7', 7],
+        ['"m-7"', 'm-7'],
+        ['9007199254740991', 9007199254740991],
+        ['9007199254740993', '9007199254740993'],
+        ['123456789012345678901234567890', '123456789012345678901234567890'],
+        ['"9007199254740993"', '9007199254740993'],
+      ] as const) {
+        should(send(written)).eql({ successes: [{ messageId: id, memberId: id }] });
+      }
+      const contact = `{"groupIds":[12,9007199254740993], "contactId":9007199254740995,"note":"id \\"9007199254740993\\" 1","later":{"n":[-9007199254740993,0.1234567890123456,1e300]}}`;
+      should(judge('getContact', answered(200, contact)).data).eql({
+        groupIds: [12, '9007199254740993'],
+        contactId: '9007199254740995',
+        note: 'id "9007199254740993" 1',
+        later: { n: ['-9007199254740993', 0.1234567890123456, 1e300] },
+      });
+      const page = '{"data":[{"contactId":"c-1","fullName":"A"}],"cursor":9007199254740993}';
+      should(judge('searchContacts', answered(200, page)).data).eql({
+        data: [{ contactId: 'c-1', fullName: 'A' }],
+        cursor: '9007199254740993',
+      });
+    });
+
+    it('numbers as numbers, however long an id beside them is', () => {
+      const ticks = 638_980_000_000_000_000;
+      for (const memberId of ['7', '"m-7"', '9007199254740993']) {
+        const body = `{"memberId":${memberId},"state":"accepted","lastChanged":638980000000000000,"row":9007199254740995}`;
+        const { happened, data } = judge('getConsent', answered(200, body));
+        should(happened.what).equal('done');
+        should(data).containEql({ state: 'accepted', lastChanged: ticks, row: '9007199254740995' });
+      }
+    });
+
+    it('null and missing fields where the contract does not require them', () => {
+      const lookup = judge('getConsent', answered(200, { state: 'pending', memberId: null }));
+      should(lookup.happened.what).equal('done');
+      const asked = { successes: [{ memberId: null, consentState: null }], failures: [] };
+      should(judge('requestConsent', answered(200, asked)).happened.what).equal('done');
+    });
+  });
+
+  describe('invalid_response', () => {
+    const cases: [string, EndpointName, Result][] = [
+      ['a send without a body', 'sendMessage', answered(200)],
+      ['HTML', 'getContact', answered(200, '<html>Welcome</html>')],
+      ['truncated JSON', 'searchContacts', answered(200, '{"data":[{"contactId":1')],
+      ['JSON of another kind', 'getConsent', answered(200, '"accepted"')],
+      ['null', 'getConsent', answered(200, 'null')],
+      ['a required field missing', 'getConsent', answered(200, { memberId: 1 })],
+      ['a negative id', 'createGroup', answered(200, { id: -1 })],
+      ['failures that are not texts', 'sendMessage', answered(200, { successes: [], failures: [{}] })],
+      ['an answer over the limit', 'searchContent', { ...answered(200), text: undefined } as Result],
+      [
+        'an answer nested without end',
+        'getContact',
+        answered(200, `{"contactId":1,"x":${'['.repeat(90)}${']'.repeat(90)}}`),
+      ],
+      [
+        'a long answer nested without end',
+        'getContact',
+        answered(200, `{"contactId":1,"x":${'['.repeat(200_000)}${']'.repeat(200_000)}}`),
+      ],
+      [
+        'an answer nested in objects without end',
+        'getContact',
+        answered(200, `{"contactId":1,"x":${'{"__proto__":'.repeat(90)}1${'}'.repeat(90)}}`),
+      ],
+      ['a redirect', 'sendMessage', answered(307)],
+      ['not modified', 'getContact', answered(304)],
+      ['a status nobody knows', 'getContact', answered(799)],
+    ];
+    for (const [title, name, result] of cases) {
+      it(title, () => {
+        const problem = failed(name, result);
+        should(problem.code).equal('invalid_response');
+        should(problem.retryable).equal(false);
+      });
+    }
+  });
+
+  describe('a success that cannot be read', () => {
+    const unreadable = ['<html>', '{"successes":', '7', '{"id":-1,"successes":[],"failures":[{}]}'];
+    for (const name of [
+      ...(['sendMessage', 'requestConsent', 'createContact', 'createGroup'] as const),
+      ...(['updateContact', 'setContactGroups'] as const),
+    ]) {
+      it(`says of ${name} that it was probably carried out`, () => {
+        for (const body of unreadable) {
+          const problem = failed(name, answered(200, body));
+          should(problem.code).equal('invalid_response');
+          should(problem.message)
+            .match(/probably carried out/)
+            .and.not.match(/address/);
+        }
+        const tooLarge = { ...answered(200), text: undefined } as Result;
+        should(failed(name, tooLarge).message).match(/probably carried out/);
+      });
+    }
+
+    it('says of a read to check the address', () => {
+      should(failed('getContact', answered(200, '<html>')).message).match(/check the service address/);
+    });
+  });
+
+  describe('a problem body', () => {
+    for (const code of Object.keys(serviceCodes) as ServiceCode[]) {
+      it(`${code} keeps its code, its fields and the service's word on retrying`, () => {
+        const { status = 0, body } = problemReply(code, { details: { field: 'phone' } });
+        const problem = failed('requestConsent', answered(status, body));
+        should(problem).containEql({
+          code,
+          status: serviceCodes[code].status,
+          retryable: serviceCodes[code].retryable,
+          title: code,
+          detail: `About ${code}`,
+          traceId: 'trace-1',
+          instance: '/here',
+          type: `https://example.test/${code}`,
+          details: { field: 'phone' },
+          attempts: 1,
+        });
+        should(problem.wording?.key).equal(code);
+      });
+    }
+
+    it('with a code nobody knows passes through', () => {
+      const problem = failed(
+        'sendMessage',
+        answered(422, { code: 'quota_spent', retryable: true, title: 'x' }),
+      );
+      should(problem).containEql({ code: 'quota_spent', retryable: true, status: 422 });
+      should(problem.message).match(/quota_spent/);
+    });
+
+    it('with a code that is a word of JavaScript is still only a code', () => {
+      for (const code of ['__proto__', 'constructor', 'toString']) {
+        should(failed('sendMessage', answered(400, { code, retryable: false })).code).equal(code);
+      }
+    });
+
+    it('that names a scope says which to tick', () => {
+      const { body } = problemReply('forbidden', { detail: 'Requires scope core.contacts.write.' });
+      should(failed('getContact', answered(403, body)).message).match(/with core\.contacts\.write ticked/);
+    });
+
+    it('says whom to contact when consent cannot be collected', () => {
+      const { body } = problemReply('conflict');
+      should(failed('requestConsent', answered(409, body)).message).match(/contact the operator/);
+    });
+
+    it('that echoes a secret loses it', () => {
+      const { body } = problemReply('unauthorized', { detail: 'Bearer SECRET-1 is not valid' });
+      should(JSON.stringify(failed('sendMessage', answered(401, body)))).not.match(/SECRET/);
+    });
+
+    it('stays whole when the token of a test is a word that occurs in it', () => {
+      const { status = 0, body } = problemReply('unauthorized', { detail: 'The token ended at noon.' });
+      should(failed('sendMessage', answered(status, body))).containEql({
+        code: 'unauthorized',
+        detail: 'The token ended at noon.',
+        traceId: 'trace-1',
+      });
+    });
+  });
+
+  describe('an error without a problem body', () => {
+    const codes: [number, string][] = [
+      [400, 'invalid_request'],
+      [401, 'unauthorized'],
+      [403, 'forbidden'],
+      [404, 'not_found'],
+      [409, 'conflict'],
+      [413, 'payload_too_large'],
+      [415, 'unsupported_media_type'],
+      [418, 'invalid_request'],
+      [429, 'rate_limited'],
+    ];
+    for (const [status, code] of codes) {
+      for (const body of ['', '<html>', '{"message":"no"}', '{"code":"x"}', '[', 'null']) {
+        it(`${String(status)} with ${body === '' ? 'nothing' : body} is ${code}, not retryable`, () => {
+          should(failed('searchGroups', answered(status, body))).containEql({
+            code,
+            status,
+            retryable: false,
+          });
+        });
+      }
+    }
+
+    it('says that a gateway or firewall gave it, whatever the status', () => {
+      for (const status of [302, 400, 401, 403, 404, 409, 413, 415, 418, 429]) {
+        should(failed('sendMessage', answered(status, '<html>')).message).match(
+          /gateway or firewall, not the/,
+        );
+      }
+      for (const as of ['outcome_unknown', 'network_error'] as const) {
+        const { message } = endAs(as, judge('sendMessage', answered(502)), 1).problem;
+        should(message).match(/gateway or firewall answered/);
+      }
+    });
+
+    it('403 names the API key and the address before the permission', () => {
+      should(failed('getContact', answered(403)).message).match(
+        /API key and the service address.* core\.contacts\.read/,
+      );
+    });
+
+    it('404 names the address, also for a number', () => {
+      should(failed('getConsent', answered(404, '<html>')).message).match(/check the service address/);
+    });
+
+    it('is told apart from the word of the service', () => {
+      const error = (name: EndpointName, result: Result): boolean =>
+        endAs('answered', judge(name, result), 1).hasProblemBody;
+      for (const code of Object.keys(serviceCodes) as ServiceCode[]) {
+        const { status = 0, body } = problemReply(code);
+        should(error('getConsent', answered(status, body))).be.true();
+      }
+      should(error('getConsent', answered(404, { code: 'not_found' }))).be.true();
+      for (const body of ['', '<html>', '{"message":"no"}', '{"code":"x"}', 'null']) {
+        for (const status of [307, 400, 401, 403, 404, 429, 503]) {
+          should(error('getConsent', answered(status, body))).be.false();
+        }
+      }
+      should(error('getConsent', answered(200, '{}'))).be.false();
+    });
+
+    it('4xx still tells the code of the contract that it names, and what else it says', () => {
+      const body = { code: 'version_mismatch', detail: 'Version 2 is expected', traceId: null };
+      const problem = failed('sendMessage', answered(400, body));
+      should(problem).containEql({ code: 'version_mismatch', detail: body.detail, retryable: false });
+      should(problem).not.have.property('traceId');
+    });
+
+    it('5xx leaves the outcome open, also when the gateway speaks JSON', () => {
+      for (const body of [
+        '',
+        '<html>',
+        '{"message":"Bad Gateway"}',
+        '{"code":"ECONNREFUSED"}',
+        '{"code":"internal_error"}',
+        '{"retryable":true}',
+      ]) {
+        should(judge('sendMessage', answered(502, body)).happened.what).equal('gateway');
+      }
+      const page = { ...answered(500), text: undefined } as Result;
+      should(judge('sendMessage', page).happened.what).equal('gateway');
+    });
+  });
+
+  it('any answer at all becomes an outcome, never a crash', () => {
+    const names = Object.keys(endpoints) as EndpointName[];
+    const body = fc.oneof(
+      fc.string(),
+      fc.json(),
+      fc.jsonValue().map((value) => JSON.stringify({ ...sent, id: 1, data: value, state: value })),
+      fc
+        .record({
+          code: fc.oneof(fc.string(), fc.jsonValue()),
+          retryable: fc.oneof(fc.boolean(), fc.jsonValue()),
+          detail: fc.jsonValue(),
+          details: fc.jsonValue(),
+        })
+        .map((value) => JSON.stringify(value)),
+    );
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...names),
+        fc.integer({ min: 200, max: 999 }),
+        body,
+        (name, status, text) => {
+          const assessment = judge(name, answered(status, text));
+          if (assessment.happened.what === 'done') return;
+          for (const as of ['answered', 'network_error', 'outcome_unknown'] as const) {
+            const { problem } = endAs(as, assessment, 2);
+            should(problem.code).be.a.String().and.not.be.empty();
+            should(problem.message).be.a.String().and.not.be.empty();
+            should(problem.retryable).be.a.Boolean();
+            should(problem.attempts).equal(2);
+          }
+        },
+      ),
+      { numRuns: 2000, seed: 20250115 },
+    );
+  });
+});
+
+describe('the sentences', () => {
+  it('end like sentences and say what to do', () => {
+    for (const [key, sentence] of Object.entries(sentences)) {
+      should(sentence).match(/^[A-Z].*(\.|__)$/, key);
+      should(sentence).match(/: |again/, key);
+    }
+  });
+});

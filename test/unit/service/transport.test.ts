@@ -1,0 +1,85 @@
+import { readFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
+import should from 'should';
+import { postForm } from '../../../lib/service/transport';
+import { closeAll } from '../../support/closing';
+import { sent } from '../../support/sent';
+import { startServer } from '../../support/server';
+import { clientOf, codeOf, text } from '../../support/service/setup';
+
+const limits = { timeout: 10_000 };
+
+describe('posting a form', () => {
+  afterEach(closeAll);
+
+  it('sends it form-encoded to exactly that address and gives any answer back', async () => {
+    const server = await startServer(() => ({ status: 400, body: { error: 'invalid_grant' } }));
+    const answer = await postForm(
+      `${server.url}/oauth/token?tenant=a`,
+      { grant_type: 'x', code: 'a b&c=+' },
+      limits,
+    );
+    should(answer).containEql({ status: 400, text: '{"error":"invalid_grant"}' });
+    const [request] = server.received;
+    should(request?.method).equal('POST');
+    should(request?.url).equal('/oauth/token?tenant=a');
+    should(request?.headers['content-type']).equal('application/x-www-form-urlencoded');
+    should(Object.fromEntries(new URLSearchParams(request?.body))).eql({ grant_type: 'x', code: 'a b&c=+' });
+  });
+
+  it('tells how long the answer asks to wait', async () => {
+    for (const status of [429, 503]) {
+      const server = await startServer(() => ({ status, headers: { 'retry-after': '7' } }));
+      should(await postForm(server.url, {}, limits)).containEql({ status, retryAfter: '7' });
+    }
+  });
+
+  it('follows no redirect', async () => {
+    const thief = await startServer(() => ({ body: {} }));
+    const server = await startServer(() => ({ status: 307, headers: { location: thief.url } }));
+    should((await postForm(server.url, { secret: 's' }, limits)).status).equal(307);
+    should(thief.received).have.length(0);
+  });
+
+  it('goes nowhere without TLS but on this machine', async () => {
+    should(await codeOf(postForm('http://auth.example/token', {}, limits))).equal('not_configured');
+  });
+
+  it('is a network_error when no answer comes in time, cancelled when told so', async () => {
+    const server = await startServer(() => undefined);
+    should(await codeOf(postForm(server.url, {}, { timeout: 50 }))).equal('network_error');
+    const cancel = new AbortController();
+    const call = codeOf(postForm(server.url, {}, { ...limits, signal: cancel.signal }));
+    cancel.abort();
+    should(await call).equal('cancelled');
+    should(await codeOf(postForm(server.url, {}, { ...limits, signal: cancel.signal }))).equal('cancelled');
+  });
+});
+
+describe('every request', () => {
+  afterEach(closeAll);
+
+  it('says who it is from and that it reads problem bodies', async () => {
+    const server = await startServer(() => ({ body: sent }));
+    await clientOf(server.url).call('sendMessage', text, { advisor: 'ann' });
+    await postForm(server.url, {}, limits);
+    const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+    should(server.received).have.length(2);
+    for (const { headers } of server.received) {
+      should(headers).containEql({
+        'user-agent': `advisor-texting-node-red/${version}`,
+        accept: 'application/json, application/problem+json',
+      });
+    }
+  });
+
+  it('is answered in plain text, also by a service that compresses whatever it may', async () => {
+    const server = await startServer(({ headers }, response) => {
+      if (headers['accept-encoding'] === 'identity') return { body: sent };
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(JSON.stringify(sent)));
+      return undefined;
+    });
+    const { data } = await clientOf(server.url).call('sendMessage', text, { advisor: 'ann' });
+    should(data).eql(sent);
+  });
+});

@@ -1,0 +1,39 @@
+import should from 'should';
+import { delimiter } from 'node:path';
+
+describe('finding Chromium', () => {
+  const find = async (env: Record<string, string>, ...present: string[]): Promise<string | undefined> => {
+    const { findChromium } = await import('../../../scripts/programs.mjs');
+    return findChromium(env, (path) => present.includes(path));
+  };
+
+  it('takes CHROMIUM_PATH before anything else', async () => {
+    should(await find({ CHROMIUM_PATH: '/opt/mine' }, '/opt/mine', '/usr/bin/chromium')).equal('/opt/mine');
+  });
+
+  it('says so when CHROMIUM_PATH points nowhere, instead of quietly taking another browser', async () => {
+    await find({ CHROMIUM_PATH: '/opt/gone' }, '/usr/bin/chromium').should.be.rejectedWith(
+      /CHROMIUM_PATH is \/opt\/gone, but there is no such file/,
+    );
+  });
+
+  it('prefers the shell without a window', async () => {
+    const shell = '/usr/bin/chromium-headless-shell';
+    should(await find({}, '/usr/bin/chromium', shell)).equal(shell);
+  });
+
+  it('finds it where Linux and macOS put it', async () => {
+    const mac = '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome';
+    should(await find({}, '/usr/bin/chromium-browser')).equal('/usr/bin/chromium-browser');
+    should(await find({}, mac)).equal(mac);
+  });
+
+  it('finds it in any folder of PATH', async () => {
+    const PATH = ['/somewhere', '/nix/bin'].join(delimiter);
+    should(await find({ PATH }, '/nix/bin/google-chrome')).equal('/nix/bin/google-chrome');
+  });
+
+  it('finds nothing where there is nothing', async () => {
+    should(await find({ PATH: '/usr/bin' })).equal(undefined);
+  });
+});

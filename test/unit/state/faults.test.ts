@@ -1,0 +1,345 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { open as openLmdb } from 'lmdb';
+import { openEmbedded, type EmbeddedOptions } from '../../../lib/state/embedded';
+import { endOf, key, type Store } from '../../../lib/state/store';
+import { sealerOf } from '../../support/state/sealer';
+import { startStore, type StoreProcess } from '../../support/state/processes';
+import { leaveOut } from '../../support/machine';
+import { smallDisk } from '../../support/state/small-disk';
+
+const isNumber = (line: string): boolean => /^\d+$/.test(line);
+const everything = { from: Buffer.alloc(0), to: Buffer.alloc(100, 0xff), limit: 100_000 };
+const turn = (ms = 0): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+describe('a store in trouble', function () {
+  this.timeout(180_000);
+  let directory: string;
+  let warnings: string[];
+  let processes: StoreProcess[];
+
+  const open = (options: Partial<EmbeddedOptions> = {}): Promise<Store> =>
+    openEmbedded({ directory, sealer: sealerOf('test'), warn: (text) => warnings.push(text), ...options });
+  const start = (...[args, options]: Parameters<typeof startStore>): StoreProcess => {
+    const started = startStore(args, options);
+    processes.push(started);
+    return started;
+  };
+  /** The bytes under the store. */
+  const raw = async (change: (table: ReturnType<typeof rawTables>) => void): Promise<void> => {
+    const root = openLmdb<Buffer, Buffer>(join(directory, 'store.mdb'), {
+      encoding: 'binary',
+      keyEncoding: 'binary',
+      overlappingSync: false,
+      maxDbs: 8,
+    });
+    change(rawTables(root));
+    await root.close();
+  };
+  const rawTables =
+    (root: ReturnType<typeof openLmdb<Buffer, Buffer>>) =>
+    (name: string, useVersions = false) =>
+      root.openDB<Buffer, Buffer>(name, { encoding: 'binary', keyEncoding: 'binary', useVersions });
+
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), 'advisor-faults-'));
+    warnings = [];
+    processes = [];
+  });
+  afterEach(async () => {
+    for (const each of processes) each.signal('SIGKILL');
+    await Promise.all(processes.map(({ ended }) => ended));
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  describe('with records that cannot be read', () => {
+    const put = (name: string, value: unknown) => ({ table: 'work' as const, put: key(name), value });
+
+    it('sets a damaged one aside, once, and counts it', async () => {
+      let store = await open();
+      await store.write(['a', 'b', 'c', 'd'].map((name) => put(name, name)));
+      await store.close();
+      await raw((table) => {
+        for (const name of ['b', 'c']) {
+          const bytes = Buffer.from(table('work').get(key(name)) ?? []);
+          bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1;
+          table('work').putSync(key(name), bytes);
+        }
+      });
+      store = await open();
+      const values = async (): Promise<unknown[]> =>
+        (await store.page('work', everything)).map(({ value }) => value);
+      assert.deepEqual(await values(), ['a', 'd']);
+      assert.deepEqual(await values(), ['a', 'd']);
+      assert.equal(await store.get('work', key('b')), undefined);
+      while ((await store.count('work', everything.from, everything.to)) > 2) await turn();
+      assert.equal(warnings.length, 1);
+      assert.match(warnings[0] ?? '', /^2 stored record\(s\) were damaged/);
+      assert.equal(await store.hasLost('work', key('b'), endOf(key('b'))), true);
+      assert.equal(await store.hasLost('work', key('a'), endOf(key('a'))), false);
+      assert.equal(await store.hasLost('wait', key('b'), endOf(key('b'))), false);
+      assert.equal(await store.write([put('b', 'again')], [{ table: 'work', key: key('b') }]), true);
+      await store.close();
+      warnings = [];
+      store = await open();
+      assert.deepEqual(await values(), ['a', 'again', 'd']);
+      assert.equal(await store.hasLost('work', key('c'), endOf(key('c'))), true);
+      await store.close();
+      assert.deepEqual(warnings, []);
+    });
+
+    it('does not take one record for another', async () => {
+      let store = await open();
+      await store.write([put('mine', 1), put('yours', 2), { table: 'wait', put: key('mine'), value: 3 }]);
+      await store.close();
+      await raw((table) =>
+        table('work').putSync(key('mine'), Buffer.from(table('wait').get(key('mine')) ?? [])),
+      );
+      store = await open();
+      assert.equal(await store.get('work', key('mine')), undefined);
+      await store.close();
+    });
+
+    it('leaves those whose key is not at hand, and reads them once it is back', async () => {
+      let store = await open();
+      await store.write([put('a', 1), put('b', 2)]);
+      await store.close();
+
+      store = await open({ sealer: sealerOf('another') });
+      assert.deepEqual(await store.page('work', everything), []);
+      assert.equal(await store.get('work', key('a')), undefined);
+      assert.equal(await store.hasLost('work', key('a'), endOf(key('a'))), true);
+      assert.equal(warnings.length, 1);
+      assert.match(warnings[0] ?? '', /read again once it is back/);
+      assert.equal(await store.write([put('b', 'new')], [{ table: 'work', key: key('b') }]), true);
+      assert.equal((await store.get('work', key('b')))?.value, 'new');
+      await store.close();
+
+      store = await open();
+      assert.equal((await store.get('work', key('a')))?.value, 1);
+      assert.equal(await store.hasLost('work', key('b'), endOf(key('b'))), true, 'what was replaced is kept');
+      await store.close();
+    });
+  });
+
+  describe('of another version', () => {
+    it('is left alone when it is newer, and memory takes its place', async () => {
+      let store = await open();
+      await store.write([{ table: 'work', put: key('a'), value: 1 }]);
+      await store.close();
+      await raw((table) => {
+        table('meta', true).putSync(Buffer.from('format'), Buffer.from('{"version":2}'), 1);
+      });
+      store = await open();
+      assert.equal(store.durable, false);
+      assert.match(warnings.join(), /newer version/);
+      await store.write([{ table: 'work', put: key('b'), value: 2 }]);
+      await store.close();
+      store = await open();
+      assert.equal((await store.get('work', key('b')))?.value, 2, 'a deploy keeps what is in memory');
+      await store.close();
+      await raw((table) => {
+        assert.equal(table('work').doesExist(key('b')), false);
+        assert.equal(table('work').doesExist(key('a')), true);
+      });
+    });
+
+    it('is named once when it is older, and stays where it is', async () => {
+      writeFileSync(join(directory, 'state.mdb'), 'old');
+      for (let n = 0; n < 2; n++) await (await open()).close();
+      assert.equal(warnings.filter((text) => text.includes('state.mdb')).length, 1);
+      assert.equal(statSync(join(directory, 'state.mdb')).size, 3);
+    });
+  });
+
+  describe('with a disk that takes no more', () => {
+    it('writes nothing it says it wrote, says why, and goes on by itself when there is room', async function () {
+      if (process.platform !== 'linux') leaveOut(this, 'a small disk needs Linux');
+      const disk = await smallDisk(directory);
+      const writer = start([directory, 'a', 'write'], { before: disk.before });
+      await writer.said((line) => Number(line) > 10);
+      // What is written while the disk is filled would not be counted.
+      writer.signal('SIGSTOP');
+      disk.fill();
+      writer.signal('SIGCONT');
+      const why = disk.tellsFree ? 'cannot be written (no space left on the disk' : 'cannot be written';
+      await writer.said((line) => line.startsWith('trouble') && line.includes(why));
+      const acknowledged = writer.lines.filter(isNumber).length;
+      await turn(3000);
+      assert.equal(writer.lines.filter(isNumber).length, acknowledged);
+      const before = writer.lines.length;
+      disk.makeRoom(writer.pid);
+      await writer.said(isNumber, before);
+      writer.signal('SIGKILL');
+      await writer.ended;
+      disk.unmount();
+      const store = await open();
+      const prefix = key('a', 'a');
+      const page = await store.page<{ n: number }>('work', { from: prefix, to: endOf(prefix), limit: 1e6 });
+      const numbers = page.map(({ value }) => value.n);
+      assert.deepEqual(
+        numbers.slice(0, writer.lines.filter(isNumber).length),
+        writer.lines.filter(isNumber).map(Number),
+      );
+      await store.close();
+    });
+
+    it('waits for a directory that cannot be made, and goes on when it can', async () => {
+      const blocked = join(directory, 'file', 'store');
+      writeFileSync(join(directory, 'file'), '');
+      const store = await open({ directory: blocked });
+      assert.equal(store.durable, true);
+      assert.match(store.trouble ?? '', /cannot be opened/);
+      const changed = new Promise<void>((resolve) => store.onChange(resolve));
+      const written = store.write([{ table: 'work', put: key('a'), value: 1 }]);
+      const read = store.get('work', key('a'));
+      assert.ok(store.unwritten > 0);
+      rmSync(join(directory, 'file'));
+      await changed;
+      assert.equal(store.trouble, undefined);
+      assert.equal(await written, true);
+      assert.equal(await read, undefined, 'it waited until the store was there');
+      await store.close();
+      assert.ok(existsSync(join(blocked, 'store.mdb')));
+    });
+  });
+
+  describe('without its engine', () => {
+    it('works in memory, and says why', async () => {
+      // Where its native code is looked for.
+      const child = start([directory, 'a', 'burst'], { env: { LMDB_PREBUILD: directory } });
+      await child.said((line) => line === 'in memory');
+      await child.said(isNumber);
+      assert.match(child.lines.find((line) => line.startsWith('warning')) ?? '', /lmdb cannot be loaded/);
+      assert.equal(existsSync(join(directory, 'store.mdb')), false);
+    });
+  });
+
+  describe('with readers', () => {
+    it('uses the room that was freed, whoever reads meanwhile', async () => {
+      const store = await open();
+      const write = (n: number): Promise<boolean> =>
+        store.write(
+          Array.from({ length: 20 }, (_, m) => ({
+            table: 'work',
+            put: key('a', m),
+            value: { n, text: 'x'.repeat(500) },
+          })),
+        );
+      await write(0);
+      const pages: Promise<unknown>[] = [];
+      for (let n = 0; n < 400; n++) {
+        pages.push(store.page('work', { ...everything, limit: 10 }));
+        await write(n);
+      }
+      await Promise.all(pages);
+      assert.ok(statSync(join(directory, 'store.mdb')).size < 1_000_000);
+      await store.close();
+    });
+  });
+
+  describe('whose starts are broken off', () => {
+    it('loses nothing, at whatever moment that is', async () => {
+      const names = Array.from({ length: 300 }, (_, n) => n);
+      let store = await open();
+      await store.write(names.map((n) => ({ table: 'wait', put: key('kept', n), value: { n } })));
+      await store.close();
+      for (let n = 0; n < 12; n++) {
+        const broken = start([directory, 'broken', 'write']);
+        await broken.said((line) => line === 'begin');
+        await turn(n * 8);
+        broken.signal((['SIGKILL', 'SIGINT', 'SIGTERM'] as const)[n % 3] ?? 'SIGKILL');
+        await broken.ended;
+      }
+      store = await open();
+      assert.equal(store.trouble, undefined);
+      const page = await store.page<{ n: number }>('wait', {
+        from: key('kept'),
+        to: endOf(key('kept')),
+        limit: 1000,
+      });
+      assert.deepEqual(
+        page.map(({ value }) => value.n),
+        names,
+      );
+      await store.close();
+      assert.deepEqual(warnings, []);
+    });
+  });
+
+  describe('with a clock that jumps', () => {
+    it('has a time that never runs back, over restarts too, and is not carried away', async () => {
+      let [wall, elapsed] = [1_000_000_000_000, 0];
+      const clock = { now: () => wall, elapsed: () => elapsed };
+      let store = await open({ clock });
+      assert.equal(store.now(), wall);
+      wall += 1e12;
+      elapsed += 1000;
+      assert.equal(store.now(), 1_000_000_001_000, 'a clock set forward while it runs means nothing');
+      await store.write([{ table: 'work', put: key('a'), value: store.now() }]);
+      await store.close();
+
+      wall = 0;
+      store = await open({ clock });
+      const stored = (await store.get<number>('work', key('a')))?.value ?? Infinity;
+      assert.ok(store.now() >= stored, 'no stored time lies ahead');
+      assert.ok(store.now() - stored < 1000);
+      elapsed += 5;
+      assert.ok(store.now() >= stored + 5);
+      await store.close();
+
+      wall = 1_100_000_000_000;
+      store = await open({ clock });
+      assert.equal(store.now(), wall);
+      await store.close();
+    });
+
+    it('is not begun while the clock shows a time that cannot be, says so, and goes on when it is set', async () => {
+      let wall = 0;
+      const clock = { now: () => wall, elapsed: () => 0 };
+      const store = await open({ clock, earliest: Date.UTC(2025, 0, 1) });
+      assert.match(store.trouble ?? '', /clock of this machine shows 1970-01-01/);
+      const written = store.write([{ table: 'work', put: key('a'), value: 1 }]);
+      wall = Date.UTC(2027, 0, 1);
+      assert.equal(await written, true);
+      assert.equal(store.trouble, undefined);
+      assert.equal(store.now(), wall);
+      await store.close();
+    });
+
+    it('goes on by the time on record where the clock is wrong at a start, and follows it once when it is set', async () => {
+      const earliest = Date.UTC(2025, 0, 1);
+      let [wall, elapsed] = [Date.UTC(2027, 0, 1), 0];
+      const clock = { now: () => wall, elapsed: () => elapsed };
+      let store = await open({ clock, earliest });
+      await store.close();
+      wall = 0;
+      store = await open({ clock, earliest });
+      assert.equal(store.trouble, undefined);
+      assert.equal(store.now(), Date.UTC(2027, 0, 1));
+      wall = Date.UTC(2027, 0, 3);
+      while (store.now() < wall) await turn(20);
+      wall += 1e12;
+      elapsed += 5;
+      await turn(4000);
+      assert.equal(store.now(), Date.UTC(2027, 0, 3) + 5);
+      await store.close();
+    });
+
+    it('knows the time of its last commit when it was killed', async () => {
+      const writer = start([directory, 'a', 'write']);
+      await writer.said((line) => Number(line) > 20);
+      const at = Date.now();
+      await turn(1000);
+      writer.signal('SIGKILL');
+      await writer.ended;
+      const store = await open({ clock: { now: () => 0, elapsed: () => 0 } });
+      // The owner that was killed may have left a socket; the store is taken over at once.
+      assert.equal(store.trouble, undefined);
+      assert.ok(store.now() >= at);
+      await store.close();
+    });
+  });
+});

@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import type { Pool } from 'pg';
+import { GatheredReads } from '../../../lib/state/gathered-reads';
+
+interface Query {
+  readonly text: string;
+  readonly values: readonly (readonly Buffer[])[];
+}
+
+/** A pool whose tables hold these names, each with itself as its value. */
+const poolOf = (names: readonly string[], queries: Query[], fault?: Error): Pool => {
+  const sorted = names.toSorted();
+  const query = async (asked: Query): Promise<{ rows: object[] }> => {
+    queries.push(asked);
+    if (fault) throw fault;
+    const [first = [], second = []] = asked.values;
+    if (second.length === 0) {
+      // In another order than they were asked for, and each once.
+      const found = sorted.filter((name) => first.some((key) => key.toString() === name)).toReversed();
+      return { rows: found.map((name) => ({ key: Buffer.from(name), value: Buffer.from(name) })) };
+    }
+    const inOrder = asked.text.includes(' desc ') ? sorted.toReversed() : sorted;
+    const rows = first.flatMap((from, place) => {
+      const key = inOrder.find((name) => name >= from.toString() && name < String(second[place]));
+      return key === undefined ? [] : [{ place: String(place + 1), key: Buffer.from(key) }];
+    });
+    return { rows };
+  };
+  return { query } as unknown as Pool;
+};
+
+describe('what is looked up in one turn of the event loop', () => {
+  const names = ['a', 'b', 'c'];
+  const text = (found: Buffer | undefined): string | undefined => found?.toString();
+
+  it('is one query for each kind, and each lookup gets its own answer', async () => {
+    const queries: Query[] = [];
+    const reads = new GatheredReads(() => poolOf(names, queries));
+    const values = ['c', 'x', 'a', 'c'].map((name) => reads.value('work', Buffer.from(name)));
+    const bounds = (from: string, to: string) => ({ from: Buffer.from(from), to: Buffer.from(to) });
+    const firsts = [bounds('d', 'z'), bounds('aa', 'z')].map((each) => reads.firstKey('work', each, false));
+    const last = reads.firstKey('work', bounds('a', 'c'), true);
+    assert.deepEqual((await Promise.all(values)).map(text), ['c', undefined, 'a', 'c']);
+    assert.deepEqual((await Promise.all(firsts)).map(text), [undefined, 'b']);
+    assert.equal(text(await last), 'b');
+    assert.equal(queries.length, 3);
+    assert.equal(text(await reads.value('work', Buffer.from('b'))), 'b');
+    assert.equal(queries.length, 4);
+  });
+
+  it('is several queries when it is very much', async () => {
+    const queries: Query[] = [];
+    const many = Array.from({ length: 1200 }, (_, n) => String(n).padStart(4, '0'));
+    const reads = new GatheredReads(() => poolOf(many, queries));
+    const found = await Promise.all(many.map((name) => reads.value('wait', Buffer.from(name))));
+    assert.deepEqual(found.map(text), many);
+    assert.equal(queries.length, 3);
+  });
+
+  it('fails together, also when there is no connection any more', async () => {
+    const fault = new Error('gone');
+    const failing = new GatheredReads(() => poolOf([], [], fault));
+    const lookups = ['a', 'b'].map((name) => failing.value('work', Buffer.from(name)));
+    for (const lookup of await Promise.allSettled(lookups)) assert.equal(lookup.status, 'rejected');
+    const closed = new GatheredReads(() => {
+      throw fault;
+    });
+    await assert.rejects(closed.value('work', Buffer.from('a')), fault);
+  });
+});

@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict';
+import { LeaseWatch, ServerTime, shareOf, type LeaseRow } from '../../../lib/state/leases';
+
+const leaseFor = 15_000;
+const row = (until: string, isOver: boolean, holder = 'another'): LeaseRow => ({
+  slot: 1,
+  holder,
+  token: '1',
+  seq: '0',
+  until,
+  isOver,
+  isBusy: false,
+});
+
+describe('the share of a process in what all may do at once', () => {
+  const sharesOf = (most: number, wants: readonly ('much' | 'little' | 'suddenly much')[]): number[] => {
+    const processes = wants.length;
+    const busy = wants.filter((each) => each === 'much').length;
+    return wants.map((each) => shareOf(most, { processes, busy, isKnown: each === 'much' }));
+  };
+
+  it('is all of it where there is one process', () => {
+    assert.deepEqual(sharesOf(16, ['little']), [16]);
+  });
+
+  it('is what the others leave for one that alone wants much', () => {
+    assert.deepEqual(sharesOf(16, ['much', 'little', 'little']), [14, 1, 1]);
+    assert.deepEqual(sharesOf(16, ['much', 'much', 'little']), [7, 7, 1]);
+    assert.deepEqual(sharesOf(16, ['much', 'suddenly much', 'little']), [14, 1, 1]);
+  });
+
+  it('is never more for all together than they may do, and at least one for each', () => {
+    const wants = ['much', 'little', 'suddenly much'] as const;
+    for (let most = 1; most <= 20; most++)
+      for (let kinds = 0; kinds < 3 ** 4; kinds++) {
+        const shares = sharesOf(
+          most,
+          [0, 1, 2, 3].map((place) => wants[Math.floor(kinds / 3 ** place) % 3] ?? 'little'),
+        );
+        const sum = shares.reduce((total, share) => total + share, 0);
+        assert.ok(sum <= Math.max(most, shares.length), `${String(most)}: ${String(shares)}`);
+        assert.equal(shares.filter((share) => share >= 1).length, 4);
+      }
+  });
+});
+
+describe('which process has ended', () => {
+  let watch: LeaseWatch;
+  let now: number;
+  beforeEach(() => {
+    watch = new LeaseWatch(leaseFor);
+    now = 1000;
+  });
+  /** Looks each second; gives after how many a lease counts as ended. */
+  const endsAfter = (rowAt: (second: number) => LeaseRow, seconds: number): number | undefined => {
+    for (let second = 0; second <= seconds; second++) {
+      const { length } = watch.ended([rowAt(second)], now);
+      if (length > 0) return second;
+      now += 1000;
+    }
+    return undefined;
+  };
+
+  it('is one whose lease was not renewed, as soon as that has run out', () => {
+    assert.equal(
+      endsAfter((second) => row('a', second > 15), 60),
+      16,
+    );
+  });
+
+  it('is none that renews its lease', () => {
+    assert.equal(
+      endsAfter((second) => row(String(second), false), 100),
+      undefined,
+    );
+  });
+
+  it('is one that gave its lease up, at once', () => {
+    assert.equal(
+      endsAfter(() => row('a', true, ''), 5),
+      0,
+    );
+  });
+
+  it('is not told by one that was out of touch itself: the others have the time to renew theirs', () => {
+    endsAfter((second) => row(String(second), false), 5);
+    now += 60_000;
+    assert.equal(
+      endsAfter((second) => row(second < 3 ? 'before' : String(second), second < 3), 30),
+      undefined,
+    );
+  });
+
+  it('is told after a while by one that was out of touch', () => {
+    endsAfter((second) => row(String(second), false), 5);
+    now += 60_000;
+    assert.equal(
+      endsAfter(() => row('before', true), 30),
+      10,
+    );
+  });
+
+  it('is none when the clock of the database was set forward, as long as leases are renewed', () => {
+    endsAfter((second) => row(String(second), false), 5);
+    assert.equal(
+      endsAfter((second) => row(second < 2 ? '5' : String(second), second < 2), 30),
+      undefined,
+    );
+  });
+
+  it('is found within 30 seconds also when the clock of the database was set back', () => {
+    assert.equal(
+      endsAfter(() => row('in an hour', false), 60),
+      25,
+    );
+  });
+});
+
+describe('the time of the server', () => {
+  let monotonic: number;
+  let changes: number[];
+  let time: ServerTime;
+  beforeEach(() => {
+    monotonic = 500;
+    changes = [];
+    time = new ServerTime(
+      () => monotonic,
+      (by) => changes.push(by),
+    );
+    time.set(1_000_000);
+  });
+  /** A pulse a second, of a server whose clock differs. */
+  const pulse = (seconds: number, serverAhead: number): void => {
+    for (let second = 0; second < seconds; second++) {
+      monotonic += 1000;
+      time.hear(1_000_000 + (monotonic - 500) + serverAhead);
+    }
+  };
+
+  it('goes on between pulses', () => {
+    assert.equal(time.now(), 1_000_000);
+    monotonic += 250;
+    assert.equal(time.now(), 1_000_250);
+  });
+
+  it('follows a clock that drifts, and never runs back', () => {
+    pulse(1, 40);
+    assert.equal(time.now(), 1_001_040);
+    const before = time.now();
+    pulse(1, 0);
+    assert.ok(time.now() > before);
+    pulse(10, 0);
+    assert.equal(time.now(), 1_012_000);
+  });
+
+  for (const hours of [-24 * 365, -1, 1, 24 * 365])
+    it(`goes on as it was when the clock is changed by ${hours} hours, and says so once`, () => {
+      pulse(5, hours * 3_600_000);
+      assert.equal(time.now(), 1_005_000);
+      assert.deepEqual(changes, [hours * 3600]);
+    });
+
+  it('does not stand still after a reconnection to a server that is behind', () => {
+    pulse(10, 0);
+    const before = time.now();
+    time.set(500_000);
+    monotonic += 1000;
+    assert.equal(time.now(), before + 1000);
+  });
+});

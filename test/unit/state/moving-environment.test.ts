@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict';
+import type { Connection } from '../../../lib/auth/connection';
+import { newGrant } from '../../../lib/auth/grants';
+import { Vault } from '../../../lib/auth/vault';
+import { RequestHistory } from '../../../lib/consent/request-history';
+import { recommended } from '../../../lib/consent/rings';
+import { WaitEntries } from '../../../lib/consent/wait-entries';
+import { doNotTextOf, type DoNotText } from '../../../lib/guards/do-not-text';
+import { onceIn } from '../../../lib/guards/once';
+import { layout } from '../../../lib/outbox/layout';
+import { systemClock } from '../../../lib/service/clock';
+import { createMemoryStore } from '../../../lib/state/memory';
+import { key, type Store } from '../../../lib/state/store';
+import { moveToDatabase } from '../../../nodes/environment/moving';
+
+const phone = '+12025550101';
+const day = 24 * 3600 * 1000;
+const time = { now: () => Date.now(), age: () => Date.now() };
+const spaceOf = (environment: string): string => `${environment}/sandbox/https://service.example`;
+const connectionOf = (environment: string): Connection => ({
+  environment,
+  name: environment,
+  grant: 'authorization_code',
+  baseUrl: 'https://service.example/v1',
+  authUrl: 'https://service.example/a',
+  tokenUrl: 'https://service.example/t',
+  redirectUri: 'https://here.example/c',
+  clientId: 'c',
+  clientSecret: 's',
+  scopes: [],
+  seed: '',
+  retries: 4,
+});
+
+const vaultOf = (store: Store): Vault =>
+  new Vault({
+    openStore: () => Promise.resolve({ ...store, close: () => Promise.resolve() }),
+    clock: systemClock,
+    warn: (text) => assert.fail(text),
+    life: 'one',
+  });
+const historyOf = (store: Store, space: string): RequestHistory =>
+  new RequestHistory({ store, space: key(space), clock: systemClock });
+const keyOf = (environment: string) =>
+  ({
+    space: spaceOf(environment),
+    node: `send ${environment}`,
+    advisor: 'default',
+    phone,
+    key: 'k',
+  }) as const;
+
+/** One of everything that an environment leaves in a store. */
+const fill = async (store: Store, environment: string): Promise<void> => {
+  const space = spaceOf(environment);
+  const at = layout(`send ${environment}`);
+  const arrival = Buffer.alloc(12, 7);
+  await store.write([
+    { table: 'work', put: at.job(arrival), value: { space, count: 1, at: 1 } },
+    { table: 'work', put: at.held(5, arrival, 0), value: 0 },
+  ]);
+  const entries = new WaitEntries(store, key(space));
+  const wait = {
+    item: key(`wait ${environment}`, arrival, 0),
+    advisor: 'default',
+    subject: { phone },
+    start: 1000,
+    pace: recommended,
+  };
+  await store.write(entries.additions(wait, entries.groupOf('default', { phone })));
+  const found = await entries.find(entries.groupOf('default', { phone }), wait.item);
+  const seen = { memberId: 7, state: 'pending', lastChanged: 1 };
+  if (found) await store.write(entries.changes(found, 'then', seen));
+  await historyOf(store, space).ask('default', phone, { every: day, limit: 0 }, async (begin) => {
+    await begin();
+    return { requested: true, memberId: 7, consentState: 'pending' };
+  });
+  const claimed = await onceIn(store).claim(keyOf(environment), { name: 'item', since: 0, time }, day);
+  assert.ok(claimed.kind === 'own');
+  await store.write([claimed.claim.ended({ state: 'sent', payload: { messageId: 1 } })]);
+  claimed.claim.release();
+  await (await listOf(store)).block(phone, 'asked to stop', 1);
+  const vault = vaultOf(store);
+  await vault.use(() =>
+    vault.authorized(connectionOf(environment), {
+      ...newGrant(connectionOf(environment), 'default'),
+      refreshToken: `of ${environment}`,
+    }),
+  );
+};
+
+const listOf = (store: Store): Promise<DoNotText> => doNotTextOf({ service: 'sandbox', store: () => store });
+
+/** What the modules find of an environment. */
+const contents = async (store: Store, environment: string): Promise<unknown> => {
+  const space = spaceOf(environment);
+  const entries = new WaitEntries(store, key(space));
+  const vault = vaultOf(store);
+  const waits = await entries.list(10, { phone });
+  return {
+    jobs: await store.count(
+      'work',
+      key('job', `send ${environment}`),
+      key('job', `send ${environment}`, 'z'),
+    ),
+    held: (await store.keys('work', { from: key('held'), to: key('held', 'z'), limit: 10 })).length,
+    waits: waits.map(({ at, seen, wait }) => ({ at, seen, start: wait.start })),
+    isPolled: await Promise.all(waits.map(({ wait }) => entries.isIntact(wait))),
+    ofMember: (await entries.groupsOfMember(entries.groupOf('default', { memberId: 7 }), undefined, 10))
+      .length,
+    asked: (await historyOf(store, space).preview('default', phone, { every: day, limit: 0 })).consentState,
+    once: (await onceIn(store).foresee(keyOf(environment), day, time))?.kind,
+    blocked: (await (await listOf(store)).get(phone))?.reason,
+    authorized: await vault.use(
+      () => vault.get(connectionOf(environment), 'default')?.grant.refreshToken ?? null,
+    ),
+  };
+};
+
+describe('an environment that moves to another store', () => {
+  it('takes all its records along, found by the numbers and names they are for, and nothing of another', async () => {
+    const [from, to] = [createMemoryStore(), createMemoryStore()];
+    await fill(from, 'mine');
+    const before = await contents(from, 'mine');
+    assert.deepEqual(before, {
+      jobs: 1,
+      held: 1,
+      waits: [{ at: 'then', seen: { memberId: 7, state: 'pending', lastChanged: 1 }, start: 1000 }],
+      isPolled: [true],
+      ofMember: 1,
+      asked: 'pending',
+      once: 'sent',
+      blocked: 'asked to stop',
+      authorized: 'of mine',
+    });
+    await fill(from, 'other');
+    const takeIn = () =>
+      Promise.resolve({ store: to, release: () => Promise.resolve(), discard: () => assert.fail() });
+    const move = (): Promise<number> =>
+      moveToDatabase(from, { store: to, takeIn }, 'mine', connectionOf('mine'), true);
+    assert.ok((await move()) > 0);
+    assert.deepEqual(await contents(to, 'mine'), before);
+    assert.deepEqual(await contents(from, 'other'), {
+      ...(before as object),
+      blocked: undefined,
+      authorized: 'of other',
+    });
+    const left = await contents(from, 'mine');
+    assert.deepEqual(left, {
+      jobs: 0,
+      held: 1,
+      waits: [],
+      isPolled: [],
+      ofMember: 0,
+      asked: null,
+      once: undefined,
+      blocked: undefined,
+      authorized: null,
+    });
+    assert.equal(await move(), 0);
+  });
+
+  it('leaves the do-not-text list where another environment uses it', async () => {
+    const [from, to] = [createMemoryStore(), createMemoryStore()];
+    await fill(from, 'mine');
+    const takeIn = () =>
+      Promise.resolve({ store: to, release: () => Promise.resolve(), discard: () => assert.fail() });
+    await moveToDatabase(from, { store: to, takeIn }, 'mine', connectionOf('mine'), false);
+    assert.equal((await (await listOf(from)).get(phone))?.reason, 'asked to stop');
+  });
+});

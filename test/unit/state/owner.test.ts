@@ -1,0 +1,270 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import net, { type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseFile, loadLmdb } from '../../../lib/state/database-file';
+import { openEmbedded } from '../../../lib/state/embedded';
+import { lifeOf, showLife } from '../../../lib/state/sign-of-life';
+import { endOf, key, type Store } from '../../../lib/state/store';
+import { sealerOf } from '../../support/state/sealer';
+import { startStore, type StoreProcess } from '../../support/state/processes';
+
+const owner = (line: string): boolean => line === 'owner';
+const troubled = (line: string): boolean => line.startsWith('trouble Another process');
+const isNumber = (line: string): boolean => /^\d+$/.test(line);
+/** Resolves when it has asked for a sign of life, or claimed the store, so many times, and has written nothing meanwhile. */
+const onlyAsks = async (
+  process: StoreProcess,
+  { times, how = 'asks' }: { times: number; how?: 'asks' | 'claims' },
+): Promise<void> => {
+  let next = process.lines.length;
+  for (let n = 0; n < times; n++) {
+    const line = await process.said((said) => said === how || isNumber(said), next);
+    assert.equal(line, how, 'two wrote at the same time');
+    next = process.lines.indexOf(how, next) + 1;
+  }
+};
+/** More often than in one attempt to own the store. */
+const severalTimes = { times: 5 };
+
+const numbersOf = async (store: Store, name: string): Promise<number[]> => {
+  const prefix = key('a', name);
+  const page = await store.page<{ n: number }>('work', { from: prefix, to: endOf(prefix), limit: 1e6 });
+  return page.map(({ value }) => value.n);
+};
+
+describe('the owner of a store', function () {
+  this.timeout(180_000);
+  let directory: string;
+  let processes: StoreProcess[];
+  const start = (args: readonly string[], env: NodeJS.ProcessEnv = {}): StoreProcess => {
+    const started = startStore(args, { env: { RATE: '10', ...env } });
+    processes.push(started);
+    return started;
+  };
+  const open = (): Promise<Store> =>
+    openEmbedded({ directory, sealer: sealerOf('test'), warn: () => undefined });
+
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), 'advisor-owner-'));
+    processes = [];
+  });
+  afterEach(async () => {
+    for (const each of processes) each.signal('SIGKILL');
+    await Promise.all(processes.map(({ ended }) => ended));
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  /** Starts a second while a first writes, ends the first, and waits until the second has taken over. */
+  const succession = async (
+    signal: NodeJS.Signals,
+    environments: readonly NodeJS.ProcessEnv[] = [],
+  ): Promise<void> => {
+    const first = start([directory, 'first', 'write'], environments[0]);
+    await first.said(isNumber);
+    const second = start([directory, 'second', 'write'], environments[1]);
+    await second.said(troubled);
+    await onlyAsks(second, severalTimes);
+    first.signal(signal);
+    await first.ended;
+    await second.said(isNumber);
+    second.signal('SIGTERM');
+    await second.ended;
+    const store = await open();
+    for (const [name, each] of [
+      ['first', first],
+      ['second', second],
+    ] as const) {
+      const acknowledged = each.lines.filter(isNumber).map(Number);
+      const kept = new Set(await numbersOf(store, name));
+      assert.deepEqual(
+        acknowledged.filter((n) => !kept.has(n)),
+        [],
+        `${name} lost what was on record`,
+      );
+    }
+    await store.close();
+  };
+
+  it('is followed by the process that waited when it is killed', () => succession('SIGKILL'));
+
+  it('is followed by the process that waited when it stops', () => succession('SIGTERM'));
+
+  it('is seen through a path that is too long for a socket, whatever the temporary folders', async () => {
+    const base = directory;
+    directory = join(base, 'a'.repeat(100), 'b'.repeat(100));
+    const temps = ['one', 'two'].map((name) => join(base, name));
+    for (const temp of temps) mkdirSync(temp);
+    await succession(
+      'SIGKILL',
+      temps.map((TMPDIR) => ({ TMPDIR })),
+    );
+    directory = base;
+  });
+
+  it('is left alone while it is stopped or busy, and loses nothing', async () => {
+    const first = start([directory, 'first', 'write']);
+    await first.said(isNumber);
+    first.signal('SIGSTOP');
+    const second = start([directory, 'second', 'write']);
+    await second.said(troubled);
+    await onlyAsks(second, severalTimes);
+    const before = first.lines.length;
+    first.signal('SIGCONT');
+    await first.said(isNumber, before);
+  });
+
+  it('keeps the store when no sign of its life can be seen, and is followed when it ends', async () => {
+    const first = start([directory, 'first', 'write']);
+    await first.said(isNumber);
+    for (const name of readdirSync(directory)) if (name.endsWith('.sock')) rmSync(join(directory, name));
+    // The first has some seconds to answer, however busy the machine is.
+    const second = start([directory, 'second', 'write'], { RATE: '2' });
+    // It claims again only what was answered.
+    await onlyAsks(second, { times: 3, how: 'claims' });
+    first.signal('SIGKILL');
+    await first.ended;
+    await second.said(isNumber);
+  });
+
+  it('stops writing when another has taken over by mistake, and writes again when that one ends', async () => {
+    const first = start([directory, 'first', 'hold']);
+    await first.said(owner);
+    // It cannot answer a claim while it is stopped, and its socket is gone: the second must think that it is dead.
+    for (const name of readdirSync(directory)) if (name.endsWith('.sock')) rmSync(join(directory, name));
+    first.signal('SIGSTOP');
+    const second = start([directory, 'second', 'write']);
+    await second.said(isNumber);
+    const before = first.lines.length;
+    first.signal('SIGUSR2');
+    first.signal('SIGCONT');
+    await first.said(troubled, before);
+    assert.equal(first.lines.some(isNumber), false, 'it wrote what the other might have overwritten');
+    const told = first.lines.length;
+    await onlyAsks(first, severalTimes);
+    second.signal('SIGTERM');
+    await second.ended;
+    await first.said(isNumber, told);
+    first.signal('SIGTERM');
+    await first.ended;
+    const store = await open();
+    for (const [name, each] of [
+      ['first', first],
+      ['second', second],
+    ] as const)
+      assert.deepEqual(await numbersOf(store, name), each.lines.filter(isNumber).map(Number));
+    await store.close();
+  });
+
+  it('gives up also the commit that was under way when another took over', async () => {
+    const store = await open();
+    await store.write([{ table: 'work', put: key('a'), value: 'before' }]);
+    const { commit } = DatabaseFile.prototype;
+    let go = (): void => undefined;
+    const gate = new Promise<void>((resolve) => (go = resolve));
+    const isCommitting = new Promise<void>((begun) => {
+      DatabaseFile.prototype.commit = async function (...args) {
+        begun();
+        await gate;
+        return commit.apply(this, args);
+      };
+    });
+    const isTroubled = (isIt: boolean): Promise<void> =>
+      new Promise((resolve) => {
+        const look = (): void => {
+          if ((store.trouble !== undefined) !== isIt) return;
+          unlisten();
+          resolve();
+        };
+        const unlisten = store.onChange(look);
+        look();
+      });
+    const other = new DatabaseFile(await loadLmdb(), join(directory, 'store.mdb'));
+    try {
+      const written = store.write([{ table: 'work', put: key('a'), value: 'stale' }]);
+      written.catch(() => undefined);
+      await isCommitting;
+      const { value, version } = other.meta('owner') ?? assert.fail();
+      await other.hand(version, { ...value, holder: 'other' });
+      await isTroubled(true);
+      DatabaseFile.prototype.commit = commit;
+      go();
+      await other.hand(version + 1, { commit: value.commit, time: value.time });
+      await isTroubled(false);
+      await assert.rejects(written, /another process/);
+      assert.equal((await store.get('work', key('a')))?.value, 'before');
+    } finally {
+      DatabaseFile.prototype.commit = commit;
+      go();
+      await other.close();
+      await store.close();
+    }
+  });
+
+  it('gives a rolling update to each process in turn, and loses nothing', async () => {
+    let before = start([directory, '0', 'write']);
+    await before.said(isNumber);
+    for (let n = 1; n < 4; n++) {
+      const next = start([directory, String(n), 'write']);
+      await next.said(troubled);
+      before.signal('SIGTERM');
+      await next.said(owner);
+      await next.said(isNumber);
+      before = next;
+    }
+    before.signal('SIGTERM');
+    await before.ended;
+    const store = await open();
+    for (const [n, each] of processes.entries())
+      assert.deepEqual(await numbersOf(store, String(n)), each.lines.filter(isNumber).map(Number));
+    await store.close();
+  });
+
+  it('lives on when it cannot accept those who ask for a sign of its life', async () => {
+    const made: Server[] = [];
+    const { createServer } = net;
+    net.createServer = ((listener: () => void) => {
+      const server = createServer(listener);
+      made.push(server);
+      return server;
+    }) as typeof createServer;
+    try {
+      const life = await showLife(directory);
+      for (let n = 0; n < 2; n++) made[0]?.emit('error', new Error('too many open files'));
+      assert.equal(await lifeOf(directory, life.address), 'lives');
+      await life.close();
+      assert.equal(made.length, 1);
+    } finally {
+      net.createServer = createServer;
+    }
+  });
+
+  it('leaves the files to nobody else, and no socket behind', async () => {
+    const store = await open();
+    assert.equal(statSync(directory).mode & 0o777, 0o700);
+    for (const name of ['store.mdb', 'store.mdb-lock'])
+      assert.equal(statSync(join(directory, name)).mode & 0o777, 0o600);
+    await store.close();
+    assert.deepEqual(
+      readdirSync(directory).filter((name) => name.endsWith('.sock')),
+      [],
+    );
+  });
+
+  it('is one for a process, whoever opens the store and by whatever path', async () => {
+    const one = await open();
+    const two = await openEmbedded({
+      directory: `${directory}/.`,
+      sealer: sealerOf('test'),
+      warn: () => undefined,
+    });
+    await one.write([{ table: 'work', put: key('a'), value: 1 }]);
+    await one.close();
+    assert.equal((await two.get('work', key('a')))?.value, 1);
+    await two.close();
+    const three = await open();
+    assert.equal((await three.get('work', key('a')))?.value, 1);
+    await three.close();
+  });
+});

@@ -1,0 +1,773 @@
+import should from 'should';
+import assert from 'node:assert/strict';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Client } from 'pg';
+import { openPostgres, storeOf, type PostgresHandle, type Slot } from '../../../lib/state/postgres';
+import { faultInDatabase } from '../../../lib/state/postgres-connection';
+import { existingEverywhere, forgetRemovedNodes } from '../../../lib/outbox/removed-nodes';
+import { endOf, key, type Store } from '../../../lib/state/store';
+import { Postgres } from '../../support/postgres';
+import { until } from '../../support/until';
+import { runChild } from '../../support/state/child';
+import { testEngine } from '../../support/state/engine-suite';
+import { sealerOf } from '../../support/state/sealer';
+
+let server: Postgres;
+before(async function () {
+  this.timeout(180_000);
+  server = await Postgres.start();
+});
+after(() => server.close());
+
+let databases = 0;
+
+testEngine('PostgreSQL', async () => {
+  const group = `group ${++databases}`;
+  let handle: PostgresHandle;
+  const open = async (word = 'test'): Promise<Slot> => {
+    handle = openPostgres({
+      url: server.url(),
+      group,
+      sealer: async () => sealerOf(word),
+      warn: (text) => word === 'test' && assert.fail(text),
+    });
+    return handle.opened;
+  };
+  return {
+    open,
+    reopen: async (_store, word) => {
+      await handle.close();
+      return open(word);
+    },
+    dispose: () => handle.close(),
+  };
+});
+
+describe('several processes on one PostgreSQL', () => {
+  let group: string;
+  let warnings: string[];
+  const handles: PostgresHandle[] = [];
+  const orphans = new Map<PostgresHandle, Slot[]>();
+
+  beforeEach(() => {
+    group = `group ${++databases}`;
+    warnings = [];
+  });
+  afterEach(async () => {
+    await Promise.all(handles.splice(0).map((handle) => handle.close()));
+  });
+
+  /** As a process of its own would have it: what differs in its address is another one here. */
+  const start = (name: string, leaseFor = 60_000, url = server.url()): PostgresHandle => {
+    const handle = openPostgres({
+      url: `${url}&application_name=${name}`,
+      group,
+      sealer: async () => sealerOf('test'),
+      warn: (text) => warnings.push(text),
+      leaseFor,
+      pulseEvery: 20,
+    });
+    handles.push(handle);
+    const left: Slot[] = [];
+    orphans.set(handle, left);
+    handle.onOrphan((store) => left.push(store));
+    return handle;
+  };
+  /** The first that one of these has taken over. */
+  const orphanOf = async (...successors: PostgresHandle[]): Promise<Slot> => {
+    for (;;) {
+      const [first] = successors.flatMap((handle) => orphans.get(handle) ?? []);
+      if (first) return first;
+      await pause(10);
+    }
+  };
+  const put = (name: string, value: unknown) => ({ table: 'work' as const, put: key(name, 'n'), value });
+  /** The first of a table's updates for which `when` is so fails: "not now". */
+  const whileFirstUpdateFails = async (
+    table: string,
+    when: string,
+    task: () => Promise<void>,
+  ): Promise<void> => {
+    server.query(`create sequence advisor_texting.updates`);
+    server.query(
+      `create function advisor_texting.fail_once() returns trigger language plpgsql as
+       $$ begin
+         if ${when} and nextval('advisor_texting.updates') = 1 then raise exception 'not now'; end if;
+         return new;
+       end $$`,
+    );
+    server.query(
+      `create trigger fail_once before update on advisor_texting.${table}
+       for each row execute function advisor_texting.fail_once()`,
+    );
+    try {
+      await task();
+    } finally {
+      server.query(`drop function advisor_texting.fail_once cascade`);
+      server.query(`drop sequence advisor_texting.updates`);
+    }
+  };
+
+  it('are told whether a database is there, and why not, without its password', async () => {
+    should(await faultInDatabase(server.url())).be.undefined();
+    // invalid_catalog_name
+    should(await faultInDatabase(server.url('nowhere'))).equal('3D000');
+  });
+
+  it('keep what each has apart', async () => {
+    const [one, two] = await Promise.all([start('one').opened, start('two').opened]);
+    await one.write([put('job', 1)]);
+    assert.equal(await two.get('work', key('job', 'n')), undefined);
+  });
+
+  it('keep what each has apart, whatever the ids of nodes are', async () => {
+    const [one, two] = await Promise.all([start('one').opened, start('two').opened]);
+    const ids = ['asked', 'blocked', 'link', 'once'];
+    await one.write(ids.map((id) => ({ table: 'work', put: key('job', id, 'n'), value: 1 })));
+    for (const id of ids) assert.equal(await two.get('work', key('job', id, 'n')), undefined, id);
+    const asked = key('environment/sandbox', 'asked', 'n');
+    await one.write([{ table: 'wait', put: asked, value: 'yesterday' }]);
+    assert.equal((await two.get('wait', asked))?.value, 'yesterday');
+  });
+
+  it('succeed one that ends, with all it had', async () => {
+    const [one, two] = [start('one'), start('two')];
+    const store = await one.opened;
+    await two.opened;
+    await store.write([put('job', 'on its way')]);
+    await one.close();
+    const left = await orphanOf(two);
+    assert.equal((await left.get('work', key('job', 'n')))?.value, 'on its way');
+    await left.write([put('job', 'told')]);
+  });
+
+  it('succeed one that is killed, once its lease has run out', async function () {
+    this.timeout(180_000);
+    const two = start('two', 3000);
+    await two.opened;
+    const killed = runChild('postgres-child.ts', server.url(), group);
+    await killed.printed(1);
+    // Its lease is renewed for as long as it lives.
+    assert.deepEqual(orphans.get(two), []);
+    await killed.kill();
+    const left = await orphanOf(two);
+    assert.equal((await left.get('work', key('job', 'n')))?.value, 'of the killed');
+  });
+
+  it('keep what belongs to a node that only another has, and forget it seven days after none had it', async () => {
+    const [one, two] = [start('one'), start('two')];
+    const [own, other] = await Promise.all([one.opened, two.opened]);
+    await until(() => one.processes === 2 && two.processes === 2);
+    await own.write([put('job', 'of a removed node')]);
+    const sweepAfter = async (days: number, has: ReadonlySet<string>): Promise<boolean> => {
+      const later: Store = Object.assign(Object.create(own) as Store, {
+        now: () => own.now() + days * 24 * 3_600_000,
+      });
+      const everywhere = await existingEverywhere(later, has, () => one.processes);
+      if (everywhere) await forgetRemovedNodes(later, everywhere);
+      return (await own.get('work', key('job', 'n'))) !== undefined;
+    };
+    const none = new Set(['some']);
+    const tell = (ids: readonly string[]) => existingEverywhere(other, new Set(ids), () => two.processes);
+    // The other one has not told what it has.
+    assert.ok(await sweepAfter(0, none));
+    assert.ok(await sweepAfter(30, none));
+    await tell(['n']);
+    assert.ok(await sweepAfter(60, none));
+    await tell([]);
+    assert.ok(await sweepAfter(90, none));
+    assert.ok(await sweepAfter(96, none));
+    // It was here again in between.
+    assert.ok(await sweepAfter(97, new Set(['n'])));
+    assert.ok(await sweepAfter(98, none));
+    assert.ok(await sweepAfter(104, none));
+    assert.equal(await sweepAfter(105, none), false);
+  });
+
+  it('know nothing of the nodes of one that has ended', async () => {
+    const [one, two] = [start('one'), start('two')];
+    const [own, other] = await Promise.all([one.opened, two.opened]);
+    await existingEverywhere(other, new Set(['n']), () => two.processes);
+    await two.close();
+    await until(() => one.processes === 1);
+    const everywhere = await existingEverywhere(own, new Set(['m']), () => one.processes);
+    assert.deepEqual([...(everywhere ?? [])], ['m']);
+    assert.equal(await own.count('work', key('present'), endOf(key('present'))), 1);
+  });
+
+  it('take in the work of another store, and go on with it once it is released', async () => {
+    const one = start('one', 300);
+    const two = start('two', 300);
+    await Promise.all([one.opened, two.opened]);
+    const { store } = await one.takeIn('a file');
+    await store.write([put('job', 'from a file')]);
+    // Longer than any lease, and seen by neither.
+    const seen = server.query(`select count(*) from advisor_texting.lease`);
+    await pause(1000);
+    assert.deepEqual([orphans.get(one), orphans.get(two)], [[], []]);
+    assert.equal(server.query(`select count(*) from advisor_texting.lease`), seen);
+    // As by a process that comes back.
+    const again = await two.takeIn('a file');
+    assert.equal((await again.store.get('work', key('job', 'n')))?.value, 'from a file');
+    await again.release();
+    await again.release();
+    await until(() => [one, two].some((each) => (orphans.get(each)?.length ?? 0) > 0));
+    const left = [...(orphans.get(one) ?? []), ...(orphans.get(two) ?? [])];
+    assert.equal(left.length, 1);
+    assert.equal((await left[0]?.get('work', key('job', 'n')))?.value, 'from a file');
+  });
+
+  it('leave nothing to one whose lease was taken over: what it writes is refused', async () => {
+    const one = start('one');
+    const store = await one.opened;
+    await store.write([put('job', 1)]);
+    server.query(
+      `update advisor_texting.lease set token = token + 1, holder = 'another' where holder <> '' and slot > 0`,
+    );
+    await assert.rejects(store.write([put('job', 2)]), /taken over/);
+    await assert.rejects(store.write([put('job', 3)]), /taken over/);
+    const again = await one.opened;
+    assert.notEqual(again, store);
+    await again.write([put('job', 4)]);
+    assert.equal((await again.get('work', key('job', 'n')))?.value, 4);
+  });
+
+  it('take up themselves what ran out while nobody else was there', async () => {
+    const one = start('one');
+    await (await one.opened).write([put('job', 1)]);
+    await one.close();
+    const two = start('two');
+    const own = await two.opened;
+    await until(async () => {
+      const found = [own, ...(orphans.get(two) ?? [])].map((store) => store.get('work', key('job', 'n')));
+      return (await Promise.all(found)).some((entry) => entry?.value === 1);
+    });
+  });
+
+  it('have back what they gave up a moment before, as when flows are deployed', async () => {
+    const [one, two] = [start('one'), start('two')];
+    await two.opened;
+    await (await one.opened).write([put('job', 1)]);
+    await one.close();
+    const again = await start('one').opened;
+    assert.equal((await again.get('work', key('job', 'n')))?.value, 1);
+    assert.deepEqual(orphans.get(two), []);
+  });
+
+  it('succeed one that is stopped for longer than its lease, which then writes nothing more', async function () {
+    this.timeout(180_000);
+    const two = start('two', 3000);
+    await two.opened;
+    const stopped = runChild('postgres-child.ts', server.url(), group);
+    await stopped.printed(1);
+    stopped.signal('SIGSTOP');
+    const left = await orphanOf(two);
+    await left.write([put('job', 'of the survivor')]);
+    stopped.signal('SIGCONT');
+    await stopped.printed(2);
+    assert.match(stopped.lines[1] ?? '', /taken over.*refused, and opened again/);
+    assert.equal((await left.get('work', key('job', 'n')))?.value, 'of the survivor');
+    await stopped.kill();
+  });
+
+  it('all come back after the database was away for longer than a lease: none takes over what another has', async function () {
+    this.timeout(180_000);
+    const started = [start('one', 3000), start('two', 3000), start('three', 3000)];
+    const stores = await Promise.all(started.map((each) => each.opened));
+    await server.stop();
+    await until(() => started.every(({ trouble }) => trouble !== undefined));
+    await pause(3500);
+    const written = Promise.all(stores.map((store, n) => store.write([put('job', n)])));
+    await server.run();
+    assert.deepEqual(await written, [true, true, true]);
+    for (const [n, store] of stores.entries())
+      assert.equal((await store.get('work', key('job', 'n')))?.value, n);
+  });
+
+  it('make each write once while connections are cut in the middle of commits', async function () {
+    this.timeout(180_000);
+    const stores = await Promise.all(['one', 'two'].map((name) => start(name).opened));
+    const place = { table: 'work', key: key('once', 'counter') } as const;
+    const each = 40;
+    let made = 0;
+    const client = new Client({ connectionString: server.url() });
+    await client.connect();
+    const cutting = (async () => {
+      for (let cut = 0; cut < 2 * each; cut += 5) {
+        await until(() => made >= cut);
+        await client.query(
+          `select pg_terminate_backend(pid) from pg_stat_activity where application_name in ('one', 'two')`,
+        );
+      }
+      await client.end();
+    })();
+    const add = async (store: Slot): Promise<void> => {
+      for (let n = 0; n < each;) {
+        const found = await store.get<number>(place.table, place.key);
+        const condition = found ? { ...place, version: found.version } : place;
+        const operation = { table: place.table, put: place.key, value: (found?.value ?? 0) + 1 };
+        if (!(await store.write([operation], [condition]))) continue;
+        made += 1;
+        n += 1;
+      }
+    };
+    await Promise.all([...stores.map(add), cutting]);
+    assert.equal((await stores[0]?.get<number>(place.table, place.key))?.value, made);
+  });
+
+  it('wait for whoever is about to change what belongs to all, also without a condition', async () => {
+    const store = await start('one').opened;
+    const client = new Client({ connectionString: server.url() });
+    await client.connect();
+    try {
+      await client.query('begin');
+      await client.query(`select 1 from advisor_texting.lease where slot = 0 for update`);
+      let isWritten = false;
+      const writing = store
+        .write([{ table: 'work', put: key('grant', 'x'), value: 1 }])
+        .then(() => (isWritten = true));
+      const waiting = `select 1 from pg_stat_activity where application_name = 'one' and wait_event_type = 'Lock'`;
+      await until(() => server.query(waiting).trim() !== '');
+      assert.equal(isWritten, false);
+      await client.query('commit');
+      await writing;
+    } finally {
+      await client.end();
+    }
+  });
+
+  it('are held up by one that stands still in a transaction for no longer than its lease', async function () {
+    this.timeout(180_000);
+    let goOn = (): void => undefined;
+    const standing = new Promise<void>((resolve) => (goOn = resolve));
+    let isStanding = false;
+    // The keys are locked while they are read.
+    const still = openPostgres({
+      url: `${server.url()}&application_name=still`,
+      group,
+      sealer: async () => {
+        isStanding = true;
+        await standing;
+        return sealerOf('test');
+      },
+      warn: () => undefined,
+      leaseFor: 1500,
+    });
+    handles.push(still);
+    await until(() => isStanding);
+    try {
+      await (await start('one').opened).write([put('job', 1)]);
+    } finally {
+      goOn();
+    }
+    await (await still.opened).write([put('job', 2)]);
+  });
+
+  it('hand on what they have taken over to one that lives, which has it at once and whole', async () => {
+    const [one, two, three] = [start('one'), start('two'), start('three')];
+    await (await one.opened).write([put('job', 'left')]);
+    await two.opened;
+    await one.close();
+    const left = await orphanOf(two, three);
+    const [from, to] = (orphans.get(two) ?? []).includes(left) ? [two, three] : [three, two];
+    const { processName } = await to.opened;
+    assert.equal(await from.handOn(left, 'nobody'), false);
+    await left.write([put('job', 'changed')]);
+    assert.equal(await from.handOn(left, processName), true);
+    await assert.rejects(left.write([put('job', 'too late')]), /taken over/);
+    const handed = await orphanOf(to);
+    assert.equal(handed.part, left.part);
+    assert.equal((await handed.get('work', key('job', 'n')))?.value, 'changed');
+  });
+
+  it('have what has work in it by way of taking it over, when they start while another lives', async () => {
+    const one = start('one');
+    const { part } = await one.opened;
+    await (await one.opened).write([put('job', 'left')]);
+    await one.close();
+    server.query(
+      `insert into advisor_texting.lease select grp, 99, 'another', 1, 0, now() + interval '1 hour'
+       from advisor_texting.lease where slot = ${part} and holder = '' and until > now() - interval '1 minute'
+       order by until desc limit 1`,
+    );
+    server.query(`update advisor_texting.lease set until = now() where slot = ${part} and holder = ''`);
+    const two = start('two');
+    assert.notEqual((await two.opened).part, part);
+    const left = await orphanOf(two);
+    assert.equal((await left.get('work', key('job', 'n')))?.value, 'left');
+  });
+
+  it('write to what they have and to what another left in one commit, or to neither', async () => {
+    const [one, two] = [start('one'), start('two')];
+    await (await one.opened).write([put('job', 'left')]);
+    const own = await two.opened;
+    await one.close();
+    const left = await orphanOf(two);
+    const close = (): Promise<void> => Promise.resolve();
+    const stores: Store[] = [storeOf(own, close), storeOf(left, close)];
+    const both = (value: string) =>
+      stores.map((store) => ({
+        store,
+        operations: [{ table: 'work', put: key('job', 'n'), value } as const],
+      }));
+    const values = async () =>
+      Promise.all([own, left].map(async (slot) => (await slot.get('work', key('job', 'n')))?.value));
+    assert.equal(await own.joint.write(both('told and accepted')), true);
+    assert.deepEqual(await values(), ['told and accepted', 'told and accepted']);
+    server.query(
+      `update advisor_texting.lease set token = token + 1, holder = 'another' where slot = ${left.lease.slot}`,
+    );
+    await assert.rejects(own.joint.write(both('too late')), /taken over/);
+    assert.equal((await own.get('work', key('job', 'n')))?.value, 'told and accepted');
+    assert.equal(own.isLost, false);
+    await own.write([put('job', 'goes on')]);
+  });
+
+  it('leave nothing lying that was taken by a process that does not know of it', async function () {
+    this.timeout(180_000);
+    const [one, two] = [start('one'), start('two', 3000)];
+    await (await one.opened).write([put('job', 'left')]);
+    const own = await two.opened;
+    const { slot } = (await one.opened).lease;
+    // As when the answer to the statement that took it did not come.
+    server.query(
+      `update advisor_texting.lease set token = token + 1, until = now() + interval '1 s',
+       holder = (select holder from advisor_texting.lease where slot = ${own.lease.slot} and grp = l.grp)
+       from (select grp from advisor_texting.lease where slot = ${slot} and holder <> '' order by until desc limit 1) l
+       where lease.grp = l.grp and slot = ${slot}`,
+    );
+    const left = await orphanOf(two);
+    assert.equal((await left.get('work', key('job', 'n')))?.value, 'left');
+  });
+
+  it('know when the database has lost commits, and leave in doubt what was accepted before', async function () {
+    this.timeout(180_000);
+    const one = start('one');
+    const store = await one.opened;
+    await store.write([put('job', 'accepted')]);
+    const accepted = store.now();
+    await store.write([put('job', 'begun')]);
+    assert.equal(store.isInDoubt(accepted), false);
+    // As after a failover to a standby that did not have the last commit.
+    const { slot, token } = store.lease;
+    server.query(`update advisor_texting.lease set seq = seq - 1 where slot = ${slot} and token = ${token}`);
+    const left = await orphanOf(one);
+    assert.equal(left.lease.slot, slot);
+    assert.equal(left.isInDoubt(accepted), true);
+    await assert.rejects(store.write([put('job', 'ended')]), /taken over/);
+    assert.match(warnings.join(), /lost commits that it had confirmed/);
+    const again = await one.opened;
+    assert.equal(again.isInDoubt(again.now()), false);
+    await again.write([put('job', 'new')]);
+  });
+
+  it('have all others do what one is told, also with what a process that ended has left', async () => {
+    const [one, two, three] = [start('one'), start('two'), start('three')];
+    const stores = await Promise.all([one, two, three].map((each) => each.opened));
+    await stores[2]?.write([put('job', 'left')]);
+    await three.close();
+    const left = await orphanOf(one, two);
+    const obeyed: number[] = [];
+    let isReady = false;
+    for (const handle of [one, two])
+      handle.onCommand(async (slot, command) => {
+        if (!isReady) return false;
+        assert.equal(command.kind, 'test');
+        obeyed.push(slot.lease.slot);
+        return true;
+      });
+    const [own, others] = stores;
+    assert.ok(own && others);
+    let isAnswered = false;
+    const told = own.tellOthers({ kind: 'test', at: own.now() }).then(() => (isAnswered = true));
+    const pending = `select count(*) from advisor_texting.work where substr(key, 13, 6) = 'order\\000'::bytea`;
+    await until(() => server.query(pending).trim() === '2');
+    assert.equal(isAnswered, false);
+    isReady = true;
+    await told;
+    assert.deepEqual(obeyed.sort(), [others.lease.slot, left.lease.slot].sort());
+    assert.equal(server.query(pending).trim(), '0');
+  });
+
+  it('do what they are told also behind many commands that nobody there can carry out', async () => {
+    const [one, two] = [start('one'), start('two')];
+    const [own, others] = await Promise.all([one.opened, two.opened]);
+    let isObeyed = false;
+    two.onCommand(async (slot, { kind }) => {
+      isObeyed ||= slot === others && kind === 'block';
+      return isObeyed;
+    });
+    for (let n = 0; n < 150; n++)
+      own.tellOthers({ kind: 'of a node elsewhere', at: own.now() }).catch(() => undefined);
+    const pending = `select count(*) from advisor_texting.work where substr(key, 13, 6) = 'order\\000'::bytea`;
+    await until(() => server.query(pending).trim() === '150');
+    await one.close();
+    const three = await start('three').opened;
+    void three.tellOthers({ kind: 'block', at: three.now() });
+    await until(() => isObeyed);
+  });
+
+  it('find in their slot what was left there, also when the first attempt to open it fails half-way', async () => {
+    const one = start('one');
+    const { part } = await one.opened;
+    await (await one.opened).write([put('job', 'left')]);
+    await one.close();
+    server.query(`update advisor_texting.lease set until = now() - interval '1 second' where slot = ${part}`);
+    await whileFirstUpdateFails('lease', 'new.token = old.token', async () => {
+      const store = await start('two').opened;
+      assert.equal((await store.get('work', key('job', 'n')))?.value, 'left');
+      assert.match(warnings.join(), /not now/);
+    });
+  });
+
+  it('leave nobody waiting for what another has, once they are closed', async () => {
+    const [one, two] = [start('one'), start('two')];
+    await two.opened;
+    const own = await one.opened;
+    await until(() => own.others().length > 0);
+    const [other] = own.others();
+    await one.close();
+    await assert.rejects(async () => other?.get('work', key('job', 'n')), /closed/);
+    await assert.rejects(
+      async () => other?.page('work', { from: key('a'), to: key('b'), limit: 1 }),
+      /closed/,
+    );
+    assert.deepEqual(warnings, []);
+  });
+
+  it('seal nothing with keys that the database did not take', async () => {
+    const made: object[] = [];
+    const read: unknown[] = [];
+    const open = (name: string): PostgresHandle => {
+      const handle = openPostgres({
+        url: `${server.url()}&application_name=${name}`,
+        group,
+        sealer: async (keys) => {
+          read.push(keys.read());
+          if (keys.read() === undefined) {
+            made.push({ by: name, attempt: made.length });
+            await keys.write(made.at(-1) ?? {});
+          }
+          return sealerOf('test');
+        },
+        warn: () => undefined,
+      });
+      handles.push(handle);
+      return handle;
+    };
+    await start('first').opened;
+    group = `group ${++databases}`;
+    await whileFirstUpdateFails('meta', 'true', async () => {
+      await open('one').opened;
+      await open('two').opened;
+      assert.deepEqual(read, [undefined, undefined, { by: 'one', attempt: 1 }]);
+    });
+  });
+
+  it('wait while the database has no connection to give, and go on when it has', async function () {
+    this.timeout(180_000);
+    await start('first').opened;
+    server.query(`create role few login connection limit 10`);
+    server.query(`grant usage on schema advisor_texting to few`);
+    server.query(`grant select, insert, update, delete on all tables in schema advisor_texting to few`);
+    const one = start('one', 60_000, server.url().replace('test@', 'few@'));
+    const store = await one.opened;
+    server.query(`alter role few connection limit 0`);
+    server.query(`select pg_terminate_backend(pid) from pg_stat_activity where usename = 'few'`);
+    const written = store.write([put('job', 1)]);
+    const read = store.get('work', key('job', 'n'));
+    await until(() => one.trouble?.includes('too many connections') === true);
+    server.query(`alter role few connection limit 10`);
+    assert.equal(await written, true);
+    await read;
+    // More at once than it has connections.
+    await Promise.all(Array.from({ length: 200 }, () => store.get('work', key('job', 'n'))));
+  });
+
+  it('say that the disk of the database is full for as long as it is, and go on when there is room', async () => {
+    const one = start('one');
+    const store = await one.opened;
+    server.query(
+      `create function advisor_texting.no_room() returns trigger language plpgsql as
+       $$ begin raise exception using errcode = '53100', message = 'No space left on device'; end $$`,
+    );
+    server.query(
+      `create trigger no_room before insert on advisor_texting.work for each row execute function advisor_texting.no_room()`,
+    );
+    const troubles = new Set<string | undefined>();
+    try {
+      const written = store.write([put('job', 1)]);
+      await until(() => one.trouble?.includes('full') === true);
+      one.onChange(() => troubles.add(one.trouble));
+      const renewed = (): string =>
+        server.query(`select until from advisor_texting.lease where token = ${store.lease.token}`);
+      for (let pulses = 0; pulses < 3; pulses++) {
+        const before = renewed();
+        await until(() => renewed() !== before);
+      }
+      assert.deepEqual([...troubles], []);
+      server.query('drop trigger no_room on advisor_texting.work');
+      assert.equal(await written, true);
+    } finally {
+      server.query('drop function advisor_texting.no_room() cascade');
+    }
+  });
+
+  it('leave what they may do at once to the one that needs it, and give it back when another does', async () => {
+    const [one, two, three] = [start('one'), start('two'), start('three')];
+    await Promise.all([one, two, three].map((each) => each.opened));
+    const wanted = new Map([one, two, three].map((each) => [each, 0]));
+    for (const each of [one, two, three]) each.addLoad(() => wanted.get(each) ?? 0);
+    const shares = (): string => [one, two, three].map((each) => each.share(16)).join(' ');
+    wanted.set(one, 100);
+    await until(() => shares() === '14 1 1');
+    wanted.set(three, 2);
+    await until(() => shares() === '7 1 7');
+    wanted.set(one, 1);
+    await until(() => shares() === '1 1 14');
+    await Promise.all([two.close(), three.close()]);
+    await until(() => one.share(16) === 16);
+  });
+
+  it('share what belongs to all, and of many that want a record one has it', async () => {
+    const stores = await Promise.all(['one', 'two', 'three'].map((name) => start(name).opened));
+    const place = { table: 'work', key: key('grant', 'x') } as const;
+    const results = await Promise.all(
+      Array.from({ length: 30 }, (_, n) =>
+        stores[n % 3]?.write([{ table: 'work', put: place.key, value: n }], [place]),
+      ),
+    );
+    assert.equal(results.filter(Boolean).length, 1);
+    const values = await Promise.all(stores.map((store) => store.get('work', place.key)));
+    assert.equal(new Set(values.map((entry) => entry?.value)).size, 1);
+  });
+
+  it('forget a slot that was taken over once nothing is left to do in it', async () => {
+    const [one, two] = [start('one'), start('two')];
+    const store = await one.opened;
+    await two.opened;
+    await store.write([put('job', 1), put('open', 1)]);
+    await one.close();
+    const left = await orphanOf(two);
+    await left.write([{ table: 'work', remove: key('job', 'n') }]);
+    await until(() => left.isLost);
+  });
+
+  it('wait while the database is away, say so, and go on by themselves: each write is made once', async function () {
+    this.timeout(180_000);
+    const one = start('one');
+    const store = await one.opened;
+    const written: Promise<boolean>[] = [];
+    for (let round = 0; round < 3; round++) {
+      for (let n = 0; n < 20; n++) {
+        const at = key('count', `${round} ${n}`);
+        written.push(store.write([{ table: 'work', put: at, value: n }], [{ table: 'work', key: at }]));
+        if (n === 10) await server.stop();
+      }
+      await until(() => one.trouble !== undefined);
+      assert.match(one.trouble ?? '', /cannot be used.*goes on by itself/);
+      await server.run();
+      await Promise.all(written);
+    }
+    assert.deepEqual(new Set(await Promise.all(written)), new Set([true]));
+    assert.equal(await store.count('work', key('count'), key('counu')), 60);
+    await until(() => one.trouble === undefined);
+  });
+
+  it('say when the database takes no writes, and go on when it does', async () => {
+    const one = start('one');
+    const store = await one.opened;
+    const setting = (value: string): void => {
+      server.query(`alter system set default_transaction_read_only = ${value}`);
+      server.query('select pg_reload_conf()');
+    };
+    setting('on');
+    try {
+      const written = store.write([put('job', 1)]);
+      await until(() => one.trouble?.includes('read-only') === true);
+      setting('off');
+      assert.equal(await written, true);
+    } finally {
+      setting('off');
+    }
+  });
+
+  it('leave a database of a newer version alone, and say so', async () => {
+    await start('first').opened;
+    const version = (value: string): string =>
+      server.query(`update advisor_texting.meta set value = '${value}' where name = 'version'`);
+    const current = versionIn('postgres');
+    version('99');
+    try {
+      const one = start('one');
+      await until(() => one.trouble?.includes('newer version') === true);
+      version(current);
+      await (await one.opened).write([put('job', 1)]);
+    } finally {
+      version(current);
+    }
+  });
+
+  it('make the tables of an empty database, though all start at once, and say nothing of it', async function () {
+    this.timeout(180_000);
+    const url = await server.database('empty');
+    const started = ['one', 'two', 'three', 'four', 'five'].map((name) => start(name, 60_000, url));
+    const stores = await Promise.all(started.map((each) => each.opened));
+    assert.equal(new Set(stores.map(({ part }) => part)).size, stores.length);
+    for (const store of stores) await store.write([put('job', store.part)]);
+    assert.deepEqual(warnings, []);
+  });
+
+  /** As version 1 of the tables was, with what is in them. */
+  const makeEarlier = (database: string): void => {
+    server.query(
+      `alter table advisor_texting.lease drop column busy;
+       update advisor_texting.meta set value = '1' where name = 'version'`,
+      database,
+    );
+  };
+  const versionIn = (database: string): string =>
+    server.query(`select value from advisor_texting.meta where name = 'version'`, database).trim();
+
+  it('take over a database of an earlier version, once, though all start at once', async function () {
+    this.timeout(180_000);
+    const url = await server.database('earlier');
+    const before = start('before', 60_000, url);
+    await (await before.opened).write([put('job', 'from before')]);
+    const current = versionIn('earlier');
+    await before.close();
+    makeEarlier('earlier');
+    const started = ['one', 'two', 'three', 'four', 'five'].map((name) => start(name, 60_000, url));
+    const stores = await Promise.all(started.map((each) => each.opened));
+    assert.deepEqual(warnings, []);
+    assert.equal(versionIn('earlier'), current);
+    const left = async (): Promise<unknown[]> => {
+      const all = [...stores, ...started.flatMap((each) => orphans.get(each) ?? [])];
+      const found = await Promise.all(all.map((store) => store.get('work', key('job', 'n'))));
+      return found.flatMap((entry) => entry?.value ?? []);
+    };
+    await until(async () => (await left()).length > 0);
+    assert.deepEqual(await left(), ['from before']);
+    for (const store of stores) await store.write([put('new', store.part)]);
+  });
+
+  it('say so when their role may not change a database of an earlier version, and go on when one has', async function () {
+    this.timeout(180_000);
+    const url = await server.database('owned');
+    await start('first', 60_000, url).opened;
+    const current = versionIn('owned');
+    server.query(
+      `create role least login;
+       grant usage on schema advisor_texting to least;
+       grant select, insert, update, delete on all tables in schema advisor_texting to least`,
+      'owned',
+    );
+    await Promise.all(handles.splice(0).map((handle) => handle.close()));
+    makeEarlier('owned');
+    const one = start('one', 60_000, url.replace('test@', 'least@'));
+    await until(() => one.trouble?.includes('may not do what is needed') === true);
+    await start('owner', 60_000, url).opened;
+    await (await one.opened).write([put('job', 1)]);
+    assert.equal(versionIn('owned'), current);
+  });
+});

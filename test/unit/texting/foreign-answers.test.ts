@@ -1,0 +1,100 @@
+import should from 'should';
+import type { Environment, EnvironmentSettings } from '../../../lib/runtime/environment';
+import { alsoClose, closeAll } from '../../support/closing';
+import { environmentOn } from '../../support/environment';
+import { Flow } from '../../support/flow';
+import { numbers } from '../../support/numbers';
+import { only } from '../../support/only';
+import { errorOf } from '../../support/outcomes';
+import { startServer } from '../../support/server';
+import { sendNode } from '../../support/texting/setup';
+
+describe('a text, answered with the freedom the contract leaves', () => {
+  afterEach(async () => {
+    await Flow.unload();
+    await closeAll();
+  });
+
+  const scripted = async (
+    answer: () => { body: unknown },
+    settings: Partial<EnvironmentSettings> = {},
+  ): Promise<{ environment: Environment }> => {
+    const server = await startServer(answer);
+    const service = { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' };
+    return { environment: alsoClose(environmentOn(service, { settings })) };
+  };
+
+  it('is sent though the answer has no failures, with ids as they came', async () => {
+    for (const [written, id] of [
+      ['"m-1"', 'm-1'],
+      ['9007199254740993', '9007199254740993'],
+    ]) {
+      const body = `{"successes":[{"messageId":${String(written)},"memberId":${String(written)}}]}`;
+      const { environment } = await scripted(() => ({ body }));
+      const flow = await sendNode(environment);
+      const { port, msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi' }));
+      should(port).equal(0);
+      should(msg.payload).containEql({ messageId: id, memberId: id });
+      await Flow.unload();
+    }
+  });
+
+  it('reads a want of consent from failure details of any shape', async () => {
+    const failureDetails = { [numbers.consented]: { reason: { code: 'CONSENT_REQUIRED' } } };
+    const { environment } = await scripted(() => ({ body: { failures: ['Not sent'], failureDetails } }));
+    const flow = await sendNode(environment);
+    const { port, msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi' }));
+    should(port).equal(2);
+    should(msg.payload).eql({ reason: 'Not sent', details: failureDetails });
+  });
+
+  it('keeps the failure details of a refusal in the error, also of a missing consent that nothing is wired to', async () => {
+    const failureDetails = [{ code: 'landline', hint: { carrier: 'none' } }];
+    const { environment } = await scripted(() => ({ body: { failures: ['Not textable'], failureDetails } }));
+    const flow = await sendNode(environment);
+    const { port, msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi' }));
+    should(port).equal(1);
+    should(errorOf(msg)).containEql({ code: 'rejected', detail: 'Not textable', details: failureDetails });
+    await Flow.unload();
+
+    const codes = [{ code: 'consent_required' }];
+    const other = await scripted(() => ({ body: { failures: ['Not sent'], failureDetails: codes } }));
+    const unwired = await sendNode(other.environment, {}, { unwired: [2] });
+    const failed = only(await unwired.ask({ phone: numbers.consented, text: 'Hi' }));
+    should(failed.port).equal(1);
+    should(errorOf(failed.msg)).containEql({ code: 'consent_required', details: codes });
+  });
+
+  it('has no details where the service gave none', async () => {
+    for (const failureDetails of [undefined, null]) {
+      const { environment } = await scripted(() => ({ body: { failures: ['Landline'], failureDetails } }));
+      const flow = await sendNode(environment);
+      const { msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi' }));
+      should(errorOf(msg)).not.have.property('details');
+      await Flow.unload();
+    }
+  });
+
+  it('needs consent where the pattern of the environment says so, whatever else the refusal says', async () => {
+    const reason = 'Member has not consented to receive texts or has opted out';
+    const refused = () => ({ body: { failures: [reason] } });
+    for (const [consentPattern, port] of [
+      ['not consented', 2],
+      ['', 1],
+    ] as const) {
+      const { environment } = await scripted(refused, { consentPattern });
+      const flow = await sendNode(environment);
+      should(only(await flow.ask({ phone: numbers.consented, text: 'Hi' })).port).equal(port);
+      await Flow.unload();
+    }
+  });
+
+  it('says that a text was probably sent when the answer cannot be read', async () => {
+    const { environment } = await scripted(() => ({ body: '<html>OK</html>' }));
+    const flow = await sendNode(environment);
+    const { port, msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi' }));
+    should(port).equal(1);
+    should(errorOf(msg)).containEql({ code: 'invalid_response', retryable: false });
+    should(errorOf(msg).message).match(/probably carried out/);
+  });
+});

@@ -1,0 +1,274 @@
+import should from 'should';
+import { MovableClock } from '../../../lib/service/clock';
+import type { Message } from '../../../lib/runtime/red';
+import { createMemoryStore } from '../../../lib/state/memory';
+import { alsoClose, closeAll } from '../../support/closing';
+import { environmentOn, type EnvironmentChoices } from '../../support/environment';
+import { type Arrived, Flow } from '../../support/flow';
+import { only } from '../../support/only';
+import { errorOf, inOrder } from '../../support/outcomes';
+import { sent } from '../../support/sent';
+import { startServer, type Received } from '../../support/server';
+import { startSimulated } from '../../support/simulated';
+import { begin } from '../../support/consent/world';
+import { checkFolder, requestFolder, sendFolder } from '../../support/texting/setup';
+
+const [ann, bob, cay] = ['+12025550101', '+12025550102', '+12025550103'] as const;
+const folders = [sendFolder, requestFolder, checkFolder];
+
+/** Answers each endpoint with success. */
+const answerTo = ({ url }: Received): object => {
+  if (url.includes('consent-requests')) return { successes: [{ memberId: 1 }], failures: [] };
+  return url.includes('/consents') ? { memberId: 1, state: 'accepted', lastChanged: 0 } : sent;
+};
+
+/** One texting node on a service that notes for whom each request is. */
+const nodeOf = async (
+  type: string,
+  config: Readonly<Record<string, unknown>> = {},
+  choices: EnvironmentChoices = {},
+) => {
+  const server = await startServer((request) => ({ body: answerTo(request) }));
+  const service = { baseUrl: `${server.url}/v1`, apiKey: 'key', token: (advisor: string) => advisor };
+  const environment = alsoClose(environmentOn(service, { advisors: ['alex', 'maria'], ...choices }));
+  const flow = await Flow.load({ folders, environment, nodes: [{ id: 'node', type, ...config }] });
+  return {
+    flow,
+    environment,
+    texts: () => server.received.map(({ body }) => (JSON.parse(body) as { text?: string }).text),
+    requests: () =>
+      server.received
+        .map(({ headers, url, body }) => {
+          const phone = /\d{11}/.exec(decodeURIComponent(url) + body)?.[0] ?? '';
+          return `${headers.authorization?.replace('Bearer ', '') ?? ''} +${phone}`;
+        })
+        .toSorted(),
+  };
+};
+const sendOn = (config = {}, choices: EnvironmentChoices = {}) =>
+  nodeOf('advisor-send-text', { text: 'Hi', textType: 'str', ...config }, choices);
+
+const codesOf = (arrived: readonly Arrived[]): unknown[] =>
+  arrived.map(({ port, msg }) => (port === 1 ? errorOf(msg).code : msg.outcome));
+
+describe('the own fields of a recipient', () => {
+  afterEach(async () => {
+    await Flow.unload();
+    await closeAll();
+  });
+
+  describe('its advisor', () => {
+    for (const [type, config] of [
+      ['advisor-send-text', { text: 'Hi', textType: 'str' }],
+      ['advisor-request-consent', {}],
+      ['advisor-check-consent', {}],
+      ['advisor-check-consent', { mode: 'wait' }],
+    ] as const) {
+      it(`is the one for whom ${type} ${JSON.stringify(config)} acts`, async () => {
+        const { flow, requests } = await nodeOf(type, config);
+        const phone = [{ phone: ann, advisor: 'maria' }, { phone: bob }, { phone: cay, Advisor: ' ' }];
+        const arrived = inOrder(await flow.ask({ phone, advisor: 'alex' }, 3));
+        should(requests()).eql([`alex ${bob}`, `alex ${cay}`, `maria ${ann}`]);
+        should(arrived.map(({ msg }) => msg.advisor)).eql(['maria', 'alex', 'alex']);
+      });
+    }
+
+    it('fails that recipient alone where it is not authorized, or no key at all', async () => {
+      const { flow, requests } = await sendOn();
+      const phone = [
+        { phone: ann, advisor: 'zoe' },
+        { phone: bob, advisor: { key: 'maria' } },
+        { phone: cay, advisor: 'maria' },
+      ];
+      const arrived = inOrder(await flow.ask({ phone, advisor: 'alex' }, 3));
+      should(codesOf(arrived)).eql(['authorization_required', 'invalid_input', 'sent']);
+      should(requests()).eql([`maria ${cay}`]);
+      // Whoever tries one of them again must not do so for Alex.
+      should(arrived.map(({ msg }) => msg.advisor)).eql(['zoe', { key: 'maria' }, 'maria']);
+    });
+
+    it('is enough where the message names none of several: only the others fail', async () => {
+      const { flow, requests } = await sendOn();
+      const arrived = inOrder(await flow.ask({ phone: [{ phone: ann, advisor: 'maria' }, bob] }, 2));
+      should(codesOf(arrived)).eql(['sent', 'invalid_input']);
+      should(requests()).eql([`maria ${ann}`]);
+    });
+
+    it('makes the same text of two advisors two texts', async () => {
+      const { flow, requests } = await sendOn();
+      const phone = ['alex', 'maria', 'maria'].map((advisor) => ({ phone: ann, advisor }));
+      await flow.ask({ phone }, 3);
+      should(requests()).eql([`alex ${ann}`, `maria ${ann}`]);
+    });
+
+    it('counts for a send-once key', async () => {
+      const { flow, requests } = await sendOn({ onceKey: 'k', onceKeyType: 'str' });
+      await flow.ask({ phone: [{ phone: ann, advisor: 'alex' }] });
+      const again = inOrder(
+        await flow.ask({ phone: ['alex', 'maria'].map((advisor) => ({ phone: ann, advisor })) }, 2),
+      );
+      should(again.map(({ msg }) => (msg.payload as { alreadySent?: true }).alreadySent)).eql([
+        true,
+        undefined,
+      ]);
+      should(requests()).eql([`alex ${ann}`, `maria ${ann}`]);
+    });
+
+    it('goes round the consent loop with the recipient', async () => {
+      const { environment } = alsoClose(await startSimulated());
+      const flow = await Flow.load({
+        folders,
+        environment,
+        nodes: [{ id: 'send', type: 'advisor-send-text' }],
+      });
+      const phone = [{ phone: '+12025550112', advisor: 'maria' }];
+      const { port, msg } = only(await flow.ask({ phone, text: 'Hi' }));
+      should([port, msg.advisor]).eql([2, 'maria']);
+      should(msg.resend).containEql({ advisor: 'maria' });
+    });
+  });
+
+  describe('its number', () => {
+    for (const type of ['advisor-send-text', 'advisor-request-consent', 'advisor-check-consent']) {
+      it(`is in the field that "Column" of ${type} names, whatever its case`, async () => {
+        const { flow, requests } = await nodeOf(type, { phoneField: 'Mobile' });
+        const phone = [{ Mobile: ann, mobile: cay }, { MOBILE: bob }];
+        await flow.ask({ phone, text: 'Hi', advisor: 'alex' }, 2);
+        should(requests()).eql([`alex ${ann}`, `alex ${bob}`]);
+      });
+    }
+
+    const saidOf = async (entry: object, config = {}): Promise<string> => {
+      const { flow } = await sendOn({ phone: 'rows', ...config });
+      const { msg } = only(await flow.ask({ rows: [entry], advisor: 'alex' }));
+      should(errorOf(msg).code).equal('invalid_input');
+      return errorOf(msg).message;
+    };
+
+    it('is proposed by the name of another field, or by what it holds', async () => {
+      should(await saidOf({ name: 'Ann', mobile: '' })).equal(
+        'This entry of the list in msg.rows has no field "phone". Its fields are name, mobile: enter "mobile" under "Column" in the node.',
+      );
+      await Flow.unload();
+      should(await saidOf({ id: 7, contact_no: '(202) 555-0101', zip: '10001' })).match(
+        /has no field "phone".+ id, contact_no, zip: enter "contact_no" under "Column"/,
+      );
+      await Flow.unload();
+      should(await saidOf({ name: 'Ann', town: 'Bonn' }, { phoneField: 'mobile' })).match(
+        /has no field "mobile"\. Its fields are name, town: enter the one with the phone number/,
+      );
+    });
+
+    it('that is empty is said to be empty, not to be missing', async () => {
+      should(await saidOf({ name: 'Ann', Phone: '' })).match(/^The field "phone" of this entry .+ is empty/);
+    });
+
+    it('and no more than ten other fields are named', async () => {
+      const wide = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`col${String(n)}`, 'x']));
+      should(await saidOf(wide)).match(/ are col0, .+, col9, …: /);
+    });
+  });
+
+  describe('the fields of its text', () => {
+    it('are filled into its own text, and into one that came with the message', async () => {
+      const { flow, texts } = await nodeOf('advisor-send-text');
+      const phone = [
+        { phone: ann, name: 'Ann', text: 'Dear {{name}}' },
+        { phone: bob, Name: 'Bob' },
+      ];
+      await flow.ask({ phone, text: 'Hi {{name}}', name: 'nobody', advisor: 'alex' }, 2);
+      should(texts().toSorted()).eql(['Dear Ann', 'Hi Bob']);
+    });
+
+    for (const [what, config] of [
+      ['typed in', { text: 'Hi {{name}} of {{town}}', textType: 'str' }],
+      ['of an environment variable', { text: 'PEOPLE_TEST_TEXT', textType: 'env' }],
+      ['of an expression', { text: "'Hi {{name}} of ' & '{{town}}'", textType: 'jsonata' }],
+    ] as const) {
+      it(`are also found in msg.contact and the message for a text ${what}`, async () => {
+        process.env['PEOPLE_TEST_TEXT'] = 'Hi {{name}} of {{town}}';
+        const { flow, texts } = await nodeOf('advisor-send-text', config);
+        const msg = { phone: ann, contact: { Name: 'Ann' }, name: 'nobody', town: 'Bonn', advisor: 'alex' };
+        await flow.ask(msg);
+        delete process.env['PEOPLE_TEST_TEXT'];
+        should(texts()).eql(['Hi Ann of Bonn']);
+      });
+    }
+
+    for (const [what, msg] of [
+      ['a text of the message', { phone: ann, text: 'Hi {{name}}', name: 'Ann', contact: { name: 'Ann' } }],
+      ['a text of its own', { phone: [{ phone: ann, text: 'Hi {{name}}' }], name: 'Ann' }],
+      ['braces that name nothing', { phone: ann, text: 'Hi {{ there' }],
+      ['a value that holds braces', { phone: [{ phone: ann, name: '{{x}}', text: 'Hi {{name}}' }] }],
+    ] as readonly [string, Message][]) {
+      it(`that nobody may fill never leave as braces: ${what}`, async () => {
+        const { flow, texts } = await nodeOf('advisor-send-text');
+        const { port, msg: failed } = only(await flow.ask({ ...msg, advisor: 'alex' }));
+        should([port, errorOf(failed).code]).eql([1, 'invalid_input']);
+        should(texts()).be.empty();
+      });
+    }
+  });
+
+  describe('its entry', () => {
+    const rows = () => [
+      { phone: ann, name: 'Ann' },
+      { phone: 'none', name: 'Bob' },
+    ];
+
+    it('is the payload of its failure where the payload was the list', async () => {
+      const { flow } = await sendOn({ phone: 'payload' });
+      const [first, failed] = inOrder(await flow.ask({ payload: rows(), advisor: 'alex' }, 2));
+      should(failed?.msg.payload).eql(rows()[1]);
+      should(first?.msg.payload).have.property('messageId');
+    });
+
+    it('is where the list was, also deep in the message, and everything beside it is kept', async () => {
+      const { flow } = await sendOn({ phone: 'data.rows[0].people' });
+      const data = { kept: { n: 1 }, rows: [{ people: rows() }] };
+      const arrived = inOrder(await flow.ask({ data, advisor: 'alex' }, 2));
+      should(arrived.map(({ msg }) => msg['data'])).eql(
+        rows().map((people) => ({ kept: { n: 1 }, rows: [{ people }] })),
+      );
+      const [one, other] = arrived.map(({ msg }) => msg['data'] as typeof data);
+      should(one?.kept).not.equal(other?.kept);
+      should(data.rows[0]?.people).eql(rows());
+    });
+
+    it('is there for numbers alone as they were given, and for member ids', async () => {
+      const { flow } = await sendOn({ phone: 'payload' }, { settings: { country: 'US' } });
+      const payload = ['202 555 0101', 'none'];
+      const arrived = inOrder(await flow.ask({ payload, advisor: 'alex' }, 2));
+      should(arrived[1]?.msg.payload).equal('none');
+      await Flow.unload();
+      const byId = await nodeOf('advisor-check-consent', { by: 'memberId', memberId: 'ids' });
+      const checked = inOrder(await byId.flow.ask({ ids: [7, true], advisor: 'alex' }, 2));
+      should(checked.map(({ msg }) => msg['ids'])).eql([7, true]);
+    });
+
+    it('is all that is saved of the list, and comes back after a restart', async () => {
+      const store = createMemoryStore();
+      const clock = new MovableClock(() => begin);
+      const settings = {
+        journal: true,
+        textHours: { from: 0, until: 60, outside: 'hold' as const },
+        timeZone: 'UTC',
+      };
+      const config = { phone: 'payload.people' };
+      const before = await sendOn(config, { store, clock, settings });
+      const mark = 'only once on record';
+      const people = rows().map((row) => ({ ...row, note: mark }));
+      before.flow.send({ payload: { people, kept: true }, advisor: 'alex' });
+      await before.flow.arrivals.next();
+      const all = { from: Buffer.alloc(0), to: Buffer.alloc(8, 0xff), limit: 1000 };
+      const records = JSON.stringify(await store.page('work', all));
+      should(records.split(mark)).have.length(people.length + 1);
+      await Flow.unload();
+      const after = await sendOn(config, { store, clock, settings: { journal: true } });
+      const { msg } = only(await after.flow.arrivals.next());
+      // The service is another one now, so the text is cancelled.
+      should(msg).containEql({ outcome: 'failed', recipient: people[0] });
+      should(msg.payload).eql({ people: people[0], kept: true });
+    });
+  });
+});

@@ -1,0 +1,146 @@
+import should from 'should';
+import { notANumber, phoneNumber } from '../../../lib/texting/recipients';
+import { alsoClose, closeAll } from '../../support/closing';
+import { Flow } from '../../support/flow';
+import { numbers } from '../../support/numbers';
+import { only } from '../../support/only';
+import { errorOf, inOrder } from '../../support/outcomes';
+import { startSimulated } from '../../support/simulated';
+import { sendNode } from '../../support/texting/setup';
+
+describe('what is said of a phone number that is none', () => {
+  const cases: [what: string, given: unknown, country: string, sentence: RegExp][] = [
+    ['nothing', '', '', /^There is no phone number in msg\.phone/],
+    [
+      'a list that is a text',
+      '["+12025550113", "+12025550112"]',
+      '',
+      /^What is in msg\.phone is a text.+JSON/,
+    ],
+    ['the beginning of a list, with a country', '["+12025550113"', 'US', /^What is in msg\.phone is a text/],
+    ['an object that is a text', '{"phone":"2025550113"}', 'US', /^What is in msg\.phone is a text/],
+    ['a list of numbers that is a text', ' [2025550113] ', 'US', /^What is in msg\.phone is a text/],
+    ['a name', 'grace', '', /^What was given is not a phone number: give one such as \+/],
+    ['a name, with a country', 'grace', 'US', /^What was given is not a phone number/],
+    ['a plus sign alone', '+', '', /^What was given is not a phone number/],
+    ['an object without a phone in it', {}, '', /^A phone number must be a text such as \+/],
+    ['a number without a country code', '512 555 0142', '', /^The phone number has no country code/],
+    [
+      'a number that its country does not have',
+      '555 0142',
+      'US',
+      /^The phone number is not a possible one in US/,
+    ],
+    ['a number with hardly any digits', '(999) 12', '', /^The phone number is too short \(5 digits\)/],
+    ['a number with hardly any digits in a country', '(999) 12', 'US', /^The phone number is too short/],
+    ['a number that is too short', '+1512', '', /^The phone number has 4 digits: .+ 8 to 15/],
+    ['one that is too short and has spaces', '+1 51 2', '', /^The phone number has 4 digits/],
+    ['a number that is too long', '+1202555011312345', '', /^The phone number has 16 digits/],
+    ['a number with a letter in it', '+1202555o113', 'US', /^The phone number has other signs than digits/],
+    ['a plus sign apart from the digits', '+ 12025550113', 'US', /^The phone number has other signs/],
+    ['two numbers in one text', '+12025550113, +12025550114', '', /^The phone number has other signs/],
+  ];
+
+  for (const [what, given, country, sentence] of cases) {
+    it(`${what}: ${sentence.source}`, () => {
+      should(phoneNumber(given, country)).be.undefined();
+      notANumber(given, country, { where: 'msg.phone', list: false }).message.should.match(sentence);
+    });
+  }
+
+  it('an entry of a list without one: where it is, and what its name must be', () => {
+    const { message } = notANumber(undefined, '', { where: 'msg.phone', list: true });
+    message.should.match(/^This entry of the list in msg\.phone has no phone number: .+ the name phone\.$/);
+  });
+
+  for (const written of [
+    '+1 202 555 0113',
+    '+1 (202) 555-0113',
+    '+1.202.555.0113',
+    '+1\u00a0202\u2011555\u20130113',
+    ' +12025550113 ',
+  ]) {
+    it(`nothing of ${JSON.stringify(written)}, with and without a country`, () => {
+      should(phoneNumber(written, '')).equal('+12025550113');
+      should(phoneNumber(written, 'DE')).equal('+12025550113');
+    });
+  }
+
+  it('nothing of a number whose area code is in square brackets', () => {
+    should(phoneNumber('[202] 555-0113', 'US')).equal('+12025550113');
+  });
+});
+
+describe('send text node, recipients it cannot find', () => {
+  afterEach(async () => {
+    await Flow.unload();
+    await closeAll();
+  });
+
+  it('says where it looked for a number, and under which name an object has to give it', async () => {
+    const { environment } = alsoClose(await startSimulated());
+    const flow = await sendNode(environment, { phone: 'people', phoneType: 'msg' });
+    const people = [{ number: numbers.consented }];
+    const { port, msg } = only(await flow.ask({ people, text: 'Hi' }));
+    should(port).equal(1);
+    should(errorOf(msg).code).equal('invalid_input');
+    should(errorOf(msg).message).match(
+      /list in msg\.people has no field "phone".+ enter "number" under "Column"/,
+    );
+  });
+
+  it('sends to nobody from a text that was meant as a list, even where a number could be read', async () => {
+    const { environment, received } = alsoClose(await startSimulated({}, { settings: { country: 'US' } }));
+    const flow = await sendNode(environment);
+    const phone = `["${numbers.consented}"`;
+    const { port, msg } = only(await flow.ask({ phone, text: 'Hi' }));
+    should(port).equal(1);
+    should(errorOf(msg).message).match(/^What is in msg\.phone is a text .+ JSON node/);
+    should(received('sendMessage')).equal(0);
+  });
+
+  it('finds the fields of a recipient whatever their case, those written exactly first', async () => {
+    const { environment } = alsoClose(await startSimulated());
+    const flow = await sendNode(environment, { text: 'Hi {{firstName}}', textType: 'str' });
+    const phone = [
+      { PHONE: numbers.consented, FirstName: 'Ann' },
+      { Phone: 'nobody', phone: numbers.consented, firstname: 'Bob', firstName: 'Ben' },
+      { Phone: numbers.consented, Text: 'My own' },
+    ];
+    const arrived = inOrder(await flow.ask({ phone }, 3));
+    should(arrived.map(({ port, msg }) => [port, msg.text])).deepEqual([
+      [0, 'Hi Ann'],
+      [0, 'Hi Ben'],
+      [0, 'My own'],
+    ]);
+  });
+
+  it('fails a hole of a sparse array once, at its place, and sends to all the others', async () => {
+    const { environment, received } = alsoClose(await startSimulated());
+    const flow = await sendNode(environment);
+    // As `delete list[1]` in a function node leaves it.
+    const phone = [numbers.consented, numbers.consented, numbers.consented, '+12025550110'];
+    Reflect.deleteProperty(phone, 1);
+    const arrived = inOrder(await flow.ask({ phone, text: 'Hi' }, 4));
+    await flow.completed.next();
+    should(arrived.map(({ msg }) => (msg.parts as { index: number }).index)).deepEqual([0, 1, 2, 3]);
+    should(arrived.map(({ port }) => port === 1)).deepEqual([false, true, false, false]);
+    should(errorOf(arrived[1]?.msg ?? {})).containEql({ code: 'invalid_input' });
+    should(errorOf(arrived[1]?.msg ?? {}).message).match(
+      /^This entry of the list in msg\.phone has no phone/,
+    );
+    should(received('sendMessage')).equal(2);
+    should(flow.arrivals.all).have.length(4);
+  });
+
+  for (const phone of [[], {}, { phone: numbers.consented }, true, [[numbers.consented]], null]) {
+    it(`is one invalid_input: ${JSON.stringify(phone)}`, async () => {
+      const { environment, received } = alsoClose(await startSimulated());
+      const flow = await sendNode(environment);
+      const { port, msg } = only(await flow.ask({ phone, text: 'Hi' }));
+      should(port).equal(1);
+      should(errorOf(msg).code).equal('invalid_input');
+      should(received('sendMessage')).equal(0);
+    });
+  }
+});

@@ -1,0 +1,146 @@
+import helper from 'node-red-node-test-helper';
+import should from 'should';
+import { createMemoryStore } from '../../../lib/state/memory';
+import { storeClosed, type Store } from '../../../lib/state/store';
+import { alsoClose, closeAll } from '../../support/closing';
+import { environmentOn, type TestEnvironment } from '../../support/environment';
+import { nextIteration } from '../../support/event-loop';
+import { Flow, type Arrived } from '../../support/flow';
+import { errorOf, inOrder } from '../../support/outcomes';
+import { sent } from '../../support/sent';
+import { startServer } from '../../support/server';
+import { sendNode } from '../../support/texting/setup';
+
+const phones = ['+12025550141', '+12025550142', '+12025550143'];
+
+/** A store that can be full: then what is written waits, as in the embedded one. */
+const limitedStore = () => {
+  const kept = createMemoryStore();
+  let room = Promise.resolve();
+  let makeRoom = (): void => undefined;
+  const disk = {
+    fill(): void {
+      room = new Promise((resolve) => (makeRoom = resolve));
+    },
+    clear: () => {
+      makeRoom();
+    },
+  };
+  const write: Store['write'] = async (...writes) => {
+    await room;
+    return kept.write(...writes);
+  };
+  const all = { from: Buffer.alloc(0), to: Buffer.alloc(8, 0xff), limit: 1000 };
+  const left = async (): Promise<number> => (await kept.page('work', all)).length;
+  return { disk, left, store: Object.assign(Object.create(kept) as Store, { write }) };
+};
+
+const seen = (arrived: readonly Arrived[]): (string | number)[] =>
+  inOrder(arrived).map(({ port, msg }) => (port === 1 ? errorOf(msg).code : port));
+
+describe('send text, when something goes wrong', () => {
+  afterEach(async () => {
+    await Flow.unload();
+    await closeAll();
+  });
+
+  const environment = (url: string, store: Store): TestEnvironment =>
+    alsoClose(
+      environmentOn(
+        { baseUrl: `${url}/v1`, apiKey: 'key', token: () => 'token' },
+        { store, settings: { journal: true, maxConcurrent: 1 } },
+      ),
+    );
+  const noting = (): unknown[] => {
+    const reported: unknown[] = [];
+    helper.getNode('send')?.on('call:error', (call: { args: unknown[] }) => reported.push(call.args[0]));
+    return reported;
+  };
+
+  it('reports no closed store as a fault: the next start finds what a deploy did not wait for', async () => {
+    const kept = createMemoryStore();
+    let isClosed = false;
+    const write: Store['write'] = (...writes) =>
+      isClosed ? Promise.reject(storeClosed()) : kept.write(...writes);
+    const server = await startServer(() => {
+      isClosed = true;
+      return { body: sent };
+    });
+    const store = Object.assign(Object.create(kept) as Store, { write });
+    const flow = await sendNode(environment(server.url, store));
+    const reported = noting();
+    flow.send({ phone: phones[0], text: 'Hi' });
+    while (!isClosed) await nextIteration();
+    for (let turns = 0; turns < 100; turns++) await nextIteration();
+    should(reported).deepEqual([]);
+  });
+
+  it('goes on with the list though one of it could not be told', async () => {
+    const server = await startServer(() => ({ body: sent }));
+    const { store } = limitedStore();
+    const flow = await sendNode(environment(server.url, store));
+    const reported = noting();
+    await flow.ask({ phone: phones[0], text: 'Hi' });
+    let reads = 0;
+    const fragile = {
+      // Read once for the record, then for each message that leaves.
+      get part() {
+        reads += 1;
+        if (reads === 3) throw new Error('cannot be copied');
+        return 1;
+      },
+    };
+    const arrived = await flow.ask({ phone: phones, text: 'Hi', fragile }, 2);
+    should(inOrder(arrived).map(({ msg }) => msg.phone)).deepEqual([phones[0], phones[2]]);
+    should(server.received).have.length(4);
+    should(reported).have.length(1);
+    should(String(reported[0])).match(/cannot be copied/);
+  });
+
+  describe('on a full disk', () => {
+    it('sends nothing that is not on record, and goes on by itself when there is space', async () => {
+      const server = await startServer(() => ({ body: sent }));
+      const { disk, store, left } = limitedStore();
+      const flow = await sendNode(environment(server.url, store));
+      await flow.ask({ phone: phones[0], text: 'Hi' });
+      disk.fill();
+      const coming = flow.arrivals.next(3);
+      flow.send({ phone: phones, text: 'Hi' });
+      for (let turn = 0; turn < 50; turn++) await nextIteration();
+      should(server.received).have.length(1);
+
+      disk.clear();
+      should(seen(await coming)).deepEqual([0, 0, 0]);
+      should(server.received).have.length(4);
+      await Flow.unload();
+      should(await left()).equal(0);
+    });
+
+    it('tells what was sent once that is on record', async () => {
+      const { disk, store } = limitedStore();
+      const server = await startServer(() => {
+        disk.fill();
+        return { body: sent };
+      });
+      const flow = await sendNode(environment(server.url, store));
+      flow.send({ phone: phones[0], text: 'Hi' });
+      while (server.received.length === 0) await nextIteration();
+      for (let turn = 0; turn < 50; turn++) await nextIteration();
+      should(flow.arrivals.all).be.empty();
+      disk.clear();
+      const [arrived] = await flow.arrivals.next();
+      should(arrived?.port).equal(0);
+    });
+
+    it('refuses what comes when too much waits for space, and says so', async () => {
+      const server = await startServer(() => ({ body: sent }));
+      const { store } = limitedStore();
+      Object.defineProperty(store, 'unwritten', { value: 64 * 1024 * 1024 });
+      const flow = await sendNode(environment(server.url, store));
+      const [arrived] = await flow.ask({ phone: phones[0], text: 'Hi' });
+      should(arrived?.port).equal(1);
+      should(errorOf(arrived?.msg ?? {}).code).equal('queue_full');
+      should(server.received).be.empty();
+    });
+  });
+});

@@ -1,0 +1,124 @@
+import should from 'should';
+import { languages } from '../../../lib/languages';
+import { wordsIn } from '../../../lib/runtime/language';
+import type { Outcome } from '../../../lib/runtime/outcomes';
+import { outcomeStatus, type StatusLook } from '../../../lib/runtime/status';
+import { nodeError } from '../../../lib/runtime/errors';
+import { second } from '../../../lib/durations';
+
+const sent: Outcome = { port: 0, payload: {} };
+const refused: Outcome = {
+  port: 2,
+  payload: {},
+  problem: nodeError('consent_required', 'consent_required').problem,
+};
+const failedWith = (problem: NonNullable<Outcome['problem']>): Outcome => ({ port: 1, problem });
+const failed = failedWith(nodeError('blocked', 'blocked').problem);
+const unauthorized = failedWith(
+  nodeError('authorization_required', 'advisor_unauthorized', { advisor: 'a', environment: 'e' }).problem,
+);
+
+/** The status of a send node, drawn at once. */
+const statusOf = (language = 'en-US') => {
+  const names = ['sent', 'failed', 'needsConsent'];
+  let drawn: (() => StatusLook) | undefined;
+  let now = new Date(2030, 0, 31, 14, 5).getTime();
+  const status = outcomeStatus(
+    {
+      words: wordsIn(language),
+      now: () => now,
+      outputs: { names, nameOf: ({ port }) => names[port] ?? '', emit: () => undefined },
+      environment: () => ({ settings: { timeZone: '' } }),
+      status: {
+        show: (look) => {
+          drawn = look;
+          look();
+        },
+        clearIfAuthorized: () => undefined,
+        close: () => undefined,
+      },
+    },
+    { first: 'status.sent', third: 'status.needsConsent' },
+    () => undefined,
+  );
+  return {
+    leave: (...outcomes: readonly Outcome[]): void => {
+      for (const outcome of outcomes) {
+        status.note(outcome);
+        status.show(outcome);
+      }
+    },
+    ofList: (counts: Record<string, number>, last = sent): void => {
+      status.show(last, { counts });
+    },
+    pass: (ms: number): void => {
+      now += ms;
+    },
+    text: () => drawn?.().text,
+    fill: () => drawn?.().fill,
+  };
+};
+
+describe('the status of outcomes', () => {
+  it('says in words how many of a list left by each output', () => {
+    const { ofList, text, fill } = statusOf();
+    ofList({ sent: 2, failed: 2, needsConsent: 1 });
+    should([text(), fill()]).eql(['2 sent, 2 failed, 1 no consent', 'yellow']);
+    ofList({ sent: 12_400 });
+    should([text(), fill()]).eql(['12,400 sent', 'green']);
+    ofList({ failed: 2 }, failed);
+    should([text(), fill()]).eql(['2 failed', 'red']);
+  });
+
+  it('does not count a repeated text as sent twice', () => {
+    const { ofList, text } = statusOf();
+    ofList({ sent: 5, alreadySent: 2, failed: 1 });
+    should(text()).equal('3 sent, 2 already sent, 1 failed');
+  });
+
+  it('sums up the single messages of the last minute as it does a list', () => {
+    const { leave, pass, text } = statusOf();
+    leave(sent);
+    should(text()).equal('sent 2:05 PM');
+    leave(sent, failed, refused);
+    should(text()).equal('2 sent, 1 failed, 1 no consent');
+    pass(50 * second);
+    leave({ ...sent, alreadySent: true });
+    should(text()).equal('2 sent, 1 already sent, 1 failed, 1 no consent');
+    pass(11 * second);
+    leave(sent);
+    should(text()).equal('1 sent, 1 already sent');
+    pass(61 * second);
+    should(text()).equal('1 sent, 1 already sent');
+    leave(failed);
+    should(text()).equal('blocked 2:07 PM');
+  });
+
+  it('lets a clock that is set back begin a new minute', () => {
+    const { leave, pass, text } = statusOf();
+    leave(failed, failed);
+    pass(-3600 * second);
+    leave(sent);
+    should(text()).equal('sent 1:05 PM');
+  });
+
+  it('shows what somebody has to do rather than how often it failed', () => {
+    const { leave, ofList, text } = statusOf();
+    leave(sent, unauthorized, unauthorized);
+    should(text()).equal('not authorized');
+    ofList({ failed: 3 }, unauthorized);
+    should(text()).equal('not authorized');
+    ofList({ sent: 1, failed: 3 }, unauthorized);
+    should(text()).equal('1 sent, 3 failed');
+  });
+
+  it('has words in every language, and no signs that need a legend', () => {
+    const shown = languages.map((language) => {
+      const { ofList, text } = statusOf(language);
+      ofList({ sent: 3, alreadySent: 1, failed: 2, needsConsent: 1 });
+      return text() ?? '';
+    });
+    should(new Set(shown).size).equal(languages.length);
+    for (const text of shown) should(text).match(/^[\p{L}\d ,:、]+$/u);
+  });
+});
