@@ -146,7 +146,7 @@ for (const run of runs) {
       should(await phones.ledger('createContact')).have.length(1);
       should((await groupNames()).get(Number(moved['contactId']))).deepEqual(['Clients', 'Newsletter']);
       await flow.press('Delete Nora');
-      should(payloadOf(await flow.one('deleted'))).deepEqual({ id: moved['contactId'] });
+      should(payloadOf(await flow.one('deleted'))).deepEqual({ id: Number(moved['contactId']) });
     });
 
     it('11: the title and link of the first article reach those of the group who have consented', async () => {
