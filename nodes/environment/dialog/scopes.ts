@@ -1,6 +1,5 @@
 import type { Form, Say, Values } from '../../../lib/editor/red';
 import { holdsVariable } from '../../../lib/editor/values';
-import { usualScopes } from '../spec';
 import { prefixPattern, usualPrefixes, wireScope, type Prefixes } from '../../../lib/service/prefixes';
 
 const nodeTitles = (types: string): string[] =>
@@ -19,13 +18,9 @@ const prefixesIn = (values: Values): Prefixes => {
   return { core: read('corePrefix', usualPrefixes.core), text: read('textPrefix', usualPrefixes.text) };
 };
 
-const usualOf = (grant: unknown): readonly string[] =>
-  usualScopes[grant === 'client_credentials' ? grant : 'authorization_code'];
-
-/** Whether nobody has chosen other scopes than those that an environment with this sign-in begins with. */
-const areUsual = (ticked: unknown, grant: unknown): boolean =>
-  Array.isArray(ticked) &&
-  [...(ticked as readonly string[])].sort().join(' ') === [...usualOf(grant)].sort().join(' ');
+/** The scopes that an environment begins with, by how it signs in: as `usualScopes` in the spec, which is too large here. */
+const usualOf = (all: readonly string[], grant: unknown): readonly string[] =>
+  grant === 'client_credentials' ? all.filter((scope) => scope.startsWith('text.')) : all;
 
 const tick = (ticks: JQuery, scopes: readonly string[]): void => {
   ticks.find('input[type=checkbox][value]').each((_, box) => {
@@ -59,14 +54,18 @@ export const addScopes = (form: Form): void => {
   ticks.prepend(always);
   const byClient = $('<small>', { text: say('scopes.byClient') });
   ticks.append(byClient);
+  const field = form.spec.fields.find(({ name }) => name === 'scopes');
+  const all = field?.kind === 'ticks' ? field.options : [];
   let grant: unknown;
   form.onChange((values) => {
     const before = grant;
     ({ grant } = values);
     always.toggle(grant !== 'client_credentials');
     byClient.toggle(grant === 'client_credentials');
-    if (before !== undefined && before !== grant && areUsual(values['scopes'], before))
-      tick(ticks, usualOf(grant));
+    const ticked = values['scopes'] as readonly string[];
+    // Nobody has chosen others than those that it began with.
+    if (before !== undefined && before !== grant && String(ticked) === String(usualOf(all, before)))
+      tick(ticks, usualOf(all, grant));
     const prefixes = prefixesIn(values);
     ticks.find('label').each((_, label) => {
       const scope = $(label).find('input').attr('value');
