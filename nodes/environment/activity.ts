@@ -23,7 +23,7 @@ import type { RunningEnvironment } from './environment';
 import type { RouteRequest } from './form';
 import { Refused, wordsForRequest } from './reply';
 import { runningOf } from './running';
-import { changedTopic, type ChangeNews } from './change-news';
+import { changedTopic, type ChangeNews } from '../../lib/change-news';
 import { second } from '../../lib/durations';
 
 const leastInterval = second;

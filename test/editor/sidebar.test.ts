@@ -236,8 +236,8 @@ for (const version of versions) {
       should(await search.inputValue()).equal('');
       const button = sidebar.named(sidebar.wait(silent), 'Show the node');
       await button.focus();
-      await editor.red.send('in', { phone: '+12025550116' });
-      await sidebar.wait('+12025550116').waitFor();
+      await editor.red.send('in', { phone: '+12065550012' });
+      await sidebar.wait('+12065550012').waitFor();
       should(await button.evaluate((element) => element === document.activeElement)).be.true();
       // By the tab key, as they are read.
       await search.focus();

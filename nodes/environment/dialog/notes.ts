@@ -101,6 +101,9 @@ export const addKeptNote = (form: Form): void => {
 /** Says that the store was lost, and lets somebody confirm the empty one. */
 export const addLostStoreNote = (form: Form): void => {
   const { say, node } = form;
+  // An environment that was never deployed has no store.
+  const added = RED.nodes.node(node.id);
+  if (!added || added.changed === true) return;
   const path = encodeURIComponent(node.id);
   const note = $('<div>', { class: 'advisor-warning', role: 'status' }).hide();
   form.row('service').after(note);

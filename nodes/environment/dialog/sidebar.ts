@@ -15,7 +15,7 @@ import {
   type SidebarPart,
   type ServiceState,
 } from './sidebar-parts';
-import { changedTopic, type ChangeNews } from '../change-news';
+import { changedTopic, type ChangeNews } from '../../../lib/change-news';
 import { say } from './sidebar-rows';
 import type { BlockedItem, Listed } from '../../../lib/runtime/activity-items';
 

@@ -10,7 +10,7 @@ import {
   examplesIn,
   overheard,
   payloadOf,
-  Phones,
+  type Phones,
   startExamples,
 } from '../../support/examples/setup';
 
