@@ -222,7 +222,7 @@ for (const run of runs) {
       should((await phones.ledger('sendMessage')).map(({ phone }) => phone)).deepEqual(['+12165550106']);
       await flow.press('An answer by mail');
       should(payloadOf(await flow.one('on the list'))).containEql({
-        phone: '+12135550103',
+        phone: '+13125550183',
         reason: 'wrote stop',
       });
       await flow.press('Another answer');
@@ -234,9 +234,9 @@ for (const run of runs) {
           .split('\n');
         should(names).equal('phone,since,reason');
         should(rows.map((row) => row.replace(/,\d+,/, ',')).sort()).deepEqual([
-          '+12065550101,asked by phone',
-          '+12125550102,moved away',
-          '+12135550103,wrote stop',
+          '+13125550181,asked by phone',
+          '+13125550182,moved away',
+          '+13125550183,wrote stop',
         ]);
       }
     });

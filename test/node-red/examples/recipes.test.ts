@@ -130,7 +130,7 @@ describe('the recipes', function () {
   });
 
   recipeDoes('Take somebody off who says stop', async (flow) => {
-    await flow.press('Block Ines');
+    await flow.press('Block Ina');
     should(errorOf(await flow.one('blocked'))).containEql({ code: 'blocked' });
   });
 

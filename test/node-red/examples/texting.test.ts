@@ -180,6 +180,8 @@ for (const run of runs) {
       const { deliveryDate } = payloadOf(await flow.one('scheduled'));
       const inChicago = new Intl.DateTimeFormat('en-US', { timeStyle: 'short', timeZone: 'America/Chicago' });
       should(inChicago.format(Number(deliveryDate))).match(/^9:00\sAM$/);
+      await flow.press('Again and again');
+      should(await flow.one('scheduled')).containEql({ frequency: 7, outcome: 'sent' });
       await flow.press('Too late');
       should(errorOf(await flow.one('failed'))).containEql({ code: 'invalid_input' });
     });
