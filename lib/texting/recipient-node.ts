@@ -152,17 +152,16 @@ export class RecipientNode<
 
   /** `acceptor` accepts the recipients in the place of this node, for a node that waits. */
   input(msg: Message, job: Job, acceptor: Acceptor<T, O> = this): void | Promise<void> {
-    let isInSlices = false;
-    let accepted: Promise<void> | undefined;
+    const list: { isInSlices: boolean; accepted?: Promise<void> } = { isInSlices: false };
     const holdOthers = (): void => {
-      isInSlices = true;
-      if (accepted) this.openAfter(accepted);
+      list.isInSlices = true;
+      if (list.accepted) this.openAfter(list.accepted);
     };
     const reading = this.options.read(msg, { ...this.phoneRules, onSlices: holdOthers });
     if (!(reading instanceof Promise)) return this.acceptReading(msg, job, reading, acceptor);
-    accepted = reading.then((read) => this.acceptReading(msg, job, read, acceptor));
-    if (isInSlices) holdOthers();
-    return accepted;
+    list.accepted = reading.then((read) => this.acceptReading(msg, job, read, acceptor));
+    if (list.isInSlices) holdOthers();
+    return list.accepted;
   }
 
   /** Messages that come while a long list is read wait in line: a reset among them means the list too. */

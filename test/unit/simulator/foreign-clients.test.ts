@@ -54,6 +54,7 @@ describe("clients that others wrote, on the simulator's OAuth endpoints", () => 
       const { clientId, clientSecret } = simulator.credentials;
       const metadata = { client_secret: clientSecret, id_token_signed_response_alg: 'HS256' };
       config = new client.Configuration(server(), clientId, metadata, client.ClientSecretPost(clientSecret));
+      // On this machine, without TLS.
       client.allowInsecureRequests(config);
       verifier = client.randomPKCECodeVerifier();
     });
@@ -135,6 +136,7 @@ describe("clients that others wrote, on the simulator's OAuth endpoints", () => 
       secret = oauth.ClientSecretPost(clientSecret);
     });
 
+    // On this machine, without TLS.
     const insecure = () => ({ [oauth.allowInsecureRequests]: true });
     const asked = async (verifier: string): Promise<URL> => {
       const url = new URL(simulator.authUrl);
