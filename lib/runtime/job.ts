@@ -21,7 +21,7 @@ export const withoutList = (msg: Message, listAt: PropertyPath | undefined): Mes
   return copyOf(msg, listAt) as Message;
 };
 
-const setAt = (msg: Message, listAt: PropertyPath, entry: unknown): void => {
+export const setAt = (msg: Message, listAt: PropertyPath, entry: unknown): void => {
   let holder: unknown = msg;
   for (const step of listAt.slice(0, -1)) holder = (holder as Holder | undefined)?.[step];
   // What held the list may be missing in a message whose record was damaged.

@@ -9,7 +9,7 @@ import type { Environment } from './environment';
 import { nodeError } from './errors';
 import type { Tools } from './flow-node';
 import { pathIn, type PropertyPath, type Source } from './inputs';
-import { withoutList, type Job } from './job';
+import { setAt, withoutList, type Job } from './job';
 import { failedOutcome, problemOf, type Outcome } from './outcomes';
 import type { Message } from './red';
 import type { OutcomeStatus, ShownList } from './status';
@@ -87,8 +87,10 @@ const jobOf = <T extends Item, O extends Order>(
   indexes: readonly number[],
 ): Job => {
   if (openJob.attachment) return openJob.attachment as Job;
-  const { message, dropped } = openJob.input;
+  const { message, entries, dropped } = openJob.input;
   const { list } = openJob.record.order;
+  // A Complete node gets the message as it came in.
+  if (list?.at && entries) setAt(message, list.at, entries);
   const job = tools.resumed(message, openJob.record.life === life);
   // Others of the list may have left long before: the job is not in memory all the time.
   if (list)
@@ -230,8 +232,8 @@ export abstract class OutboxNode<T extends Item, O extends Order, B extends Item
       throw queueFullError(thrown);
     };
     try {
-      // The entries are on record themselves: the list is not kept twice.
-      const message = withoutList(msg, order.list?.at);
+      // Entries are saved themselves: the list is not saved twice.
+      const message = entries ? withoutList(msg, order.list?.at) : msg;
       const accepted = this.outbox.accept({ message, order, items, count, entries, onRecord }, job);
       this.changed();
       return accepted?.catch(refused);

@@ -246,6 +246,20 @@ describe('the own fields of a recipient', () => {
       should(checked.map(({ msg }) => msg['ids'])).eql([7, true]);
     });
 
+    it('does not take the place of the list for a Complete node', async () => {
+      const people = rows();
+      for (const input of [
+        { payload: { people, kept: true }, advisor: 'alex' },
+        { payload: { people: ['+12025550101', '12'] }, advisor: 'alex' },
+      ]) {
+        const { flow } = await sendOn({ phone: 'payload.people' }, { settings: { journal: true } });
+        flow.send(structuredClone(input));
+        await flow.arrivals.next(2);
+        should(only(await flow.completed.next()).payload).eql(input.payload);
+        await Flow.unload();
+      }
+    });
+
     it('is all that is saved of the list, and comes back after a restart', async () => {
       const store = createMemoryStore();
       const clock = new MovableClock(() => begin);
