@@ -98,7 +98,7 @@ describe('a Node-RED 5 whose language is German', function () {
   });
 
   it('says errors in German, and what is missing by the names of the form', async () => {
-    await red.send('in', { phone: '12', text: 'Hallo' });
+    await red.send('in', { phone: '2025550123', text: 'Hallo' });
     await red.send('inUnready', { phone: numbers.consented, text: 'Hallo' });
     const failed = (await red.messages('failed', 2)).map(text).sort();
     String(failed[0]).should.match(/^Die Telefonnummer hat keine Landesvorwahl: /);

@@ -8,6 +8,12 @@ import { blocked, held, texted, waiting } from './flow';
 
 const versions = readdirSync(__dirname).flatMap((name) => /^(.+)\.tgz$/.exec(name)?.[1] ?? []);
 
+describe('user directories of released versions', () => {
+  it('are kept, one at least', () => {
+    should(versions).not.be.empty();
+  });
+});
+
 for (const version of versions) {
   describe(`a user directory of version ${version}`, function () {
     this.timeout(120_000);

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import should from 'should';
+import { root } from '../../support/installation';
 import { openEmbedded } from '../../../lib/state/embedded';
 import { key } from '../../../lib/state/store';
 import { sealerOf } from '../../support/state/sealer';
@@ -27,7 +28,13 @@ describe('an item whose work ends the process', function () {
   ): Promise<{ said: readonly string[]; signal: string | null }> => {
     const child = spawn(
       process.execPath,
-      ['--require', require.resolve('tsx/cjs'), join(__dirname, 'poisoned-child.ts'), directory, what],
+      [
+        '--require',
+        require.resolve('tsx/cjs'),
+        join(root, 'test', 'support', 'outbox', 'poisoned-child.ts'),
+        directory,
+        what,
+      ],
       { stdio: ['ignore', 'pipe', 'inherit'] },
     );
     const said: string[] = [];
