@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freshUserDir, npm, root, tarball } from '../../test/support/installation';
+import { install, npm, root, tarball } from '../../test/support/installation';
 import { figureOf, type Goal, megabyte, type Row } from '../figures';
 import type { Part } from '../part';
 
@@ -41,7 +42,8 @@ interface Installed {
 
 /** What `npm install` of the tarball puts on the disk, dependencies included. */
 const installed = (): Installed => {
-  const folder = freshUserDir();
+  const folder = mkdtempSync(join(tmpdir(), 'advisor-texting-size-'));
+  install(folder, tarball());
   try {
     const { packages } = JSON.parse(
       readFileSync(join(folder, 'node_modules', '.package-lock.json'), 'utf8'),
