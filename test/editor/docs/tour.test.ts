@@ -44,7 +44,7 @@ describeInLongRun('the five-minute tour of the README, by mouse and keyboard', f
     await grace.locator('[data-action=accept]').click();
     await grace.getByText('Hello Grace, shall we talk on Friday?').waitFor();
     await statusOf(page, 'text')
-      .filter({ hasText: /^sim sent/ })
+      .filter({ hasText: /^sim 1 sent, 1 no consent/ })
       .waitFor();
     await statusOf(page, 'wait for consent')
       .filter({ hasText: /accepted/ })
