@@ -270,11 +270,12 @@ const connectionFindings = async (
     giveUp.abort();
   });
   // The token is requested first, so that a file that cannot be written ends the command before anything else is tried.
-  const first = await obtain().catch((fault: unknown) => {
-    if (!(fault instanceof ServiceError)) throw fault;
-    return fault.code === 'cancelled' ? isLate : fault;
-  });
-  forget();
+  const first = await obtain()
+    .catch((fault: unknown) => {
+      if (!(fault instanceof ServiceError)) throw fault;
+      return fault.code === 'cancelled' ? isLate : fault;
+    })
+    .finally(forget);
   const granted = (): readonly string[] | undefined => {
     // An answer without scopes grants those that were requested (RFC 6749, section 5.1).
     if (answer) return answer.scopes ?? operationScopesOf(connection);
