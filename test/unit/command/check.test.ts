@@ -319,6 +319,7 @@ describe('the command check', function () {
     const nothing = await run([]);
     should(nothing.code).equal(2);
     nothing.err.should.match(/--settings FILE.*\n.*--help/);
+    should((await runProcess([], {})).code).equal(2);
     const { ADVISOR_TEXTING_API_KEY: _, ...keyless } = variables();
     const missing = await run([], keyless);
     should(missing.code).equal(2);
