@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import should from 'should';
+import { operationScopes } from '../../../lib/contract-values';
 import { startSimulator, type Simulator } from '../../../simulator';
 import { listen } from '../../support/server';
 import { runCheck } from '../../support/command/setup';
@@ -49,6 +50,7 @@ describe('the command check, of a user directory', function () {
         name: 'Office',
         service: 'production',
         grant: 'client_credentials',
+        scopes: operationScopes,
         baseUrl: simulator.baseUrl,
         tokenUrl: '${TOKEN_ADDRESS}',
         timeZone: 'America/Chicago',
