@@ -192,7 +192,7 @@ describe('contact node', () => {
       const { environment, requests } = await scripted(() => ({ body: { id: 7 } }), inUS);
       for (const operation of ['create', 'update']) {
         const flow = await contactNode(environment, { operation });
-        const failed = only(await flow.ask({ contactId: ann, payload: { phone: '12' } }));
+        const failed = only(await flow.ask({ contactId: ann, payload: { phone: '20255501234567' } }));
         should(errorOf(failed.msg).code).equal('invalid_input');
         should(errorOf(failed.msg).message).match(/not a possible one in US/);
         await Flow.unload();
