@@ -45,7 +45,7 @@ describe('contact node, failures', () => {
     for (const { msg } of created) should(msg.parts).containEql({ type: 'array', count: 2 });
     // A status changes once a second.
     await pause(1100);
-    should(creating.statuses.at(-1)?.text).equal('authorize again');
+    should(creating.statuses.at(-1)?.text).equal('not authorized');
     await Flow.unload();
     const adding = await groupNode(environment, {
       operation: 'addContact',
@@ -69,7 +69,7 @@ describe('contact node, failures', () => {
     };
     await flow.ask({ contactId: ann, advisor: 'bob' });
     environment.changed();
-    should(await shown()).containEql({ text: 'authorize again' });
+    should(await shown()).containEql({ text: 'not authorized' });
     advisors.push('bob');
     environment.changed();
     should(await shown()).deepEqual({});

@@ -74,7 +74,7 @@ describe('the command line', () => {
     const ending = finished(child);
     let said = '';
     while (!said.includes('Ctrl-C')) said += String(((await once(child.stdout, 'data')) as [Buffer])[0]);
-    should(said).match(/path prefixes book, sms; delivery date in s\n.*"page":"pageNumber"/);
+    should(said).match(/path prefixes book, sms; delivery date in s; country US\n.*"page":"pageNumber"/);
     const url = /control API\s+(\S+)\/state/.exec(said)?.[1] ?? '';
     const settings = (await (await fetch(`${url}/settings`)).json()) as Record<string, unknown>;
     should(settings['profile']).equal(null);
