@@ -25,7 +25,7 @@ const anchorsIn = (text: string): string[] =>
 const isDead = (page: string, target: string): boolean => {
   if (target.startsWith('https://')) return false;
   const [path = '', anchor] = target.split('#');
-  const file = path === '' ? page : join(dirname(page), path);
+  const file = path === '' ? page : join(dirname(page), decodeURI(path));
   if (!existsSync(file)) return true;
   return anchor !== undefined && !anchorsIn(readFileSync(file, 'utf8')).includes(anchor);
 };
