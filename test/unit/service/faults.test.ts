@@ -147,7 +147,7 @@ describe('a network that fails', () => {
   });
 
   it('a connection that is opened but never established cannot have carried anything', async () => {
-    const silent = net.createServer((socket) => socket.on('error', () => undefined));
+    const silent = net.createServer((socket) => socket.on('error', () => undefined).resume());
     const port = await listen(silent);
     const client = clientOf(`https://127.0.0.1:${String(port)}`, { timeout: 60, retries: 0 });
     should(await codeOf(client.call('sendMessage', text, advisor))).equal('network_error');
