@@ -288,6 +288,7 @@ const startNode = (
       if (handler.showFailure) handler.showFailure(failure);
       else status.show(() => failureLook(words, why, at, now()));
       job.fail(handler.completeFailure?.(failure, msg) ?? failure);
+      job.takeHandOver()?.();
     };
     const take = (): void => {
       try {
@@ -307,7 +308,6 @@ const startNode = (
         else job.takeHandOver()?.();
       } catch (thrown) {
         fail(thrown);
-        job.takeHandOver()?.();
       }
     };
     const enter = (): void => {

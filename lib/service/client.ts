@@ -190,6 +190,7 @@ export class Call {
       if (limits.pausedUntil > 0) await this.undo();
       if (!(await entered)) throw this.stopped();
     }
+    let endAttempt: (() => void) | undefined;
     try {
       if (entered !== true) {
         const newer = this.fetchToken();
@@ -203,7 +204,7 @@ export class Call {
       }
       release ??= clock.keepStill?.();
       await this.begin();
-      const endAttempt = await this.permit();
+      endAttempt = await this.permit();
       this.attempts++;
       // A request that must not happen twice is not cut: that would only make its outcome unknown.
       const sentAt = requested ? performance.now() : 0;
@@ -216,10 +217,10 @@ export class Call {
         duration: performance.now() - sentAt,
         isPoll: this.options.priority === 'poll',
       });
-      endAttempt?.();
       // The answer is judged before the turn is given up: a pause must hold for the next request.
       return this.judge(result);
     } finally {
+      endAttempt?.();
       release?.();
       limits.leave();
     }

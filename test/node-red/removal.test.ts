@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import should from 'should';
 import { addTestPort, install, tarball } from '../support/installation';
 import { type FlowNode, type RealRed, startRed } from '../support/node-red';
+import { until } from '../support/until';
 
 const port: FlowNode = { id: 'in', type: 'test-port', name: 'in', z: 'tab', wires: [[]] };
 const without: readonly FlowNode[] = [{ id: 'tab', type: 'tab', label: 'removal' }, port];
@@ -68,7 +69,11 @@ describe('the package, removed from the palette', function () {
   });
 
   it('leaves no timer running', async () => {
-    should(timersIn(await red.resources())).be.belowOrEqual(timersBefore);
+    // Node-RED itself has a timer now and then, such as that of a connection which is kept open for a moment.
+    await until(
+      async () => timersIn(await red.resources()) <= timersBefore,
+      'A moment with no more timers than before',
+    );
   });
 
   it('answers on none of its routes', async () => {
