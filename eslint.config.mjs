@@ -193,7 +193,7 @@ export default tseslint.config(
   restricted(['nodes/*/editor.ts'], [...notForForms, noOtherNode]),
   restricted(
     ['nodes/*/dialog/*.ts'],
-    [...notForForms, { ...noOtherNode, regex: '^\\.\\./(\\.\\./)?(?!(spec|change-news)$)[^.]' }],
+    [...notForForms, { ...noOtherNode, regex: '^\\.\\./(\\.\\./)?(?!spec$)[^.]' }],
   ),
   {
     files: ['simulator/**/*.ts'],
