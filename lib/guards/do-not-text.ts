@@ -9,8 +9,8 @@ export interface Blocked {
   readonly reason: string | null;
 }
 
-/** The reason why a request to a number may not be made. */
-export type BlockedBy = Blocked | 'unreadable';
+/** The reason why a request to a number may not be made: its entry, or an entry or a whole list that cannot be read. */
+export type BlockedBy = Blocked | 'unreadable' | 'unreadable list';
 
 /** Tells all processes of a number that one of them has blocked. */
 export interface BlockCommand extends StoreCommand {
@@ -75,6 +75,8 @@ export interface DoNotText {
    * forbids it.
    */
   begin(phone: string): Promise<(() => void) | BlockedBy>;
+  /** Called when another process has blocked a number; resolves when requests to it in this process have ended. */
+  heard(command: BlockCommand): Promise<void>;
 }
 
 interface BlockedPage {
@@ -85,6 +87,8 @@ interface BlockedPage {
 /** The list as one store has it. */
 class StoreList implements DoNotText {
   private readonly prefix: Buffer;
+  /** Who was unblocked although their entry could not be read: the store remembers such an entry for ever. */
+  private readonly cleared: Buffer;
   /** Attempts under way in this process, by number. */
   private readonly attempts = new Counter();
   private readonly listeners = new Set<(phone: string) => void>();
@@ -94,6 +98,7 @@ class StoreList implements DoNotText {
     realm: Realm,
   ) {
     this.prefix = key('blocked', realm);
+    this.cleared = key('blocked', `${realm} cleared`);
   }
 
   async get(phone: string): Promise<Blocked | undefined> {
@@ -118,21 +123,26 @@ class StoreList implements DoNotText {
       blocked = { phone, since: known?.since ?? now, reason: reason ?? known?.reason ?? null };
       // An entry that cannot be read is there, and is replaced.
       const conditions = !entry && (await this.isThere(at)) ? [] : [unchanged(table, at, entry)];
-      if (await this.store.write([{ table, put: at, value: blocked }], conditions)) break;
+      const operations = [
+        { table, put: at, value: blocked },
+        { table, remove: this.clearedKeyOf(phone) },
+      ] as const;
+      if (await this.store.write(operations, conditions)) break;
     }
     const command: BlockCommand = { kind: 'block', at: this.store.now(), phone };
     await Promise.all([this.heard(command), this.store.tellOthers?.(command)]);
     return blocked;
   }
 
-  /** Called when a number was blocked; resolves when the requests to it that are under way in this process have ended. */
   async heard({ phone }: BlockCommand): Promise<void> {
     for (const listener of this.listeners) listener(phone);
     await this.attempts.none(phone);
   }
 
   async unblock(phone: string): Promise<void> {
-    await this.store.write([{ table, remove: this.keyOf(phone) }]);
+    const cleared = { table, put: this.clearedKeyOf(phone), value: true } as const;
+    const isUnreadable = (await this.judge(phone)) === 'unreadable';
+    await this.store.write([{ table, remove: this.keyOf(phone) }, ...(isUnreadable ? [cleared] : [])]);
   }
 
   onBlock(listener: (phone: string) => void): () => void {
@@ -145,9 +155,13 @@ class StoreList implements DoNotText {
   async judge(phone: string): Promise<BlockedBy | undefined> {
     const found = await this.get(phone);
     if (found) return found;
-    // Nobody knows who was on a damaged list: nobody is texted.
-    const isDamaged = await this.store.hasLost(table, this.prefix, endOf(this.prefix));
-    return isDamaged ? 'unreadable' : undefined;
+    const { store, prefix } = this;
+    if (!(await store.hasLost(table, prefix, endOf(prefix)))) return undefined;
+    // Nobody knows who was on it: nobody is texted.
+    if (await store.hasLostKeys?.()) return 'unreadable list';
+    const at = this.keyOf(phone);
+    const isUnreadable = (await this.isThere(at)) || (await store.hasLost(table, at, nextKey(at)));
+    return isUnreadable && !(await store.get(table, this.clearedKeyOf(phone))) ? 'unreadable' : undefined;
   }
 
   async begin(phone: string): Promise<(() => void) | BlockedBy> {
@@ -174,13 +188,18 @@ class StoreList implements DoNotText {
       await Promise.all(page.map(({ value }) => other.add(value)));
   }
 
-  private async add(blocked: Blocked): Promise<void> {
+  async add(blocked: Blocked): Promise<void> {
+    if (await this.get(blocked.phone)) return;
     const at = this.keyOf(blocked.phone);
     await this.store.write([{ table, put: at, value: blocked }], [unchanged(table, at, undefined)]);
   }
 
   private keyOf(phone: string): Buffer {
     return key(this.prefix, this.store.hash(phone));
+  }
+
+  private clearedKeyOf(phone: string): Buffer {
+    return key(this.cleared, this.store.hash(phone));
   }
 
   private async isThere(at: Buffer): Promise<boolean> {
@@ -190,10 +209,20 @@ class StoreList implements DoNotText {
 
 /** The list of environments that keep their state in several stores: who is on one part of it is on the list. */
 class JointList implements DoNotText {
+  private completing: Promise<void> | undefined;
+
   constructor(private readonly parts: readonly StoreList[]) {}
 
   /** Completes each part by the others, so that an environment that leaves takes nobody off the list. */
-  async complete(): Promise<void> {
+  complete(): Promise<void> {
+    this.completing ??= this.copy().catch((fault: unknown) => {
+      this.completing = undefined;
+      throw fault;
+    });
+    return this.completing;
+  }
+
+  private async copy(): Promise<void> {
     for (const from of this.parts) for (const to of this.parts) if (from !== to) await from.copyTo(to);
   }
 
@@ -242,12 +271,21 @@ class JointList implements DoNotText {
     };
   }
 
+  /** A process that has only one of the environments has blocked the number in one part. */
+  async heard(command: BlockCommand): Promise<void> {
+    const blocked = await this.get(command.phone);
+    if (blocked) await Promise.all(this.parts.map((part) => part.add(blocked)));
+    await Promise.all(this.parts.map((part) => part.heard(command)));
+  }
+
   async judge(phone: string): Promise<BlockedBy | undefined> {
+    await this.complete();
     const found = await Promise.all(this.parts.map((part) => part.judge(phone)));
     return found.find((by) => by);
   }
 
   async begin(phone: string): Promise<(() => void) | BlockedBy> {
+    await this.complete();
     const begun = await Promise.allSettled(this.parts.map((part) => part.begin(phone)));
     const results = begun.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
     const end = (): void => {
@@ -296,14 +334,14 @@ export const doNotTextOf = async (environment: ListEnvironment): Promise<DoNotTe
     return joint;
   const made = new JointList(parts);
   jointLists.set(own, [parts, made]);
-  // A store that closes meanwhile is completed after the next start; until then, all parts are read.
+  // Nobody is texted before the list is complete: whoever asks it completes it, and learns of the fault.
   made.complete().catch(() => undefined);
   return made;
 };
 
 /** Called in a process that another has told of a block; resolves when its own requests to the number have ended. */
 export const noteBlocked = async (environment: ListEnvironment, command: BlockCommand): Promise<void> =>
-  listIn(await environment.store(), realmOf(environment)).heard(command);
+  (await doNotTextOf(environment)).heard(command);
 
 /** Copies the list of the real services to another store. */
 export const movableBlocked = (): Movable<Blocked> => {

@@ -134,6 +134,8 @@ export const sentences = {
   blocked:
     'This number is on the do-not-text list: nothing was sent. Take it off the list first, if its owner wants to be texted again.',
   blocked_unreadable:
+    'The entry of this number on the do-not-text list cannot be read: nothing was sent. Unblock the number if its owner wants to be texted again, or block it again.',
+  blocked_list_unreadable:
     'A part of the do-not-text list cannot be read, so nobody is texted: see the log, and restore the data of this Node-RED or its credentialSecret.',
   quiet_hours:
     'It is outside the hours in which this recipient may be texted: send it again later, or choose in the environment to hold texts until then.',

@@ -207,9 +207,9 @@ export class EmbeddedStore implements Store {
     if (this.owned !== undefined && !this.hasDamage && !this.sealing.sawLocked) return false;
     const lossAt = await this.read((file) => file.lossAt);
     if (lossAt !== undefined && at <= lossAt) return true;
-    const aside = await this.read((file) =>
-      file.count('damaged', asideKey(table, from), asideKey(table, to)),
-    );
+    const [first, end] = [asideKey(table, from), asideKey(table, to)];
+    for (const name of this.movingAside) if (name >= asName(first) && name < asName(end)) return true;
+    const aside = await this.read((file) => file.count('damaged', first, end));
     let start = from;
     while (aside === 0 && this.sealing.sawLocked) {
       const range = { from: start, to, limit: 1000 };
@@ -220,6 +220,10 @@ export class EmbeddedStore implements Store {
       start = Buffer.concat([last.key, Buffer.alloc(1)]);
     }
     return aside > 0;
+  }
+
+  async hasLostKeys(): Promise<boolean> {
+    return this.sealing.sawLocked || (await this.read((file) => file.lossAt)) !== undefined;
   }
 
   /** Reads at once while this process owns the file: a promise costs more than most reads. */

@@ -112,6 +112,7 @@ const handleOf = (store: Store, close: () => Promise<void>): Store => ({
   keys: (table, range) => store.keys(table, range),
   count: (table, from, to) => store.count(table, from, to),
   hasLost: (table, from, to, at) => store.hasLost(table, from, to, at),
+  hasLostKeys: async () => (await store.hasLostKeys?.()) ?? false,
   write: (operations, conditions) => store.write(operations, conditions),
   close,
 });

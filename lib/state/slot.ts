@@ -9,6 +9,7 @@ import {
   endOf,
   fullPage,
   isShared,
+  nextKey,
   key as keyOf,
   storeClosed,
   TakenOver,
@@ -50,7 +51,7 @@ export interface SlotDatabase {
 }
 
 /** Milliseconds for which a range that could be read is not read through again. */
-const soundFor = 10 * second;
+const keptFor = 10 * second;
 /** The key of a mark in a slot whose last commits the database has lost; its value is the time when that was noticed. */
 export const doubtKey = keyOf('doubt');
 const prefixLength = 12;
@@ -79,8 +80,8 @@ export class Slot implements Store, Fence {
   private isClosed = false;
   private newlyDamaged = 0;
   private doubt = -Infinity;
-  /** When each range was last read without finding a damaged record. */
-  private readonly sound = new Map<string, number>();
+  /** When each range was last searched for damaged records. */
+  private readonly searched = new Map<string, { readonly at: number; readonly isDamaged: boolean }>();
 
   /** The kind `elsewhere` means that another process has the slot: it is only read here. */
   constructor(
@@ -182,13 +183,13 @@ export class Slot implements Store, Fence {
 
   async hasLost(table: Table, from: Buffer, to: Buffer): Promise<boolean> {
     // The do-not-text list is checked before every text, so the answer for shared ranges is kept for a while.
-    if (!isShared(table, from)) return this.findLost(table, from, to);
+    const isOne = nextKey(from).equals(to);
+    if (isOne || !isShared(table, from)) return this.findLost(table, from, to);
     const name = recordName(table, from);
-    const known = this.sound.get(name);
-    if (known !== undefined && performance.now() - known < soundFor) return false;
+    const known = this.searched.get(name);
+    if (known && performance.now() - known.at < keptFor) return known.isDamaged;
     const isDamaged = await this.findLost(table, from, to);
-    if (isDamaged) this.sound.delete(name);
-    else this.sound.set(name, performance.now());
+    this.searched.set(name, { at: performance.now(), isDamaged });
     return isDamaged;
   }
 

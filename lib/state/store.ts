@@ -55,6 +55,11 @@ export interface Store {
    */
   hasLost(table: Table, from: Buffer, to: Buffer, at?: number): Promise<boolean>;
   /**
+   * Whether records may be lost whose keys are unknown: pages of a file, or records under another data key, by which what
+   * is personal in a key has another hash.
+   */
+  hasLostKeys?(): Promise<boolean>;
+  /**
    * Writes all operations or none; resolves when they would survive a power cut. False means that a condition did not
    * hold and nothing was written. All writes of one turn of the event loop are one commit, and they take effect in
    * order. A write waits while nothing can be written (disk full, another owner, server away). It rejects only when the

@@ -12,7 +12,7 @@ import { fieldOf, isNothing, isRecord } from '../runtime/kinds';
 import type { Turn } from '../runtime/request-node';
 import { problemOf, type Outcome } from '../runtime/outcomes';
 import { mayBeCarriedOut, type ServiceError } from '../service/errors';
-import { ageClock, type Operation, type Store } from '../state/store';
+import { ageClock, StoreClosed, TakenOver, type Operation, type Store } from '../state/store';
 import type { Recipient, TextingOrder } from './recipients';
 
 /** One recipient whose work begins. */
@@ -48,8 +48,11 @@ export interface GuardOptions<T, O> {
 /** From a recipient to an outcome. */
 export type Work<T, O> = (turn: GuardedTurn<T, O>) => Promise<Outcome>;
 
-const refusalBy = (by: BlockedBy): ServiceError =>
-  by === 'unreadable' ? nodeError('blocked', 'blocked_unreadable') : nodeError('blocked', 'blocked');
+/** The error of a number that is blocked. */
+export const refusalBy = (by: BlockedBy): ServiceError => {
+  if (by === 'unreadable') return nodeError('blocked', 'blocked_unreadable');
+  return nodeError('blocked', by === 'unreadable list' ? 'blocked_list_unreadable' : 'blocked');
+};
 
 /** The recipient's own zone, as it was given: that of a list's object, or for a single number that of the message. */
 export const zoneOf = ({ timeZone }: TextingOrder, entry: unknown): unknown => {
@@ -190,18 +193,17 @@ export class GuardChain<T extends Recipient, O extends TextingOrder> {
     const hours = this.hoursFor(turn);
     const sendOnce = this.options.onceOf?.(order, item);
     const { phone = '' } = item;
-    const list = await this.listOf(environment);
     const judged = { isAsked: false };
     const judge = async (): Promise<void> => {
       judged.isAsked = true;
-      const by = await list.judge(phone);
+      const by = await this.askList(environment, (list) => list.judge(phone));
       if (by) throw refusalBy(by);
     };
     // Without other guards, `permit` asks early enough, immediately before the request.
     if (order.dryRun || sendOnce || environment.settings.textHours) await judge();
     const permit = async (): Promise<() => void> => {
       judged.isAsked = true;
-      const ended = await list.begin(phone);
+      const ended = await this.askList(environment, (list) => list.begin(phone));
       if (typeof ended === 'function') return ended;
       throw refusalBy(ended);
     };
@@ -364,6 +366,16 @@ export class GuardChain<T extends Recipient, O extends TextingOrder> {
     await onceIn(store).end(onceKey, name, { state }, wanted.within, timeOf(environment, store));
     // Those that wait for its key are held until the same time.
     if (state === 'cancelled' && item.phone !== undefined) this.judgeAgain(item.phone);
+  }
+
+  /** Asks the list as it is now: a deploy of another environment may close a store that it was kept in. */
+  private async askList<R>(environment: Environment, ask: (list: DoNotText) => Promise<R>): Promise<R> {
+    try {
+      return await ask(await this.listOf(environment));
+    } catch (fault) {
+      if (!(fault instanceof StoreClosed) && !(fault instanceof TakenOver)) throw fault;
+      return ask(await this.listOf(environment));
+    }
   }
 
   private async listOf(environment: Environment): Promise<DoNotText> {

@@ -2,12 +2,12 @@ import { Stream, Streams } from '../../lib/address-book/operation';
 import { runSearch, searchSettings } from '../../lib/address-book/search';
 import { doNotTextOf, type Blocked, type DoNotText } from '../../lib/guards/do-not-text';
 import type { Environment } from '../../lib/runtime/environment';
-import { invalidInput, nodeError } from '../../lib/runtime/errors';
+import { invalidInput } from '../../lib/runtime/errors';
 import { flowNode, isControl, type Handler, type Tools } from '../../lib/runtime/flow-node';
 import { readAll } from '../../lib/runtime/inputs';
 import { fieldOf, isNothing } from '../../lib/runtime/kinds';
 import type { Outcome } from '../../lib/runtime/outcomes';
-import type { GuardedTurn } from '../../lib/texting/guard-chain';
+import { refusalBy, type GuardedTurn } from '../../lib/texting/guard-chain';
 import { whenRead } from '../../lib/runtime/slices';
 import { RecipientNode, type RecipientNodeOptions } from '../../lib/texting/recipient-node';
 import { recipientsOf, type Recipient, type TextingOrder } from '../../lib/texting/recipients';
@@ -69,14 +69,9 @@ const carryOut = async ({
       return { port: 0, payload: payloadOf(phone, undefined) };
     default: {
       const by = await list.judge(phone);
-      if (by === 'unreadable') {
-        const payload = { ...payloadOf(phone, undefined), blocked: true };
-        return { port: 2, payload, problem: nodeError('blocked', 'blocked_unreadable').problem };
-      }
-      const payload = payloadOf(phone, by);
-      return by
-        ? { port: 2, payload, problem: nodeError('blocked', 'blocked').problem }
-        : { port: 0, payload };
+      if (!by) return { port: 0, payload: payloadOf(phone, undefined) };
+      const payload = { ...payloadOf(phone, typeof by === 'object' ? by : undefined), blocked: true };
+      return { port: 2, payload, problem: refusalBy(by).problem };
     }
   }
 };

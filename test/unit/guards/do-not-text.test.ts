@@ -2,14 +2,15 @@ import fc from 'fast-check';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { open as openLmdb } from 'lmdb';
 import should from 'should';
-import { doNotTextOf } from '../../../lib/guards/do-not-text';
+import { doNotTextOf, noteBlocked, type BlockCommand } from '../../../lib/guards/do-not-text';
 import { nodeError } from '../../../lib/runtime/errors';
 import type { Message } from '../../../lib/runtime/red';
 import { MovableClock } from '../../../lib/service/clock';
 import { openEmbedded } from '../../../lib/state/embedded';
 import { createMemoryStore } from '../../../lib/state/memory';
-import { key, type Store } from '../../../lib/state/store';
+import { key, storeClosed, type Store } from '../../../lib/state/store';
 import * as listRuntime from '../../../nodes/do-not-text/runtime';
 import { spec as listSpec } from '../../../nodes/do-not-text/spec';
 import { sealerOf } from '../../support/state/sealer';
@@ -382,6 +383,86 @@ describe('the do-not-text list', () => {
       should(await rest.get(consented)).containEql({ since: begin, reason: 'asked' });
     });
 
+    /** An environment on a service of its own, whose list is also kept in the stores that `others` names. */
+    const texting = async (others: () => readonly Store[], own = createMemoryStore()) => {
+      const server = await startServer(async () => ({ body: sent }));
+      const service = { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' };
+      const environment = alsoClose(environmentOn(service, { store: own }));
+      Object.assign(environment, { otherListStores: async () => others() });
+      const flow = await Flow.load({ folders, environment, nodes: [sendNode] });
+      return { flow, environment, own, received: () => server.received.length };
+    };
+
+    it('is asked as it is when the request is about to leave, though the other store closed meanwhile', async () => {
+      const [before, after] = [createMemoryStore(), createMemoryStore()];
+      const [reached, held] = [gate(), gate()];
+      let others: Store[] = [
+        Object.assign(before, {
+          get: async () => {
+            reached.open();
+            await held.opened;
+            throw storeClosed();
+          },
+        }),
+      ];
+      const { flow, received } = await texting(() => others);
+      const left = flow.arrivals.next();
+      flow.send({ phone: consented, text: 'Hi' });
+      await reached.opened;
+      await (await doNotTextOf({ service: 'sandbox', store: () => after })).block(unasked, null, begin);
+      others = [after];
+      held.open();
+      should(only(await left).msg.outcome).equal('sent');
+      should(errorOf(only(await flow.ask({ phone: unasked, text: 'Hi' })).msg).code).equal('blocked');
+      should(received()).equal(1);
+    });
+
+    it('has whom a process blocks that has one of them alone, and keeps them when that one leaves', async () => {
+      const database = createMemoryStore();
+      const ofAnother = Object.create(database) as Store;
+      let others: Store[] = [database];
+      const { flow, environment, own, received } = await texting(() => others);
+      should(only(await flow.ask({ phone: '+12025550107', text: 'Hi' })).msg.outcome).equal('sent');
+      const inDatabase = {
+        service: 'production',
+        store: () => database,
+        otherListStores: async () => [own],
+      };
+      should(await (await doNotTextOf(inDatabase)).judge(consented)).be.undefined();
+      Object.assign(ofAnother, {
+        tellOthers: (command: BlockCommand) => noteBlocked(inDatabase, command),
+      });
+      const elsewhere = await doNotTextOf({ service: 'production', store: () => ofAnother });
+      await elsewhere.block(consented, 'stop', begin);
+      others = [];
+      const { msg } = only(await flow.ask({ phone: consented, text: 'Hi' }));
+      should(errorOf(msg).code).equal('blocked');
+      should(await (await doNotTextOf(environment)).get(consented)).containEql({ reason: 'stop' });
+      should(received()).equal(1);
+    });
+
+    it('lets nobody be texted until it is whole', async () => {
+      let isAway = true;
+      const database = createMemoryStore();
+      const { page } = database;
+      await (await doNotTextOf({ service: 'sandbox', store: () => database })).block(unasked, null, begin);
+      Object.assign(database, {
+        page: async (...asked: Parameters<Store['page']>) => {
+          if (isAway) throw new Error('away');
+          return page(...asked);
+        },
+      });
+      let others: Store[] = [database];
+      const { flow, received } = await texting(() => others);
+      should(only(await flow.ask({ phone: consented, text: 'Hi' })).msg.outcome).equal('failed');
+      should(received()).equal(0);
+      isAway = false;
+      should(only(await flow.ask({ phone: consented, text: 'Hi' })).msg.outcome).equal('sent');
+      others = [];
+      should(errorOf(only(await flow.ask({ phone: unasked, text: 'Hi' })).msg).code).equal('blocked');
+      should(received()).equal(1);
+    });
+
     it('waits for the requests of both', async () => {
       const { one, other } = pair();
       const [here, there] = await Promise.all([one, other].map(doNotTextOf));
@@ -396,8 +477,58 @@ describe('the do-not-text list', () => {
     });
   });
 
-  it('stops everybody when a part of it cannot be read', async () => {
-    const damaged: Store = { ...on.store, hasLost: async () => true };
+  it('stops whose entry cannot be read, and nobody else, until they are blocked anew or unblocked', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'advisor-list-'));
+    const options = { directory, sealer: sealerOf('test'), warn: () => undefined };
+    const before = await openEmbedded(options);
+    await (await doNotTextOf({ service: 'sandbox', store: () => before })).block(consented, null, begin);
+    const entry = key(key('blocked', 'service'), before.hash(consented));
+    await before.close();
+    const root = openLmdb<Buffer, Buffer>(join(directory, 'store.mdb'), {
+      encoding: 'binary',
+      keyEncoding: 'binary',
+      overlappingSync: false,
+      maxDbs: 8,
+    });
+    const records = root.openDB<Buffer, Buffer>('work', { encoding: 'binary', keyEncoding: 'binary' });
+    const bytes = Buffer.from(records.get(entry) ?? []);
+    bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1;
+    records.putSync(entry, bytes);
+    await root.close();
+    const store = await openEmbedded(options);
+    const server = await startServer(async () => ({ body: sent }));
+    const service = { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' };
+    const environment = alsoClose(environmentOn(service, { store }));
+    alsoClose({ close: async () => rmSync(directory, { recursive: true }) });
+    alsoClose(store);
+    const nodes = [
+      sendNode,
+      blockNode,
+      { ...blockNode, id: 'n-check', operation: 'check' },
+      { ...blockNode, id: 'n-unblock', operation: 'unblock' },
+    ];
+    const flow = await Flow.load({ folders, environment, nodes });
+    const send = async (phone: string) => only(await ask(flow, { phone, text: 'Hi' }, 'send')).msg;
+    for (const _ of ['damaged', 'set aside']) {
+      const { code, message } = errorOf(await send(consented));
+      should(code).equal('blocked');
+      should(message).match(/entry of this number .* cannot be read/);
+    }
+    should((await send(unasked)).outcome).equal('sent');
+    const checked = only(await ask(flow, { phone: consented }, 'n-check'));
+    should([checked.port, checked.msg.payload]).deepEqual([
+      2,
+      { phone: consented, blocked: true, since: null, reason: null },
+    ]);
+    await ask(flow, { phone: consented }, 'n-unblock');
+    should((await send(consented)).outcome).equal('sent');
+    await ask(flow, { phone: consented }, 'block');
+    should(errorOf(await send(consented)).message).match(/is on the do-not-text list/);
+    should(server.received).have.length(2);
+  });
+
+  it('stops everybody when nobody knows who was on it', async () => {
+    const damaged: Store = { ...on.store, hasLost: async () => true, hasLostKeys: async () => true };
     const service = {
       baseUrl: on.simulator.baseUrl,
       apiKey: on.simulator.credentials.apiKey,

@@ -339,6 +339,22 @@ describe('of processes that share one PostgreSQL', function () {
     held.open();
   });
 
+  it('an entry of the do-not-text list that cannot be read stops its number alone', async () => {
+    await begin(noon);
+    const { store } = await machine();
+    const list = await doNotTextOf({ service: 'sandbox', store: () => store });
+    await list.block(consented, null, noon);
+    const entry = store.hash(consented).toString('hex');
+    server.query(
+      `update advisor_texting.work set value = set_byte(value, length(value) - 1, get_byte(value, length(value) - 1) # 1)
+        where position('\\x${entry}'::bytea in key) > 0`,
+    );
+    should(await list.judge(consented)).equal('unreadable');
+    should(await list.judge(numbers.unasked)).be.undefined();
+    await list.unblock(consented);
+    should(await list.judge(consented)).be.undefined();
+  });
+
   describe('somebody is blocked by one while another texts them', () => {
     const texting = async () => {
       await begin(noon);
