@@ -129,10 +129,7 @@ const writeNode = async ({ name, spec }, needs) => {
     const own = readText('locales', language, `${spec.type}.md`);
     // The help of each node with outcomes includes what all such nodes have in common.
     const shared = spec.outputs.includes('failed') ? readText('locales', language, 'common.md') : '';
-    const help = helpOf(spec, `${own.trim()}\n\n${shared}`, {
-      link: stringsFor(language, name).docs,
-      title: strings.title ?? '',
-    });
+    const help = helpOf(spec, `${own.trim()}\n\n${shared}`, stringsFor(language, name).docs);
     for (const folder of foldersFor(language)) {
       write(out('nodes', 'locales', folder, `${spec.type}.json`), words);
       write(out('nodes', 'locales', folder, `${spec.type}.html`), help);

@@ -4,7 +4,7 @@ import { register } from 'tsx/cjs/api';
 import { at } from './build/folders.mjs';
 import { errorsPage } from './docs/errors.mjs';
 import { modulesPicture } from './docs/modules.mjs';
-import { nodesPage } from './docs/nodes.mjs';
+import { nodePages } from './docs/nodes.mjs';
 import { openApi } from './docs/openapi.mjs';
 import { apiPage } from './docs/page.mjs';
 import { securityPage } from './docs/security.mjs';
@@ -35,7 +35,7 @@ const document = openApi(source);
 const pages = {
   'docs/openapi.json': `${JSON.stringify(document, null, 2)}\n`,
   'docs/api.md': apiPage(source, document),
-  'docs/nodes.md': nodesPage(source),
+  ...nodePages(source),
   'docs/errors.md': errorsPage(source),
   'docs/modules.svg': modulesPicture(),
   'SECURITY.md': securityPage(source),

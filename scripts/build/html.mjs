@@ -139,25 +139,18 @@ const breakable = (markdown) =>
   );
 
 const { homepage } = JSON.parse(readText('package.json'));
-const docs = homepage.replace(/#.*$/, '/blob/main/docs/nodes.md');
-
-/** The anchor that a repository's page makes of a heading. */
-const anchorOf = (heading) =>
-  heading
-    .toLowerCase()
-    .replaceAll(/[^a-z0-9 -]/g, '')
-    .replaceAll(' ', '-');
+const docs = homepage.replace(/#.*$/, '/blob/main/docs/nodes');
 
 /**
  * The palette shows the first paragraph of a help text only when it is not inside another element, so the element by
  * which our styles find the text stands before it.
  */
-export const helpOf = (spec, markdown, { link, title }) =>
+export const helpOf = (spec, markdown, link) =>
   `<script type="text/markdown" data-help-name="${spec.type}">
 <div class="advisor-help"></div>
 
 ${breakable(markdown.trim())}
 
-[${link}](${docs}#${anchorOf(title)})
+[${link}](${docs}/${spec.type.replace('advisor-', '')}.md)
 </script>
 `;

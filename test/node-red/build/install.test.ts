@@ -18,7 +18,7 @@ describe('the packed package', function () {
     const paths = report.files.map((file) => file.path);
     const unwanted = paths.filter(
       (path) =>
-        !/^(dist\/|examples\/.*\.json$|docs\/[^/]+\.md$|docs\/scaling\/[^/]+\.yaml$|(package\.json|README\.md|CHANGELOG\.md|LICENSE)$)/.test(
+        !/^(dist\/|examples\/.*\.json$|docs\/(nodes\/)?[^/]+\.md$|docs\/scaling\/[^/]+\.yaml$|(package\.json|README\.md|CHANGELOG\.md|LICENSE)$)/.test(
           path,
         ),
     );

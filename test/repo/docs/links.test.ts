@@ -40,8 +40,10 @@ describe('the docs', () => {
     dead.should.eql([]);
   });
 
-  it('lead from the README and the index to every page', () => {
-    const from = ['README.md', join('docs', 'README.md')].map((name) => join(root, name));
+  it('lead from the README, the index and the list of nodes to every page', () => {
+    const from = ['README.md', join('docs', 'README.md'), join('docs', 'nodes.md')].map((name) =>
+      join(root, name),
+    );
     const reached = from.flatMap((page) =>
       linksIn(readFileSync(page, 'utf8')).map((target) => join(dirname(page), target)),
     );

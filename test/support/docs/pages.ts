@@ -5,7 +5,7 @@ import { root } from '../installation';
 /** All that people read in this repository. */
 export const pagesOfDocs = (): string[] => [
   ...['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md'].map((name) => join(root, name)),
-  ...readdirSync(join(root, 'docs'))
+  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
     .map((name) => join(root, 'docs', name)),
 ];
