@@ -84,19 +84,40 @@ export const tableOf = ({ parts }: Results): string =>
     parts.flatMap(({ rows }) => rows.map(cellsOf)),
   );
 
-/** The table of docs/performance.md: a ratio, or a figure of its own where it has a goal or nothing to compare with. */
+/** What a row says on the page: its ratio, or else its figure; bold if that misses its goal. */
+const cellOf = (row: Row | undefined): string => {
+  if (!row) return '';
+  const said = row.ratio ? written(row.ratio, times) : written(row.ours, row.unit);
+  return isReached(row) === false ? `**${said}**` : said;
+};
+
+const versionOf = ({ measurement }: Row): string | undefined =>
+  /^Node-RED ([\d.]+)[,:] /.exec(measurement)?.[1];
+
+const titleOf = ({ measurement, ratio, against }: Row): readonly string[] => [
+  measurement.replace(/^Node-RED [\d.]+[,:] /, ''),
+  ratio && against ? against.what : '',
+];
+
+/** A line for each measurement, with what it gave on both versions. */
+const byVersion = (rows: readonly Row[]): readonly (readonly string[])[] => {
+  const lines = new Map<string, Row[]>();
+  for (const row of rows) {
+    const key = titleOf(row).join('\n');
+    lines.set(key, [...(lines.get(key) ?? []), row]);
+  }
+  return [...lines].map(([key, found]) => [
+    ...key.split('\n'),
+    ...['5', '4.1'].map((version) => cellOf(found.find((row) => versionOf(row) === version))),
+    [...new Set(found.map(goalOf))].join('; on 4.1 '),
+  ]);
+};
+
+/** The tables of docs/performance.md: what has a goal, for both versions of Node-RED, and the size of the package. */
 export const pageOf = ({ parts }: Results): string => {
-  const rows = parts.flatMap(({ rows: found }) =>
-    found
-      .filter(({ ratio, goal, against }) => ratio || goal || !against)
-      .map((row) => [
-        row.measurement,
-        row.ratio ? written(row.ratio, times) : written(row.ours, row.unit),
-        row.ratio && row.against ? row.against.what : '',
-        goalOf(row),
-        reachedOf(row),
-      ]),
-  );
+  const all = parts.flatMap(({ rows }) => rows);
+  const versioned = all.filter((row) => row.goal && versionOf(row) !== undefined);
+  const sizes = parts.filter(({ name }) => name === 'size').flatMap(({ rows }) => rows);
   const measured = parts.map(
     ({ name, measuredAt, commit, rounds }) =>
       `\`${name}\` ${measuredAt.slice(0, 10)} at ${commit} (${String(rounds)} ${rounds === 1 ? 'round' : 'rounds'})`,
@@ -107,7 +128,12 @@ export const pageOf = ({ parts }: Results): string => {
     ),
   );
   return [
-    table(['measurement', 'ours', 'against', 'to reach', 'reached'], rows),
+    table(['measurement', 'against', 'Node-RED 5', 'Node-RED 4.1', 'goal'], byVersion(versioned)),
+    '',
+    table(
+      ['size', 'figure', 'goal'],
+      sizes.map((row) => [row.measurement, cellOf(row), goalOf(row)]),
+    ),
     '',
     `Measured: ${measured.join('; ')}. On: ${[...machines].join('; ')}.`,
   ].join('\n');

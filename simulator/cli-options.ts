@@ -22,7 +22,7 @@ the contract under /v1, OAuth under /oauth, a page of phones at /, and a control
   --profile NAME         which service to be: ${profileNames.join(' or ')} (default usual). "foreign" keeps
                          to the contract too, and does otherwise wherever that leaves room
   --habit NAME=VALUE     one habit alone, such as ids=strings; may be given several times
-                         (docs/simulator.md has the list)
+                         (docs/simulator-api.md has the list)
   --redirect-uri URI     register a redirect URI; may be given several times
                          ("loopback" registers every http address on this machine)
   --rotate               give a new refresh token with each refresh, and end the old one

@@ -1,15 +1,17 @@
 import { scopeMeanings } from './openapi.mjs';
 import { table } from './table.mjs';
 
-const repeats = {
-  safe: 'Repeated at will: doing it twice changes nothing.',
-  delete: 'Repeated at will; a 404 to a repeated request counts as done.',
-  once: 'Not repeated when it may have been carried out, unless `repeatSends` says so.',
+const retries = {
+  safe: 'yes',
+  delete: 'yes; a 404 to a retry is a success',
+  once: 'only if it cannot have been carried out',
 };
 
+const code = (value) => `\`${value}\``;
+
 const typeOf = (schema) => {
-  if (schema.$ref) return linkTo(schema.$ref);
-  if (schema.enum) return schema.enum.map((value) => `\`${value}\``).join(', ');
+  if (schema.pattern) return 'E.164';
+  if (schema.enum) return schema.enum.map(code).join(' or ');
   const either = schema.anyOf ?? schema.oneOf;
   if (either) return either.map(typeOf).join(' or ');
   if (schema.type === 'array') return `array of ${typeOf(schema.items ?? {})}`;
@@ -17,124 +19,101 @@ const typeOf = (schema) => {
   return [schema.type].flat().join(' or ');
 };
 
-const anchor = (text) =>
-  text
-    .toLowerCase()
-    .replace(/[^\w -]/g, '')
-    .replaceAll(' ', '-');
-const linkTo = (ref) => {
-  const name = ref.split('/').at(-1);
-  return `[${name}](#${anchor(name)})`;
+const linkTo = ({ $ref }) => {
+  const name = $ref.split('/').at(-1);
+  return `[${name}](#${name.toLowerCase()})`;
 };
 
 const limits = (schema) =>
   [
-    schema.pattern && 'a plus sign, a digit 1-9, then 7 to 14 more digits',
     schema.minimum !== undefined && `at least ${schema.minimum}`,
     schema.maximum !== undefined && `at most ${schema.maximum}`,
     schema.minItems !== undefined && `at least ${schema.minItems} item`,
     schema.maxLength !== undefined && `at most ${schema.maxLength} characters`,
-  ]
-    .filter(Boolean)
-    .join('; ');
+  ].filter(Boolean);
+
+const described = (name, schema, isRequired) =>
+  [`${code(name)} ${typeOf(schema)}`, ...(isRequired ? ['required'] : []), ...limits(schema)].join(', ');
 
 /** The fields of a schema, each followed by the fields of its objects with their path. */
-const fieldRows = (schema, prefix = '') =>
+const fieldsOf = (schema, prefix = '') =>
   Object.entries(schema.properties ?? {}).flatMap(([name, property]) => {
     const path = `${prefix}${name}`;
-    const present =
-      [property, ...(property.anyOf ?? [])].find((one) => one.items ?? one.properties) ?? property;
-    const inner = present.items?.properties
-      ? fieldRows(present.items, `${path}[].`)
-      : present.properties
-        ? fieldRows(present, `${path}.`)
+    const inner = property.items?.properties
+      ? fieldsOf(property.items, `${path}[].`)
+      : property.properties
+        ? fieldsOf(property, `${path}.`)
         : [];
-    const items = limits(present.items ?? {});
-    const rules = [limits(property), items && `each: ${items}`].filter(Boolean).join('; ');
-    return [[`\`${path}\``, typeOf(property), schema.required?.includes(name) ? 'yes' : '', rules], ...inner];
+    return [described(path, property, schema.required?.includes(name)), ...inner];
   });
 
-const endpointSection = (name, endpoint, operation) => {
-  const parameters = operation.parameters.map((parameter) => [
-    `\`${parameter.name}\``,
-    parameter.in,
-    typeOf(parameter.schema),
-    parameter.required ? 'yes' : '',
-    limits(parameter.schema),
-  ]);
+const rowOf = ([name, endpoint], operation) => {
   const request = operation.requestBody?.content['application/json'].schema;
   const response = operation.responses[200]?.content['application/json'].schema;
+  const query = operation.parameters
+    .filter((parameter) => parameter.in === 'query')
+    .map((parameter) => described(parameter.name, parameter.schema));
   return [
-    `### ${endpoint.summary}`,
-    '',
-    `\`${endpoint.method} ${endpoint.path}\` · scope \`${endpoint.scope}\` · in code \`${name}\``,
-    '',
-    ...(parameters.length === 0
-      ? []
-      : [table(['parameter', 'in', 'type', 'required', 'rules'], parameters), '']),
-    `Request: ${request ? linkTo(request.$ref) : 'no body'}. Answer: ${
-      response ? linkTo(response.$ref) : 'any 2xx, with or without a body'
-    }. ${repeats[endpoint.repeat]}`,
-    '',
+    endpoint.summary,
+    `${code(`${endpoint.method} ${endpoint.path}`)}<br>${code(name)}`,
+    code(endpoint.scope),
+    request ? linkTo(request) : query.join('; ') || 'nothing',
+    response ? linkTo(response) : 'any 2xx',
+    retries[endpoint.repeat],
   ];
 };
 
-const grouped = (endpoints, document) => {
-  const sections = new Map(document.tags.map(({ name }) => [name, []]));
-  for (const [name, endpoint] of Object.entries(endpoints)) {
-    const operation = document.paths[endpoint.path][endpoint.method.toLowerCase()];
-    sections.get(operation.tags[0]).push(...endpointSection(name, endpoint, operation));
-  }
-  return [...sections].flatMap(([title, lines]) => [`## ${title}`, '', ...lines]);
-};
+/** Every page of results ends with the same object, which is described once. */
+const pageInfo = 'pageInfo';
 
 /** The API page: the same facts as in the OpenAPI document, for people. */
 export const apiPage = ({ endpoints, serviceCodes }, document) => {
-  const schemas = Object.entries(document.components.schemas).flatMap(([name, schema]) => [
-    `### ${name}`,
-    '',
-    table(['field', 'type', 'required', 'rules'], fieldRows(schema)),
-    '',
-  ]);
+  const { schemas } = document.components;
+  const paged = Object.values(schemas).find(({ properties }) => properties?.[pageInfo]);
   return [
-    '# The service, endpoint by endpoint',
+    '# How does this package call the service?',
     '',
-    'Generated from `lib/service/endpoints.ts` by `npm run docs`: change that table, not this page. The same as a machine reads it: [openapi.json](openapi.json) (in the repository).',
+    'Through the endpoints below. The same for machines: [openapi.json](openapi.json), in the repository. Paths are relative to the service address, which ends in `v1`. Every request carries `Authorization: Bearer …` and `x-api-key`; bodies are JSON.',
     '',
-    'Paths are relative to the service address, which ends with `v1`. Every request carries `Authorization: Bearer …` and `x-api-key`. Bodies are JSON. Fields this page does not know are kept in answers and dropped from requests.',
+    '## Endpoints',
     '',
-    ...grouped(endpoints, document),
+    '_Retried_ says what happens if nobody knows whether a request was carried out; `repeatSends` in the environment can change it.',
+    '',
+    table(
+      ['what', 'request, and its name in code', 'scope', 'takes', 'answers', 'retried'],
+      Object.entries(endpoints).map((entry) =>
+        rowOf(entry, document.paths[entry[1].path][entry[1].method.toLowerCase()]),
+      ),
+    ),
+    '',
     '## Scopes',
     '',
     table(
-      ['scope', 'grants', 'needed for'],
-      Object.entries(scopeMeanings).map(([scope, meaning]) => [
-        `\`${scope}\``,
-        meaning,
-        Object.values(endpoints)
-          .filter((endpoint) => endpoint.scope === scope)
-          .map((endpoint) => endpoint.summary.toLowerCase())
-          .join('; '),
-      ]),
+      ['scope', 'grants'],
+      Object.entries(scopeMeanings).map(([scope, meaning]) => [code(scope), meaning]),
     ),
     '',
     '## Problem codes',
     '',
-    table(
-      ['code', 'status', 'retryable'],
-      Object.entries(serviceCodes).map(([code, { status, retryable }]) => [
-        `\`${code}\``,
-        status,
-        retryable ? 'yes' : 'no',
-      ]),
-    ),
+    `${Object.entries(serviceCodes)
+      .map(([name, { status, retryable }]) => `${code(name)} ${status}${retryable ? ', retryable' : ''}`)
+      .join('; ')}. [What to do about each](errors.md#from-the-service).`,
     '',
     '## Bodies',
     '',
-    'This is the shape that the contract shows; a field is marked as required where the contract says so, or where nothing can be done without it.',
+    'The shapes that the contract shows. In answers, only `state`, `data`, the `contactId` of a contact, and an entry in `successes` or `failures` must be there; everything else may be missing or null. Ids that come as strings stay strings, and integers beyond 2^53 become strings of their digits. Unknown fields are kept in answers and dropped from requests. A contact’s `phone` that cannot be read is sent as it is.',
     '',
-    "**What is tolerated beside it.** In answers, only `state`, `data`, the `contactId` of a contact, and an entry in `successes` or `failures` must be there: everything else may be missing or null, also `successes` and `failures` themselves. Ids that come as strings are passed on, and an integer beyond 2^53, which JavaScript would round, is given as a string of its digits. Unknown fields are kept. In requests, a contact's `phone` that cannot be read, because it has no + and the environment has no country, is sent as it is: the service decides.",
+    `\`${pageInfo}\` is an object: ${fieldsOf(paged.properties[pageInfo]).join('; ')}.`,
     '',
-    ...schemas,
+    ...Object.entries(schemas).flatMap(([name, schema]) => [
+      `### ${name}`,
+      '',
+      `${fieldsOf(schema)
+        .filter((field) => !field.startsWith(`\`${pageInfo}.`))
+        .join('; ')}.`,
+      '',
+    ]),
+    'Generated by `npm run docs` from `lib/service/endpoints.ts`.',
+    '',
   ].join('\n');
 };

@@ -29,7 +29,7 @@ export const threats: Readonly<Record<number, Threat>> = {
     },
   },
   2: {
-    threat: 'an unguarded admin route, or one that tells too much',
+    threat: 'an unguarded admin route, or one that reveals too much',
     shownBy: {
       'node-red/security/routes.test.ts': [
         'each ask for a permission of ours, but for those that are open to all',
@@ -173,7 +173,7 @@ export const threats: Readonly<Record<number, Threat>> = {
     },
   },
   12: {
-    threat: 'a consent loop that harasses, a text to who left or in the night',
+    threat: 'a consent loop that harasses; a text to somebody who opted out, or at night',
     shownBy: {
       'node-red/examples/texting.test.ts': [
         '2: pressed every six hours for a week, it asks a silent person three times and no more',
@@ -251,7 +251,7 @@ export const threats: Readonly<Record<number, Threat>> = {
       'unit/outbox/bounds.test.ts': ['lies in the store: memory holds a page of it, however much that is'],
       'unit/texting/record-faults.test.ts': ['refuses what comes when too much waits for space, and says so'],
     },
-    open: 'Three thousand queued texts are held in memory by none; a million of both in a small heap is a matter of the bench (growth).',
+    open: 'The test queues three thousand texts; `npm run bench -- million` measures a million.',
   },
   18: {
     threat: 'an error of ours that our simulator shares',
@@ -316,7 +316,7 @@ export const threats: Readonly<Record<number, Threat>> = {
     },
   },
   22: {
-    threat: 'a poisoned item: work that ends the process again at each start',
+    threat: 'a poisoned item: work that crashes the process at each start',
     shownBy: {
       'unit/outbox/poisoned.test.ts': [
         'does so four times, then leaves, and all others are sent',
@@ -325,7 +325,7 @@ export const threats: Readonly<Record<number, Threat>> = {
     },
   },
   23: {
-    threat: 'forged lines in a log, what the service said shown to a reader',
+    threat: 'forged lines in a log; the service’s words shown to a user with `read` alone',
     shownBy: {
       'node-red/security/foreign-words.test.ts': [
         'is escaped where it cannot be seen, and is otherwise as it was',
@@ -340,7 +340,7 @@ export const threats: Readonly<Record<number, Threat>> = {
     },
   },
   24: {
-    threat: 'what one kind of node has accepted, carried out by another',
+    threat: 'work accepted by one type of node, carried out by another',
     shownBy: {
       'unit/texting/retyped.test.ts': [
         'from ${from} to ${to}: does nothing with what waited, which leaves as cancelled',

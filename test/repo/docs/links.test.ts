@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import should from 'should';
 import { ownCodes, serviceCodes } from '../../../lib/service/errors';
@@ -83,6 +83,36 @@ describe('the docs', () => {
       [...readFileSync(page, 'utf8').matchAll(/npm run ([\w-]+)/g)].map(([, name = '']) => name),
     );
     named.filter((name) => !(name in scripts)).should.eql([]);
+  });
+
+  it('name only tests and proofs that exist', () => {
+    const files = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' }).map(
+      (file) => `/${file.replaceAll('\\', '/')}`,
+    );
+    const isTest = (name: string): boolean =>
+      files.some((file) => file.includes(`/${name}/`) || file.endsWith(`/${name}.test.ts`));
+    const proofs = readFileSync(join(root, 'scripts', 'proof.mjs'), 'utf8');
+    const namedAfter = (command: string): string[] =>
+      pagesOfDocs().flatMap((page) =>
+        [...readFileSync(page, 'utf8').matchAll(new RegExp(`${command} -- ([\\w/ -]+)`, 'g'))].map(
+          ([, names = '']) => names,
+        ),
+      );
+    const tests = namedAfter('npm test').flatMap((names) => names.trim().split(' '));
+    should(tests.length).be.above(10);
+    tests.filter((name) => !isTest(name)).should.eql([]);
+    namedAfter('npm run proof')
+      .map((names) => names.split(' ', 1)[0] ?? '')
+      .filter((name) => !new RegExp(`^ {2}'?${name}'?: \\{$`, 'm').test(proofs))
+      .should.eql([]);
+  });
+
+  it('are short: no page over 15 kB, all together under 150 kB', () => {
+    const sizes = pagesOfDocs()
+      .filter((page) => page.startsWith(join(root, 'docs')))
+      .map((page) => [relative(root, page), statSync(page).size] as const);
+    sizes.filter(([, size]) => size > 15_000).should.eql([]);
+    sizes.reduce((sum, [, size]) => sum + size, 0).should.be.below(150_000);
   });
 
   it('are in the package, its pictures are not: npm and GitHub show those from the repository', function () {

@@ -7,7 +7,7 @@ import { numbers } from '../numbers';
  * The service under test: our simulator, or the real sandbox when CONTRACT_BASE_URL, CONTRACT_ACCESS_TOKEN,
  * CONTRACT_API_KEY, CONTRACT_CONSENTED_PHONE and CONTRACT_UNASKED_PHONE say where and with what. Tests that have to
  * bring about what only a simulator can are then not registered. CONTRACT_HABITS says where the sandbox does otherwise
- * than we assume, as JSON: `{ "corePrefix": "…", "names": { "page": "…" } }`, see docs/simulator.md.
+ * than we assume, as JSON: `{ "corePrefix": "…", "names": { "page": "…" } }`, see docs/simulator-api.md.
  */
 const sandbox = process.env['CONTRACT_BASE_URL'];
 
