@@ -71,9 +71,9 @@ const inTurn = (sizes: readonly number[], round: number): readonly number[] => {
   return round % 2 === 0 ? places : places.reverse();
 };
 
-const waitSteps = ['waits begun', 'polls of waits', 'waits ended at once'] as const;
+const waitSteps = ['waits started', 'polls of waits', 'waits ending together'] as const;
 /** That all have begun is seen in a status, which comes once a second: a rate would be one of seconds. */
-const begin = waitSteps.indexOf('waits begun');
+const begin = waitSteps.indexOf('waits started');
 
 /** Begins waits, looks at them and ends them, as often as it takes; what an item costs in each of the three. */
 const throughWaits = async (node: BenchRed, around: Surroundings, size: number): Promise<readonly Cost[]> => {

@@ -159,7 +159,7 @@ const millionWaits = async (around: Surroundings, server: Postgres): Promise<Row
     }
     rows.push(
       {
-        measurement: `${where}, PostgreSQL: ${named} waits, from the nodes being there to the first poll`,
+        measurement: `${where}, PostgreSQL: ${named} waits, time from ready nodes to the first poll`,
         unit: 's',
         ours: figureOf([await firstPollAfterRestart(around, node)]),
         goal: { of: 'ours', below: 1 },

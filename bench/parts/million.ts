@@ -86,7 +86,7 @@ const rowsOf = (
 ): readonly Row[] => [
   memoryRow(what, memory.full, 'an idle flow has', memory.empty),
   {
-    measurement: `${what}, from the nodes being there to the first ${first.what}`,
+    measurement: `${what}, time from ready nodes to the first ${first.what}`,
     unit: 's',
     ours: figureOf([first.seconds]),
     goal: { of: 'ours', below: 1 },

@@ -83,7 +83,7 @@ export const size: Part = {
       row('installed with its dependencies', 'MB', all.bytes / megabyte),
       row('packages installed, ours included', '', all.packages),
       row('editor code of all nodes', 'kB', code.bytes / 1000, { below: 200 }),
-      row('things the editor code fetches from outside', '', code.fetched, { atMost: 0 }),
+      row('requests by the editor code to other hosts', '', code.fetched, { atMost: 0 }),
     ]);
   },
 };

@@ -96,7 +96,7 @@ const measured = async (
           against,
         },
         {
-          measurement: `${where}: heavy modules loaded by then, of ${heavy.join(', ')}`,
+          measurement: `${where}: heavy modules loaded by then: ${heavy.join(', ')}`,
           unit: '',
           ours: figureOf(ours.map(heavyIn)),
           goal: { of: 'ours', atMost: 0, everyRound: true },

@@ -30,19 +30,19 @@ export const tokens: Part = {
       const named = burst.toLocaleString('en-US');
       rows.push(
         {
-          measurement: `${where}: refreshes for ${named} callers whose token has ended`,
+          measurement: `${where}: refreshes for ${named} callers whose token has expired`,
           unit: '',
           ours: figureOf(refreshes),
           goal: { of: 'ours', atLeast: 1, atMost: 1, everyRound: true },
         },
         {
-          measurement: `${where}: texts lost or doubled meanwhile`,
+          measurement: `${where}: texts lost or sent twice meanwhile`,
           unit: '',
           ours: figureOf(lost),
           goal: { of: 'ours', atMost: 0, everyRound: true },
         },
         {
-          measurement: `${where}: of them had sent with the old token and were refused`,
+          measurement: `${where}: of them sent with the old token and refused`,
           unit: '',
           ours: figureOf(rejected),
         },

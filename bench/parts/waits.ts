@@ -170,14 +170,14 @@ const rowsOf = (
       against: { what: 'without waits, right after a start', figure: figureOf(of(without, 'fresh')) },
     },
     {
-      measurement: `${what}, resident memory added once each was looked at`,
+      measurement: `${what}, resident memory added after a poll of each`,
       unit: 'MB',
       ours: added('busy'),
       against: { what: 'without waits, after as many bare calls', figure: figureOf(of(without, 'busy')) },
       goal: { of: 'ours', below: 120 },
     },
     {
-      measurement: `${what}, from the nodes being there until all of them wait again`,
+      measurement: `${what}, time from ready nodes until all wait again`,
       unit: 's',
       ours: figureOf(having.map(({ made, waiting }) => waiting - made)),
       goal: { of: 'ours', below: 3 },
@@ -194,7 +194,7 @@ const rowsOf = (
 
 /** Without a rate: that all have begun is seen in a status, which comes once a second. */
 const begunRow = (what: string, cost: Cost, count: number): Row => ({
-  measurement: `${what}: CPU per wait begun`,
+  measurement: `${what}: CPU per wait started`,
   unit: 'µs',
   ours: figureOf(microsOf([cost], count)),
 });

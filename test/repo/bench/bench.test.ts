@@ -89,7 +89,7 @@ describe('docs/scaling.md', () => {
       row(`${where} CPU per poll with 20,000 waits`, 200),
       row(`${where} polls per second of one instance that has all 20,000 waits`, 2000),
       row('PostgreSQL: 1,000,000 waits, bytes in the database each', 1000),
-      row(`${where} 1,000,000 waits, from the nodes being there to the first poll`, 0.5),
+      row(`${where} 1,000,000 waits, time from ready nodes to the first poll`, 0.5),
       row(`${where} 1,000,000 waits that are polled, memory of its own (RssAnon)`, 200),
     ];
     const said = scalingOf(measured(rows));
