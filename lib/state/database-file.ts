@@ -1,7 +1,8 @@
 import type { Database, RootDatabase } from 'lmdb';
 import { chmodSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { Range, Table } from './store';
+import type { Change } from './commit-queue';
+import type { Range } from './store';
 import { second } from '../durations';
 
 /** lmdb has native code, so it is loaded only when a store is opened. */
@@ -11,14 +12,7 @@ export type Lmdb = Awaited<ReturnType<typeof loadLmdb>>;
 type Raw = Database<Buffer, Buffer>;
 
 /** A table of the store; `damaged` holds records that cannot be read, and `meta` what belongs to the file as a whole. */
-export type FileTable = Table | 'damaged' | 'meta';
-
-export interface RawOperation {
-  readonly place: FileTable;
-  readonly key: Buffer;
-  /** Undefined removes the record. */
-  readonly bytes: Buffer | undefined;
-}
+type FileTable = Change['table'];
 
 /**
  * The record of who may write. It changes by condition alone, and every commit is made on the condition that it is
@@ -57,8 +51,8 @@ const bytesOf = (value: object): Buffer => Buffer.from(JSON.stringify(value));
  * equal.
  */
 const lossKey = Buffer.from('loss');
-export const lossOf = (time: number): RawOperation => ({
-  place: 'damaged',
+export const lossOf = (time: number): Change => ({
+  table: 'damaged',
   key: lossKey,
   bytes: bytesOf({ time }),
 });
@@ -249,15 +243,13 @@ export class DatabaseFile {
   }
 
   /** False when another process owns the file by now: nothing was written. */
-  async commit(version: number, owner: Ownership, operations: readonly RawOperation[]): Promise<boolean> {
+  async commit(version: number, owner: Ownership, changes: readonly Change[]): Promise<boolean> {
     let bytes = 0;
-    for (const operation of operations) bytes += operation.bytes?.length ?? 0;
-    this.space.check(operations.length, bytes);
+    for (const change of changes) bytes += change.bytes?.length ?? 0;
+    this.space.check(changes.length, bytes);
     return this.write(version, () => {
-      for (const { place, key, bytes } of operations) {
-        const table = this.places[place];
-        void (bytes ? table.put(key, bytes) : table.remove(key));
-      }
+      for (const { table, key, bytes } of changes)
+        void (bytes ? this.places[table].put(key, bytes) : this.places[table].remove(key));
       void this.metaTable.put(keyOf('owner'), bytesOf(owner), version);
     });
   }

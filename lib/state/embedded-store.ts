@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock, type Clock } from '../service/clock';
+import { CommitQueue, type Batch, type Change, type Committer, type Fence } from './commit-queue';
 import { claimKey, CommitFailed, DatabaseFile, format, type Lmdb, type Ownership } from './database-file';
 import { bootId, forget, lifeOf, livingOwner, showLife, type SignOfLife } from './sign-of-life';
 import { compactFile, forgetStarts, isDamage, prepareFile } from './recovery';
@@ -21,8 +22,8 @@ import {
   type Range,
   type Store,
   type Table,
+  type Version,
 } from './store';
-import { asideKey, WriteQueue } from './write-queue';
 import { processMemory } from '../process-memory';
 
 export interface EmbeddedOptions {
@@ -65,8 +66,11 @@ type FoundOwner = NonNullable<ReturnType<typeof ownerIn>>;
 const ownerIn = (file: DatabaseFile): { readonly value: Ownership; readonly version: number } | undefined =>
   file.meta('owner');
 
+/** Where a record of a table is set aside. */
+const asideKey = (table: Table, key: Buffer): Buffer => Buffer.concat([Buffer.from(`${table}/`), key]);
+
 /** The store in one directory: one for the whole process. */
-export class EmbeddedStore implements Store {
+export class EmbeddedStore implements Store, Committer<Fence> {
   readonly durable = true;
   private readonly directory: string;
   private readonly path: string;
@@ -79,10 +83,10 @@ export class EmbeddedStore implements Store {
   private isTimeOld = false;
   private readonly boot: string | undefined;
   private readonly holder = randomBytes(16).toString('hex');
-  private readonly queue: WriteQueue;
+  private readonly queue = new CommitQueue<Fence>(this);
   private readonly listeners = new Set<() => void>();
   private lastTrouble: string | undefined = 'The stored state is being opened.';
-  /** Reads that wait until this process owns the file. */
+  /** Reads and commits that wait until this process owns the file. */
   private waiting: { readonly resolve: () => void; readonly reject: (fault: Error) => void }[] = [];
   /** The difference between the store's time and the monotonic clock. */
   private epoch: number;
@@ -91,6 +95,12 @@ export class EmbeddedStore implements Store {
   private life: SignOfLife | undefined;
   /** The version of the owner's record; undefined while another process owns the file. */
   private owned: number | undefined;
+  /** What is written until another process takes the file over. */
+  private fence = { isLost: false };
+  private isWritable = false;
+  /** The number of the last commit. */
+  private lastCommit = 0;
+  private applying: Promise<unknown> | undefined;
   private claimed: { readonly version: number; readonly at: number } | undefined;
   /** The file that is open, by its inode. */
   private inode: number | undefined;
@@ -129,15 +139,6 @@ export class EmbeddedStore implements Store {
       elapsed: clock.elapsed?.bind(clock) ?? neverBack(() => clock.now()),
     };
     this.epoch = this.clock.now() - this.clock.elapsed();
-    this.queue = new WriteQueue(this.sealing, {
-      written: () => {
-        this.failures = 0;
-        if (this.owned !== undefined && !this.isGone) this.setTrouble(undefined);
-      },
-      lost: () => this.lose(),
-      failed: (fault) =>
-        isDamage(fault) && this.timesDamaged < mostRebuilds ? this.giveUpDamaged(fault) : this.fail(fault),
-    });
   }
 
   /** Resolves when the store can be used, or when this process has to wait for the file. */
@@ -170,12 +171,75 @@ export class EmbeddedStore implements Store {
   async write(operations: readonly Operation[], conditions: readonly Condition[] = []): Promise<boolean> {
     if (this.isClosed) throw storeClosed();
     checkWrite(operations, conditions);
-    const raw = operations.map((each) =>
+    const changes = operations.map((each) =>
       'put' in each
-        ? { place: each.table, key: each.put, bytes: this.sealing.seal(each.table, each.put, each.value) }
-        : { place: each.table, key: each.remove, bytes: undefined },
+        ? { table: each.table, key: each.put, bytes: this.sealing.seal(each.table, each.put, each.value) }
+        : { table: each.table, key: each.remove },
     );
-    return this.queue.add(raw, conditions);
+    return this.add(changes, conditions);
+  }
+
+  private add(changes: readonly Change[], conditions: readonly Condition[] = []): Promise<boolean> {
+    return this.queue.add({ fences: [this.fence], changes, conditions });
+  }
+
+  // Committing
+
+  async ready(): Promise<void> {
+    const { fence } = this;
+    while (!this.isWritable && !fence.isLost) await this.nextChange();
+  }
+
+  /**
+   * Only the owner of the file writes, so conditions are checked before the commit: either they still hold when it is
+   * made, or this process is no longer the owner and nothing is written.
+   */
+  async apply(batch: Batch<Fence>): Promise<boolean> {
+    const { file, owned, fence } = this;
+    if (!this.isWritable || !file || owned === undefined) return false;
+    file.refresh();
+    const changes = batch.begin((table, key) => this.versionIn(file, table, key));
+    if (this.sealing.sawLocked) changes.push(...this.lockedUnder(file, changes));
+    if (changes.length === 0) return true;
+    const commit = this.lastCommit + batch.attempt;
+    const committing = file.commit(owned, this.ownership(commit), changes);
+    this.applying = committing.catch(() => undefined);
+    const isMade = await committing;
+    if (isMade) this.lastCommit = commit;
+    else if (!fence.isLost) this.lose();
+    return isMade;
+  }
+
+  async lastMade(batch: Batch<Fence>): Promise<number> {
+    const owner = this.file && ownerIn(this.file)?.value;
+    const attempt = owner?.holder === this.holder ? owner.commit - this.lastCommit : 0;
+    if (attempt < 1 || attempt > batch.attempt) return 0;
+    this.lastCommit += attempt;
+    return attempt;
+  }
+
+  succeeded(): void {
+    this.failures = 0;
+    if (this.owned !== undefined && !this.isGone) this.setTrouble(undefined);
+  }
+
+  /** A record whose key is not at hand counts as absent, or nothing could ever take its place. */
+  private versionIn(file: DatabaseFile, table: Table, key: Buffer): Version | undefined {
+    const sealed = file.peek(table, key);
+    if (!sealed) return undefined;
+    const version = versionOf(sealed);
+    return this.sealing.isLocked(sealed) ? undefined : version;
+  }
+
+  /** Sets aside the records whose key may come back, where new ones take their place. */
+  private lockedUnder(file: DatabaseFile, changes: readonly Change[]): Change[] {
+    return changes.flatMap(({ table, key, bytes }) => {
+      if (!bytes || table === 'damaged' || table === 'meta') return [];
+      const sealed = file.get(table, key);
+      const aside = asideKey(table, key);
+      if (!sealed || !this.sealing.isLocked(sealed) || file.peek('damaged', aside)) return [];
+      return [{ table: 'damaged', key: aside, bytes: sealed }];
+    });
   }
 
   // Reading
@@ -240,8 +304,7 @@ export class EmbeddedStore implements Store {
   /** Reads as soon as this process owns the file. */
   private async readLater<T>(use: (file: DatabaseFile) => T): Promise<T> {
     for (;;) {
-      if (this.isClosed) throw storeClosed();
-      if (this.file && this.owned !== undefined) {
+      if (!this.isClosed && this.file && this.owned !== undefined) {
         try {
           return use(this.file);
         } catch (fault) {
@@ -250,8 +313,17 @@ export class EmbeddedStore implements Store {
           this.giveUpDamaged(fault);
         }
       }
-      await new Promise<void>((resolve, reject) => this.waiting.push({ resolve, reject }));
+      await this.nextChange();
     }
+  }
+
+  private nextChange(): Promise<void> {
+    if (this.isClosed) return Promise.reject(storeClosed());
+    return new Promise((resolve, reject) => this.waiting.push({ resolve, reject }));
+  }
+
+  private wakeWaiting(): void {
+    for (const { resolve } of this.waiting.splice(0)) resolve();
   }
 
   private open<T>(table: Table, key: Buffer, sealed: Buffer): StoreEntry<T> | undefined {
@@ -278,11 +350,10 @@ export class EmbeddedStore implements Store {
     this.movingAside.add(name);
     this.hasDamage = true;
     const move = [
-      { place: 'damaged', key: aside, bytes: sealed },
-      { place: table, key, bytes: undefined },
+      { table: 'damaged', key: aside, bytes: sealed },
+      { table, key },
     ] as const;
-    this.queue
-      .add(move, [{ table, key, version: versionOf(sealed) }])
+    this.add(move, [{ table, key, version: versionOf(sealed) }])
       .catch(() => undefined)
       .finally(() => this.movingAside.delete(name));
     this.newlyDamaged += 1;
@@ -361,7 +432,7 @@ export class EmbeddedStore implements Store {
 
   private noteGone(): void {
     this.isGone = true;
-    void this.queue.pause();
+    this.isWritable = false;
     this.setTrouble(
       `The state in ${this.directory} was deleted or replaced while it was in use: nothing is sent. Put it back as it was, ` +
         'or stop Node-RED, restore a backup, and start it. Without one, the next start begins with an empty store, and ' +
@@ -381,8 +452,7 @@ export class EmbeddedStore implements Store {
     if (this.isGone) this.begin();
     this.file?.refresh();
     if (this.file?.meta('owner')?.version !== owned) this.lose();
-    else if (this.file.meta('claim'))
-      this.queue.add([{ place: 'meta', key: claimKey, bytes: undefined }]).catch(() => undefined);
+    else if (this.file.meta('claim')) this.add([{ table: 'meta', key: claimKey }]).catch(() => undefined);
   }
 
   /** Called while no other process shows life. */
@@ -434,7 +504,7 @@ export class EmbeddedStore implements Store {
     this.epoch = epoch;
     this.isTimeOld = this.isClockWrong;
     this.owned = (before?.version ?? 0) + 1;
-    this.queue.commit = commit;
+    this.lastCommit = commit;
     this.claimed = undefined;
     if (before?.value.address !== undefined) forget(this.directory, before.value.address);
     return true;
@@ -453,8 +523,8 @@ export class EmbeddedStore implements Store {
 
   /** Returns false when this process does not own the file. */
   private begin(): boolean {
-    const [file, owned] = [this.file, this.owned];
-    if (!file || owned === undefined) return false;
+    const { file } = this;
+    if (!file || this.owned === undefined) return false;
     this.hasDamage = file.hasDamage;
     this.inode = statSync(this.path, { throwIfNoEntry: false })?.ino;
     this.isGone = false;
@@ -462,8 +532,8 @@ export class EmbeddedStore implements Store {
     clearTimeout(this.calm);
     this.calm = setTimeout(() => forgetStarts(this.path), calmAfter).unref();
     this.setTrouble(undefined);
-    this.queue.begin({ file, owned, ownership: (commit) => this.ownership(commit) });
-    for (const { resolve } of this.waiting.splice(0)) resolve();
+    this.isWritable = true;
+    this.wakeWaiting();
     return true;
   }
 
@@ -479,11 +549,12 @@ export class EmbeddedStore implements Store {
    * owner may have made the same ones: they are given up.
    */
   private lose(): void {
-    void this.queue.pause();
-    this.queue.rejectAll(new Error('another process has taken over the store'));
-    // A commit that was under way at the loss reports it once more.
-    if (this.owned === undefined) return;
     this.owned = undefined;
+    this.isWritable = false;
+    this.fence.isLost = true;
+    this.fence = { isLost: false };
+    this.queue.rejectLost();
+    this.wakeWaiting();
     this.setTrouble(
       `Another process has taken over the state in ${this.directory}: nothing is sent from here until it ends. ` +
         'Give each Node-RED its own user directory.',
@@ -499,7 +570,8 @@ export class EmbeddedStore implements Store {
   }
 
   private async dropFile(): Promise<void> {
-    await this.queue.pause();
+    this.isWritable = false;
+    await this.applying;
     const file = this.file;
     this.file = undefined;
     await file?.close();
@@ -512,6 +584,12 @@ export class EmbeddedStore implements Store {
     if (trouble !== undefined) this.warn(trouble);
     this.lastTrouble = trouble;
     for (const listener of [...this.listeners]) listener();
+  }
+
+  failed(fault: unknown): void {
+    this.isWritable = false;
+    if (isDamage(fault) && this.timesDamaged < mostRebuilds) this.giveUpDamaged(fault);
+    else this.fail(fault);
   }
 
   private fail(fault: unknown): void {
@@ -539,7 +617,6 @@ export class EmbeddedStore implements Store {
       await this.dropFile();
       const file = (this.file = new DatabaseFile(this.lmdb, this.path));
       const owner = ownerIn(file);
-      this.queue.settle(owner?.value, this.holder);
       clearTimeout(this.retry);
       this.retry = undefined;
       if (owner?.value.holder !== this.holder) this.lose();
@@ -568,7 +645,7 @@ export class EmbeddedStore implements Store {
     this.isDamaged = true;
     this.timesDamaged += 1;
     this.owned = undefined;
-    this.queue.settle(undefined, this.holder);
+    this.isWritable = false;
     this.setTrouble(
       `The state in ${this.directory} is damaged (${reasonOf(fault)}): what can be read is carried over into a new file.`,
     );
@@ -591,13 +668,12 @@ export class EmbeddedStore implements Store {
       clearTimeout(this.retry);
       await this.tryAgain();
     }
-    await this.queue.drain();
+    await this.queue.close(storeClosed(), () => !this.isWritable);
     this.isClosed = true;
     for (const timer of [this.look, this.retry, this.calm]) clearTimeout(timer);
-    this.queue.rejectAll(storeClosed());
     for (const { reject } of this.waiting.splice(0)) reject(storeClosed());
     if (this.file && this.owned !== undefined) {
-      const given = { commit: this.queue.commit, time: this.now() };
+      const given = { commit: this.lastCommit, time: this.now() };
       await this.file.hand(this.owned, given).catch(() => false);
       forgetStarts(this.path);
     }

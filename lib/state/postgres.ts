@@ -1,6 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { Pool } from 'pg';
-import { FencedWrites, type RecordChange, type FencedCondition } from './fenced-writes';
+import { CommitQueue, type Change } from './commit-queue';
+import { FencedCommits } from './fenced-writes';
 import { GatheredReads } from './gathered-reads';
 import {
   common,
@@ -16,7 +17,7 @@ import {
 import type { Destination } from './moving';
 import { pause, PostgresConnection, type KeyRow } from './postgres-connection';
 import type { Sealer, Sealing } from './sealing';
-import { doubtKey, isOfAll, prefixOf, Slot, type SlotDatabase } from './slot';
+import { doubtKey, prefixOf, Slot, type SlotDatabase } from './slot';
 import {
   asName,
   endOf,
@@ -26,6 +27,7 @@ import {
   reasonOf,
   storeClosed,
   TakenOver,
+  type Condition,
   type JointWriter,
   type Operation,
   type Store,
@@ -90,7 +92,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
   readonly slots = new Map<number, Slot>();
   /** Slots that other processes hold; they can be read here. */
   private elsewhere = new Map<number, Slot>();
-  readonly writes: FencedWrites;
+  readonly writes: CommitQueue<Slot>;
   readonly reads = new GatheredReads(() => this.reading);
   private readonly connection: PostgresConnection;
   private readonly leases: Leases;
@@ -140,12 +142,12 @@ class SlotRegister implements SlotDatabase, JointWriter {
     this.connection = new PostgresConnection(options.url, this.group, options.sealer, leaseFor);
     this.leases = new Leases(writing, this.group, this.holder, leaseFor);
     this.watch = new LeaseWatch(leaseFor);
-    this.writes = new FencedWrites({
+    const commits = new FencedCommits<Slot>({
       pool: writing,
       group: this.group,
       leaseFor,
       rowOf: (slot) => this.leases.row(slot),
-      lost: (fence, row) => this.lost(fence as Slot, row),
+      lost: (slot, row) => this.lost(slot, row),
       failed: (fault) => {
         this.areWritesFailing = true;
         return this.failed(fault);
@@ -155,6 +157,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
         this.setTrouble(undefined);
       },
     });
+    this.writes = new CommitQueue(commits);
   }
 
   private get leaseFor(): number {
@@ -306,14 +309,13 @@ class SlotRegister implements SlotDatabase, JointWriter {
   /** Rejects with `TakenOver` when one of the slots was lost. */
   fenced(
     fences: readonly Slot[],
-    changes: readonly RecordChange[],
-    conditions: readonly FencedCondition[],
+    changes: readonly Change[],
+    conditions: readonly Condition[],
   ): Promise<boolean> {
     if (fences.some(({ kind }) => kind === 'elsewhere'))
       return Promise.reject(new Error('it belongs to another process'));
     if (fences.some(({ isLost }) => isLost)) return Promise.reject(new TakenOver(false));
-    const isShared = [...changes, ...conditions].some(({ key }) => isOfAll(key));
-    return this.writes.add({ fences, changes, conditions, isShared });
+    return this.writes.add({ fences, changes, conditions });
   }
 
   setTrouble(trouble: string | undefined): void {

@@ -15,7 +15,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { DatabaseFile, format, lossOf, type Lmdb, type Ownership, type RawOperation } from './database-file';
+import type { Change } from './commit-queue';
+import { DatabaseFile, format, lossOf, type Lmdb, type Ownership } from './database-file';
 import { NotReadable, PageReader, type Tree } from './page-reader';
 import { NewerFormat } from './store';
 import { second } from '../durations';
@@ -100,7 +101,7 @@ const rebuild = async (lmdb: Lmdb, path: string, made: string): Promise<Rebuilt>
     for (const place of ['wait', 'work', 'damaged'] as const) {
       const tree = trees.find(({ name }) => name === place);
       if (!reader || !tree) continue;
-      let batch: RawOperation[] = [];
+      let batch: Change[] = [];
       let [count, bytes] = [0, 0];
       const flush = async (): Promise<void> => {
         await file.commit(1, owner, batch);
@@ -109,7 +110,7 @@ const rebuild = async (lmdb: Lmdb, path: string, made: string): Promise<Rebuilt>
       };
       for (const { key, data } of reader.records(tree)) {
         if (key.length === 0) continue;
-        batch.push({ place, key, bytes: data });
+        batch.push({ table: place, key, bytes: data });
         bytes += key.length + data.length;
         if (bytes > rebuiltTogether) await flush();
       }

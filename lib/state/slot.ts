@@ -1,10 +1,10 @@
 import type { Pool } from 'pg';
-import type { RecordChange, Fence, FencedCondition } from './fenced-writes';
+import type { Change } from './commit-queue';
+import type { Leased } from './fenced-writes';
 import type { GatheredReads } from './gathered-reads';
 import { common, schema, type Lease } from './leases';
 import { recordName, versionOf, type Sealing } from './sealing';
 import {
-  checkSize,
   checkWrite,
   endOf,
   fullPage,
@@ -45,8 +45,8 @@ export interface SlotDatabase {
   slotsBeside(slot: Slot): readonly Slot[];
   fenced(
     fences: readonly Slot[],
-    changes: readonly RecordChange[],
-    conditions: readonly FencedCondition[],
+    changes: readonly Change[],
+    conditions: readonly Condition[],
   ): Promise<boolean>;
 }
 
@@ -64,13 +64,10 @@ export const prefixOf = (group: Buffer, slot: number): Buffer => {
   return bytes;
 };
 
-/** Whether a key in the database is that of a record that all processes share. */
-export const isOfAll = (key: Buffer): boolean => key.readUInt32BE(8) === common;
-
 const bare = (key: Buffer): Buffer => key.subarray(prefixLength);
 
 /** The records that one lease covers, as a store. */
-export class Slot implements Store, Fence {
+export class Slot implements Store, Leased {
   readonly durable = true;
   readonly isShared = true;
   /** Another process has the slot: nothing may be done that follows from what was read here. */
@@ -206,15 +203,13 @@ export class Slot implements Store, Fence {
   }
 
   /** The operations as the database takes them: whole keys and sealed values. */
-  changesOf(operations: readonly Operation[]): RecordChange[] {
+  changesOf(operations: readonly Operation[]): Change[] {
     const { sealing } = this.database;
-    const changes = operations.map((each): RecordChange => {
+    return operations.map((each): Change => {
       const key = 'put' in each ? each.put : each.remove;
       const whole = { table: each.table, key: this.full(each.table, key) };
       return 'put' in each ? { ...whole, bytes: sealing.seal(each.table, key, each.value) } : whole;
     });
-    checkSize(changes.reduce((sum, { key, bytes }) => sum + key.length + (bytes?.length ?? 0), 0));
-    return changes;
   }
 
   /** Reads that wait for the database are rejected. */

@@ -12,7 +12,8 @@ import type { OutboxItem } from '../../lib/outbox/open-job';
 import { isResetBy, RequestOutbox } from '../../lib/outbox/request-outbox';
 import type { Clock } from '../../lib/service/clock';
 import { ServiceError } from '../../lib/service/errors';
-import { FencedWrites, type Fence } from '../../lib/state/fenced-writes';
+import { CommitQueue } from '../../lib/state/commit-queue';
+import { FencedCommits, type Leased } from '../../lib/state/fenced-writes';
 import { Leases, type Lease } from '../../lib/state/leases';
 import { createMemoryStore, type MemoryStore } from '../../lib/state/memory';
 import { openPostgres } from '../../lib/state/postgres';
@@ -606,13 +607,13 @@ describe('whatever the order in which processes reach the leases of a database',
             const name = names[n] ?? '';
             const pool = holders.poolOf(name);
             const leases = new Leases(() => pool, group, name, 0);
-            const held = new Map<number, Fence & { isLost: boolean }>();
+            const held = new Map<number, Leased & { isLost: boolean }>();
             const have = (lease: Lease | undefined): void => {
               if (!lease) return;
               taken.push(lease);
               held.set(lease.slot, { lease, isLost: false });
             };
-            const writes = new FencedWrites({
+            const commits = new FencedCommits<Leased>({
               pool: () => pool,
               group,
               leaseFor: 0,
@@ -624,6 +625,7 @@ describe('whatever the order in which processes reach the leases of a database',
               failed: async () => undefined,
               succeeded: () => undefined,
             });
+            const writes = new CommitQueue(commits);
             have(await leases.add());
             for (const [turn, deed] of life.entries()) {
               const [fence] = held.values();
@@ -648,7 +650,7 @@ describe('whatever the order in which processes reach the leases of a database',
                 const key = Buffer.concat([prefixOf(group, fence.lease.slot), Buffer.from('record')]);
                 const change = { table: 'work', key, bytes: Buffer.from(value) } as const;
                 try {
-                  await writes.add({ fences: [fence], changes: [change], conditions: [], isShared: false });
+                  await writes.add({ fences: [fence], changes: [change], conditions: [] });
                   ends.set(value, 'made');
                 } catch (fault) {
                   assert.ok(fault instanceof TakenOver, String(fault));

@@ -1,0 +1,190 @@
+import { recordName, versionOf } from './sealing';
+import { checkSize, largestCommit, TakenOver, type Condition, type Table, type Version } from './store';
+
+/** What a write is made under: the ownership of a file, or a lease. Once that is lost, the write is rejected. */
+export interface Fence {
+  readonly isLost: boolean;
+}
+
+/** A put of a record as bytes; without `bytes`, a removal. The tables `damaged` and `meta` are for engines alone. */
+export interface Change {
+  readonly table: Table | 'damaged' | 'meta';
+  readonly key: Buffer;
+  readonly bytes?: Buffer | undefined;
+}
+
+export interface Write<F extends Fence> {
+  readonly fences: readonly F[];
+  readonly changes: readonly Change[];
+  readonly conditions: readonly Condition[];
+}
+
+interface Pending<F extends Fence> extends Write<F> {
+  readonly bytes: number;
+  readonly settle: (holds: boolean) => void;
+  readonly reject: (fault: Error) => void;
+}
+
+/** The writes of one commit, and what was tried to make it. */
+export class Batch<F extends Fence> {
+  /** For each attempt, the writes whose conditions held. */
+  private readonly attempts: ReadonlySet<Pending<F>>[] = [];
+  /** An attempt was made without an answer. */
+  isInDoubt = false;
+
+  constructor(public writes: readonly Pending<F>[]) {}
+
+  /** The number of the last attempt. */
+  get attempt(): number {
+    return this.attempts.length;
+  }
+
+  get fences(): readonly F[] {
+    return [...new Set(this.writes.flatMap(({ fences }) => fences))];
+  }
+
+  holdsIn(attempt: number, write: Pending<F>): boolean {
+    return this.attempts[attempt - 1]?.has(write) ?? false;
+  }
+
+  /** Starts an attempt; returns the changes to make. `versionIn` gives the versions in the store, from which they follow. */
+  begin(versionIn: (table: Table, key: Buffer) => Version | undefined): Change[] {
+    const changes = new Map<string, Change>();
+    const holding = this.writes.filter((write) => {
+      const doesHold = write.conditions.every(({ table, key, version }) => {
+        const change = changes.get(recordName(table, key));
+        return (change ? change.bytes && versionOf(change.bytes) : versionIn(table, key)) === version;
+      });
+      if (doesHold)
+        for (const change of write.changes) changes.set(recordName(change.table, change.key), change);
+      return doesHold;
+    });
+    this.attempts.push(new Set(holding));
+    return [...changes.values()];
+  }
+}
+
+/** Makes the commits of a queue. */
+export interface Committer<F extends Fence> {
+  /** Resolves when a commit can be tried, or a fence was lost. */
+  ready(): Promise<void>;
+  /** Begins an attempt and makes its changes; false means that they were not made. Throws when that is not known. */
+  apply(batch: Batch<F>): Promise<boolean>;
+  /** The number of the attempt that was made after all, 0 when none was. */
+  lastMade(batch: Batch<F>): Promise<number>;
+  failed(fault: unknown): Promise<void> | void;
+  succeeded(): void;
+}
+
+/**
+ * Makes writes in order, one commit at a time. All writes of one tick are one commit, up to `largestCommit`; a write is
+ * never divided. A commit without an answer is looked up before it is made again.
+ */
+export class CommitQueue<F extends Fence> {
+  private queue: Pending<F>[] = [];
+  private isScheduled = false;
+  private committing: Promise<void> | undefined;
+  private ended: Error | undefined;
+  /** The number of bytes that are not saved yet. */
+  unwritten = 0;
+
+  constructor(private readonly committer: Committer<F>) {}
+
+  add(write: Write<F>): Promise<boolean> {
+    if (this.ended) return Promise.reject(this.ended);
+    let bytes = 0;
+    for (const { key, bytes: value } of write.changes) bytes += key.length + (value?.length ?? 0);
+    checkSize(bytes);
+    this.unwritten += bytes;
+    return new Promise((settle, reject) => {
+      this.queue.push({ ...write, bytes, settle, reject });
+      this.schedule();
+    });
+  }
+
+  /** Rejects the writes in the queue whose fence was lost. */
+  rejectLost(): void {
+    this.queue = this.withoutLost(this.queue, false);
+  }
+
+  /** Makes the commits that can be made, until `isAway` says that no more can be. */
+  async close(fault: Error, isAway: () => boolean): Promise<void> {
+    while (!isAway() && (this.committing || this.queue.length > 0)) {
+      this.commitNext();
+      // The store may go away while a commit waits for its answer, so `isAway` is asked again.
+      await Promise.race([this.committing, new Promise((resolve) => setTimeout(resolve, 50).unref())]);
+    }
+    this.ended = fault;
+    this.reject(this.queue.splice(0), fault);
+  }
+
+  private reject(writes: readonly Pending<F>[], fault: Error): void {
+    for (const { bytes, reject } of writes) {
+      this.unwritten -= bytes;
+      reject(fault);
+    }
+  }
+
+  private withoutLost(writes: readonly Pending<F>[], isInDoubt: boolean): Pending<F>[] {
+    const lost = writes.filter(({ fences }) => fences.some((fence) => fence.isLost));
+    this.reject(lost, new TakenOver(isInDoubt));
+    return writes.filter((write) => !lost.includes(write));
+  }
+
+  private schedule(): void {
+    if (this.isScheduled || this.committing || this.queue.length === 0) return;
+    this.isScheduled = true;
+    setImmediate(() => {
+      this.isScheduled = false;
+      this.commitNext();
+    });
+  }
+
+  private commitNext(): void {
+    if (this.committing || this.queue.length === 0) return;
+    let [count, bytes] = [0, 0];
+    for (const { bytes: more } of this.queue) {
+      if (count > 0 && bytes + more > largestCommit) break;
+      bytes += more;
+      count += 1;
+    }
+    this.committing = this.commit(new Batch(this.queue.splice(0, count))).finally(() => {
+      this.committing = undefined;
+      this.schedule();
+    });
+  }
+
+  private async commit(batch: Batch<F>): Promise<void> {
+    const { committer } = this;
+    for (;;) {
+      try {
+        if (this.isOver(batch)) return;
+        await committer.ready();
+        let made = batch.attempt > 0 ? await committer.lastMade(batch) : 0;
+        if (made === 0) {
+          if (this.isOver(batch)) return;
+          if (await committer.apply(batch)) made = batch.attempt;
+        }
+        if (made > 0) {
+          for (const write of batch.writes) {
+            this.unwritten -= write.bytes;
+            write.settle(batch.holdsIn(made, write));
+          }
+          committer.succeeded();
+          return;
+        }
+      } catch (fault) {
+        batch.isInDoubt ||= batch.attempt > 0;
+        if (!this.ended) await committer.failed(fault);
+      }
+      if (this.ended) break;
+    }
+    this.reject(batch.writes, this.ended);
+  }
+
+  /** Rejects the writes whose fence was lost; true when none is left. */
+  private isOver(batch: Batch<F>): boolean {
+    batch.writes = this.withoutLost(batch.writes, batch.isInDoubt);
+    return batch.writes.length === 0;
+  }
+}
