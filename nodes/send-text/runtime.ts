@@ -165,17 +165,21 @@ const handler = (tools: Tools): Handler => {
 
   /**
    * A service may report a consent before its sending side knows of it. A text that came back for its consent and is
-   * refused for it again would go round the flow without end: it is delayed instead, and then refused.
+   * refused for it again would go round the flow without end: it is delayed instead, and then refused. Where nobody can
+   * say what the consent is, it is delayed too, and then needs consent.
    */
   const sendReturned = async (turn: SendTurn): Promise<Outcome> => {
     const outcome = await send(turn);
     if (outcome.port !== 2 || !outcome.problem) return outcome;
-    const { state } = await consentOf(turn).catch(() => nothingKnown);
-    if (state !== 'accepted') return outcome;
+    const state = await consentOf(turn).then(
+      (known) => known.state,
+      () => undefined,
+    );
+    if (state !== 'accepted' && state !== undefined) return outcome;
     const { environment, order, delays } = turn;
     const notBefore = environment.clock.now() + (delaysOfReturned[delays] ?? Infinity);
     const deliveryDate = order.delivery && millisecondsOf(order.delivery, environment.settings);
-    if (notBefore >= (deliveryDate ?? Infinity)) return notBelieved(outcome.problem);
+    if (notBefore >= (deliveryDate ?? Infinity)) return state ? notBelieved(outcome.problem) : outcome;
     throw new Held(notBefore, delays + 1);
   };
 

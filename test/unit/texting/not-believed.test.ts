@@ -206,11 +206,10 @@ describe('a consent that is accepted and not believed', () => {
     should(gaps().slice(1)).eql([30 * second, 2 * minute, 10 * minute]);
   });
 
-  it('is asked for again when it is no longer accepted, or nobody can say', async () => {
+  it('is asked for again when it is no longer accepted', async () => {
     for (const look of [
       { body: { memberId: 1, state: 'pending', lastChanged: null } },
       problem(404, 'not_found'),
-      problem(403, 'forbidden'),
     ]) {
       const flow = await Flow.load({
         folders: [sendFolder],
@@ -224,6 +223,26 @@ describe('a consent that is accepted and not believed', () => {
       should(again.msg).have.property('resend');
       await Flow.unload();
     }
+  });
+
+  it('delays the text also when nobody can say what the consent is, and asks for it again then', async () => {
+    const flow = await Flow.load({
+      folders: [sendFolder],
+      environment,
+      nodes: [{ id: 'send', type: 'advisor-send-text' }],
+    });
+    const [first] = await flow.ask({ phone, text: 'Hi' });
+    service.look = problem(403, 'forbidden');
+    const coming = flow.arrivals.next();
+    flow.send(first?.msg ?? {});
+    for (let tries = 0; tries < 3; tries++) {
+      await service.clock.move((await delayed()) - service.clock.now());
+      while (service.texts.length < tries + 3) await nextIteration();
+    }
+    const again = only(await coming);
+    should([again.port, again.msg.outcome]).eql([2, 'needsConsent']);
+    should(again.msg).have.property('resend');
+    should(gaps().slice(1)).eql([30 * second, 2 * minute, 10 * minute]);
   });
 
   it('does not delay a scheduled text beyond its date', async () => {
