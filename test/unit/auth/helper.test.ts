@@ -37,6 +37,8 @@ describe('the built nodes in the test helper, which has no settings', () => {
   const answers: Reply[] = [];
   let service: Scripted;
   let tokens: number;
+  /** In place of the usual answer of the token endpoint. */
+  let tokenAnswer: ((form: Readonly<Record<string, string>>) => Reply | undefined) | undefined;
   let arrivals: Arrivals<[port: number, msg: Message]>;
 
   before((done) => {
@@ -49,8 +51,11 @@ describe('the built nodes in the test helper, which has no settings', () => {
   beforeEach(async () => {
     answers.length = 0;
     tokens = 0;
-    service = await startServer(({ url }) => {
-      if (url !== '/token') return answers.shift() ?? { body: sent };
+    tokenAnswer = undefined;
+    service = await startServer((received) => {
+      if (received.url !== '/token') return answers.shift() ?? { body: sent };
+      const other = tokenAnswer?.(formOf(received));
+      if (other) return other;
       tokens += 1;
       const body = {
         access_token: `token-${String(tokens)}`,
@@ -67,7 +72,12 @@ describe('the built nodes in the test helper, which has no settings', () => {
     await closeAll();
   });
 
-  const load = async (environment: object, given: object = {}, node: object = {}): Promise<void> => {
+  const load = async (
+    environment: object,
+    given: object = {},
+    node: object = {},
+    more: readonly object[] = [],
+  ): Promise<void> => {
     arrivals = new Arrivals();
     await helper.load(
       builtNodes(),
@@ -83,7 +93,8 @@ describe('the built nodes in the test helper, which has no settings', () => {
           ...node,
         },
         ...outputs.map((id) => ({ id, type: 'helper', z: 'tab', wires: [] })),
-      ],
+        ...more.map((each) => ({ z: 'tab', environment: 'env', ...each })),
+      ] as never,
       { env: given },
     );
     for (const [port, id] of outputs.entries()) {
@@ -159,6 +170,101 @@ describe('the built nodes in the test helper, which has no settings', () => {
     should(port).equal(1);
     should(error).containEql({ code: 'outcome_unknown', status: 502, retryable: false, attempts: 1 });
     should((error as Error).message).match(/may or may not have been carried out/);
+  });
+
+  describe('with client credentials on a service that requires openid', () => {
+    const scopesAsked = (): (string | undefined)[] =>
+      service.received.filter(({ url }) => url === '/token').map((each) => formOf(each)['scope']);
+    const signIn = { grant: 'client_credentials' };
+
+    beforeEach(() => {
+      tokenAnswer = ({ scope = '' }) =>
+        scope.split(' ').includes('openid') ? undefined : { status: 400, body: { error: 'invalid_scope' } };
+    });
+
+    it('ask for it where it is listed, and text', async () => {
+      const scopes = ['text.messaging.write', 'openid', 'offline_access'];
+      await load({ ...sandbox(), ...signIn, scopes }, credentials);
+      should((await ask({ phone, text: 'Hello' }))[0]).equal(0);
+      should(scopesAsked().map((scope) => scope?.split(' ').sort())).eql([
+        ['openid', 'text.messaging.write'],
+      ]);
+    });
+
+    it('say which permissions were refused where it is not', async () => {
+      await load({ ...sandbox(), ...signIn, scopes: ['text.messaging.write'] }, credentials);
+      const [port, { error }] = await ask({ phone, text: 'Hello' });
+      should(port).equal(1);
+      should(error).containEql({ code: 'authorization_required' });
+      should(new Set(scopesAsked())).eql(new Set(['text.messaging.write']));
+    });
+
+    it('ask for the texting permissions alone where the flow names none', async () => {
+      tokenAnswer = undefined;
+      await load({ ...sandbox(), ...signIn }, credentials);
+      should((await ask({ phone, text: 'Hello' }))[0]).equal(0);
+      should(scopesAsked().map((scope) => scope?.split(' ').sort())).eql([
+        ['text.messaging.read', 'text.messaging.write'],
+      ]);
+    });
+  });
+
+  it('tell that the advisor must authorize again when a refresh is refused with 401 and invalid_grant', async () => {
+    const watching = [
+      { id: 'state', type: 'advisor-activity', operation: 'advisors', emit: 'item', wires: [['seen'], []] },
+      { id: 'events', type: 'advisor-events', wires: [['seen']] },
+      { id: 'seen', type: 'helper', wires: [] },
+    ];
+    await load(sandbox(), { ...credentials, refreshToken: 'seed' }, {}, watching);
+    const seen = new Arrivals<Message>();
+    helper.getNode('seen')?.on('input', (msg: Message) => {
+      seen.add(msg);
+    });
+    should((await ask({ phone, text: 'Hello' }))[0]).equal(0);
+    helper.getNode('state')?.receive({});
+    should((await seen.next())[0]?.payload).containEql({ advisor: 'default', state: 'authorized' });
+    tokenAnswer = () => ({ status: 401, body: { error: 'invalid_grant' } });
+    answers.push({ status: 401 });
+    const coming = seen.next();
+    const [port, { error }] = await ask({ phone, text: 'Hello' });
+    should(port).equal(1);
+    should(error).containEql({ code: 'authorization_required' });
+    should((error as Error).message).match(/authorize/i);
+    const [event] = await coming;
+    should(event?.topic).equal('authorize_again');
+    should(event?.payload).containEql({ advisor: 'default' });
+    helper.getNode('state')?.receive({});
+    should((await seen.next())[0]?.payload).containEql({ advisor: 'default', state: 'authorize_again' });
+  });
+
+  it('refuse in words a token of another type than Bearer', async () => {
+    tokenAnswer = () => ({ body: { access_token: 'bound', token_type: 'DPoP', expires_in: 3600 } });
+    for (const [environment, given] of [
+      [sandbox(), { ...credentials, refreshToken: 'seed' }],
+      [{ ...sandbox(), grant: 'client_credentials' }, credentials],
+    ] as const) {
+      await load(environment, given);
+      const [port, { error }] = await ask({ phone, text: 'Hello' });
+      should(port).equal(1);
+      should((error as Error).message)
+        .match(/DPoP/)
+        .and.match(/Bearer/);
+      await helper.unload();
+    }
+    should(service.received.filter(({ url }) => url !== '/token')).be.empty();
+  });
+
+  it('refuse in words a redirect address with a wildcard', async () => {
+    const redirectUri = 'https://*.example.com/advisor-texting/callback';
+    await load({ ...sandbox(), redirectUri }, { ...credentials, refreshToken: 'seed' });
+    const [port, { error }] = await ask({ phone, text: 'Hello' });
+    should(port).equal(1);
+    should(error).containEql({ code: 'not_configured' });
+    should((error as Error).message).match(/one exact address, without the wildcard \*/);
+    const asked = await helper.request().post('/advisor-texting/env/authorize').send({ advisor: 'ann' });
+    should(asked.status).equal(400);
+    should(asked.text).match(/wildcard/);
+    should(service.received).be.empty();
   });
 
   it('authorize through the routes and the callback', async () => {
