@@ -97,7 +97,7 @@ export const contactDetail = z.looseObject({
   sourceText: text,
   isCrmLinkedContact: flag,
   emailAddress: text,
-  phone: text,
+  phone: maybe(z.string(), phone),
   firstName: text,
   lastName: text,
   nickname: text,

@@ -5,7 +5,7 @@ export const scopeMeanings = {
   'core.contacts.read': 'Read contacts and contact groups',
   'core.contacts.write': 'Create, update and delete contacts and groups',
   'core.content.read': 'Read content library items',
-  openid: 'Identity claims in the token (required)',
+  openid: 'Identity claims in the token: required where an advisor authorizes',
   offline_access: 'Returns a refresh token',
 };
 
@@ -135,9 +135,9 @@ export const openApi = ({ endpoints, operationScopes, schemas, serviceCodes, z, 
   if (unsaid.length > 0) throw new Error(`scripts/docs/openapi.mjs does not say what ${unsaid[0]} allows.`);
   const scopes = { ...scopeMeanings };
   // The contract declares this flow on the texting surface (*Authentication*, 2).
-  const texting = Object.fromEntries(
-    Object.entries(scopes).filter(([scope]) => scope.startsWith('text.') || scope === 'openid'),
-  );
+  const texting = Object.fromEntries(Object.entries(scopes).filter(([scope]) => scope.startsWith('text.')));
+  // Whether it is needed here is not shown (*Authentication*, Gaps).
+  texting.openid = 'Identity claims in the token: only where the service requires it';
   const requests = new Set(Object.values(endpoints).map(({ body }) => body));
 
   return {

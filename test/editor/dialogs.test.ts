@@ -124,6 +124,15 @@ for (const version of versions) {
       });
     });
 
+    it('ask with client credentials for no more than the flow did when it is saved', async () => {
+      await openEnvironment(page, 'itself');
+      await closeEnvironment(page);
+      (await saved(page, 'itself')).should.containEql({
+        grant: 'client_credentials',
+        scopes: ['text.messaging.write', 'text.messaging.read'],
+      });
+    });
+
     it('say what to fix while one types, and the same on the red triangle', async () => {
       await openNode(page, 'send-text');
       await chooseType(page, 'phone', 'str');

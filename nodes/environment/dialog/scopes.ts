@@ -57,6 +57,8 @@ export const addScopes = (form: Form): void => {
   const field = form.spec.fields.find(({ name }) => name === 'scopes');
   const all = field?.kind === 'ticks' ? field.options : [];
   let grant: unknown;
+  // An environment without any, from a flow file, asks for the usual ones.
+  if (form.node['scopes'] === undefined) tick(ticks, usualOf(all, form.values()['grant']));
   form.onChange((values) => {
     const before = grant;
     ({ grant } = values);
