@@ -68,14 +68,19 @@ const propertyRows = (spec, words, common) =>
       return [code(field.name), label, ...described[field.kind](field)];
     });
 
-/** The help as the sidebar shows it, without the errors, which have a page of their own. */
-const helpOf = (type) =>
-  read(`${type}.md`)
-    .replace(/### Errors\n[\s\S]*?(?=\n### |$)/, '')
-    .replace(/\n{3,}/g, '\n\n')
+/** The help as the sidebar shows it, the example first, without the errors, which have a page of their own. */
+const helpOf = (type) => {
+  const [about, ...sections] = read(`${type}.md`)
     .replaceAll('see _Errors_', 'see [error codes](../errors.md)')
-    .replaceAll(/^### /gm, '## ')
-    .trim();
+    .split(/^### /m)
+    .map((section) => section.trim());
+  const isExample = (section) => section.startsWith('Example\n');
+  const shown = [
+    ...sections.filter(isExample),
+    ...sections.filter((section) => !isExample(section) && !section.startsWith('Errors\n')),
+  ];
+  return [about, ...shown.map((section) => `## ${section}`)].join('\n\n');
+};
 
 const wordsOf = (type) => JSON.parse(read(`${type}.json`));
 const fileOf = (type) => `${type.replace('advisor-', '')}.md`;
