@@ -19,8 +19,8 @@ the contract under /v1, OAuth under /oauth, a page of phones at /, and a control
   --host H               address to listen on (default 127.0.0.1, this machine only)
   --seed contacts=N      contacts in a fresh address book
   --data FILE            keep the state in FILE over restarts
-  --profile NAME         which service to be: ${profileNames.join(' or ')} (default usual). "foreign" keeps
-                         to the contract too, and does otherwise wherever that leaves room
+  --profile NAME         which service to be: ${profileNames.join(', ')} (default usual).
+                         "foreign" keeps to the contract too, and does otherwise wherever that leaves room
   --habit NAME=VALUE     one habit alone, such as ids=strings; may be given several times
                          (docs/simulator-api.md has the list)
   --redirect-uri URI     register a redirect URI; may be given several times

@@ -45,27 +45,33 @@ export interface Habits extends Chosen {
   readonly contactDelay: number;
 }
 
+/** What the package assumes by default; a contact lacks the texts that it does not have. */
+const usual = {
+  corePrefix: 'core',
+  textPrefix: 'text',
+  names: {},
+  unknownQuery: 'ignored',
+  deliveryDateUnit: 'either',
+  badKey: 'problem',
+  userAgent: 'optional',
+  ids: 'numbers',
+  groupIds: 'given',
+  emptyLists: 'given',
+  absentTexts: 'missing',
+  phones: 'e164',
+  failureDetails: 'none',
+  dates: 'iso',
+  clientOpenid: 'granted',
+  contactDelay: 0,
+  retryAfter: 'seconds',
+} as const satisfies Habits;
+
 export const profiles = {
-  /** What the package assumes by default. */
-  usual: {
-    corePrefix: 'core',
-    textPrefix: 'text',
-    names: {},
-    unknownQuery: 'ignored',
-    deliveryDateUnit: 'either',
-    badKey: 'problem',
-    userAgent: 'optional',
-    ids: 'numbers',
-    groupIds: 'given',
-    emptyLists: 'given',
-    absentTexts: 'missing',
-    phones: 'e164',
-    failureDetails: 'none',
-    dates: 'iso',
-    clientOpenid: 'granted',
-    contactDelay: 0,
-    retryAfter: 'seconds',
-  },
+  usual,
+  /** A text that a contact does not have is `""`. */
+  emptyTexts: { ...usual, absentTexts: 'empty' },
+  /** Contacts have numbers without a country code. */
+  nationalNumbers: { ...usual, phones: 'national' },
   /** The same contract, as another maker might implement it. */
   foreign: {
     corePrefix: 'crm',

@@ -91,7 +91,10 @@ describe('the command line', () => {
     [['simulator', '--seed', 'contacts=many'], /whole number/],
     [['simulator', '--token-lifetime', 'x'], /--token-lifetime/],
     [['simulator', '--redirect-uri', 'http://example.com/'], /redirect URI/],
-    [['simulator', '--profile', 'strange'], /no profile "strange". Profiles: usual, foreign/],
+    [
+      ['simulator', '--profile', 'strange'],
+      /no profile "strange". Profiles: usual, emptyTexts, nationalNumbers, foreign/,
+    ],
     [['simulator', '--habit', 'mood=bad'], /not "mood=bad". Names: .*contactDelay/],
     [['simulator', '--habit', 'ids'], /NAME=VALUE/],
     [['simulator', '--habit', 'ids=letters'], /ids takes numbers or strings or large, not "letters"/],

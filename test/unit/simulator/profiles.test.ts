@@ -282,7 +282,7 @@ describe('the habits of the simulated service', () => {
   });
 
   for (const [change, complaint] of [
-    [{ profile: 'strange' }, /"usual"\|"foreign"[^]*at profile/],
+    [{ profile: 'strange' }, /"usual"\|"emptyTexts"[^]*at profile/],
     [{ habits: { mood: 'bad' } }, /mood/],
     [{ habits: { ids: 'letters' } }, /"numbers"\|"strings"\|"large"[^]*at habits\.ids/],
     [{ habits: { textPrefix: 'a.b' } }, /no dot/],
