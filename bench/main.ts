@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util';
 import { commandOf, root, type Version } from '../test/support/installation';
 import { isReached } from './figures';
 import type { Part, Surroundings } from './part';
+import { axios } from './parts/axios';
 import { growth } from './parts/growth';
 import { instances } from './parts/instances';
 import { latency } from './parts/latency';
@@ -36,6 +37,7 @@ const parts: readonly Part[] = [
   size,
   sidebar,
   growth,
+  axios,
 ];
 
 const help = `Usage: npm run bench [-- [NAME…] [options]]

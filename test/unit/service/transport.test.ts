@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
+import axios, { type AxiosRequestConfig, type InternalAxiosRequestConfig } from 'axios';
 import should from 'should';
 import { postForm } from '../../../lib/service/transport';
 import { closeAll } from '../../support/closing';
@@ -71,6 +72,42 @@ describe('every request', () => {
         accept: 'application/json, application/problem+json',
       });
     }
+  });
+
+  it('passes through axios, whose interceptors see all of it and may change it', async () => {
+    const server = await startServer(({ url }) => ({ body: url.includes('contacts') ? { data: [] } : sent }));
+    const seen: string[] = [];
+    const { request } = axios.Axios.prototype;
+    const watched = new WeakSet();
+    const watch = (config: InternalAxiosRequestConfig): InternalAxiosRequestConfig => {
+      seen.push(`${String(config.method)} ${String(config.baseURL)}${String(config.url)}`);
+      config.headers['x-seen'] = 'yes';
+      config.params = { ...(config.params as object), seen: 1 };
+      return config;
+    };
+    axios.Axios.prototype.request = function (...asked: [string | AxiosRequestConfig, AxiosRequestConfig?]) {
+      if (!watched.has(this)) this.interceptors.request.use(watch);
+      watched.add(this);
+      return request.apply(this, asked as Parameters<typeof request>) as never;
+    };
+    try {
+      const client = clientOf(server.url);
+      await client.call('sendMessage', text, { advisor: 'ann' });
+      await client.call('searchContacts', { query: { page: 2 } }, { advisor: 'ann' });
+      await postForm(`${server.url}/token`, {}, limits);
+    } finally {
+      axios.Axios.prototype.request = request;
+    }
+    should(seen).eql([
+      `post ${server.url}/v1/text/messaging/messages`,
+      `get ${server.url}/v1/core/contact/contacts`,
+      `post ${server.url}/token`,
+    ]);
+    should(server.received.map(({ url, headers }) => [url.replace(/^[^?]*/, ''), headers['x-seen']])).eql([
+      ['?seen=1', 'yes'],
+      ['?page=2&seen=1', 'yes'],
+      ['?seen=1', 'yes'],
+    ]);
   });
 
   it('is answered in plain text, also by a service that compresses whatever it may', async () => {
