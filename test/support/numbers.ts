@@ -10,3 +10,7 @@ export const numbers = {
   /** Has accepted, and is refused for lack of consent. */
   disbelieved: '+12025550116',
 } as const;
+
+/** Those of which more than the last four digits are in a text: fewer than seven are in some time stamp or id. */
+export const toldIn = (text: string, phones: readonly string[]): string[] =>
+  phones.filter((phone) => new RegExp(`${phone.slice(-7, -4)}\\W?${phone.slice(-4)}`).test(text));
