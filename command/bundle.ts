@@ -7,15 +7,15 @@ import { askRunning, flowFileIn, isEnvironment, savedNodesIn, usualUserDir } fro
 import type { Variables } from '../lib/service/proxy';
 export const help = `Usage: advisor-texting bundle [--user-dir DIR] [--url URL]
 
-Prints what helps whoever is asked for help, as JSON: versions, the settings of each environment without its
-secrets, and, of a Node-RED that runs, its state and the last failures with their trace ids. No text, no secret, no
-value of a variable and no number in full is in it; read it before you send it all the same.
+Prints a support bundle as JSON: versions, the settings of each environment without secrets, and for a running
+Node-RED its state and the latest failures with their trace ids. It contains no texts, secrets, values of variables
+or complete phone numbers. Read it before you send it to anybody.
 
-  --user-dir DIR   the directory of Node-RED, ~/.node-red unless told
-  --flows FILE     the flow file, when it is not the one in that directory
-  --url URL        the admin address of the running Node-RED; ADVISOR_TEXTING_ADMIN_TOKEN holds an access token
-                   where it has logins
-  --help           show this
+  --user-dir DIR   the user directory of Node-RED (default ~/.node-red)
+  --flows FILE     the flow file, if it is not in that directory
+  --url URL        the admin address of the running Node-RED. If it requires a login, put an access token
+                   in ADVISOR_TEXTING_ADMIN_TOKEN
+  --help           show this help
 `;
 
 /** Resolves with the exit code: 0, or 2 when the bundle could not be made. */

@@ -80,43 +80,43 @@ const patience = minute;
 
 export const help = `Usage: advisor-texting check [--user-dir DIR | --settings FILE] [options]
 
-Looks whether everything is ready for production, and prints a line for each check: its name, whether it is in
-order, and what to set if it is not. It asks the service what can be asked without harm, at the pace that the
-environment sets and pausing where the service asks for it, and looks at the settings and the flows of a Node-RED. It
-only reads: nothing is written, nobody is texted.
+Checks whether everything is ready for production, and prints a line for each check: its name, the result, and
+what to change if there is a problem. It sends harmless requests to the service, within the rate limit of the
+environment and of the service, and reads the settings and the flows of a Node-RED. It only reads: nothing is
+changed, and nobody is texted.
 
-  --user-dir DIR             the directory of a Node-RED. Its settings.js is run as Node-RED runs it, so use the
-                             account and the variables of Node-RED; its flow file has the environment and the nodes
-  --flows FILE               the flow file, when it is not the one in that directory
-  --environment NAME         which environment, by name or id, when there are several
-  --also NAME                another environment whose nodes are meant to stay there; may be given several times
-  --url URL                  the admin address of that Node-RED while it runs: it tries the connection itself, with
-                             the authorization that it keeps. ADVISOR_TEXTING_ADMIN_TOKEN holds an access token where
-                             it has logins; the permission advisor-texting.write is needed
-  --advisor KEY              whose authorization, with --url; "default" unless told
-  --settings FILE            without a Node-RED: JSON with the properties of an environment; \${NAME} is a variable
-  --use-refresh-token FILE   get a token with the refresh token. The service may replace it by a new one, which
-                             is then in FILE; FILE must not exist yet
-  --json                     print [{ check, ok, mark, message }], also when the check cannot be made; ok is true,
-                             false or null, and mark tells the nulls apart: "untried" or "none"
-  --help                     show this
+  --user-dir DIR             the user directory of a Node-RED. Its settings.js is run as Node-RED runs it, so use the
+                             account and the variables of Node-RED. Its flow file is checked
+  --flows FILE               the flow file, if it is not in that directory
+  --environment NAME         the environment to check, by name or id, if there are several
+  --also NAME                another environment that some nodes should keep using; may be given several times
+  --url URL                  the admin address of that Node-RED while it runs: it tests the connection itself, with
+                             its own authorization. If it requires a login, put an access token with the permission
+                             advisor-texting.write in ADVISOR_TEXTING_ADMIN_TOKEN
+  --advisor KEY              with --url: the advisor whose authorization is used (default "default")
+  --settings FILE            without a Node-RED: a JSON file with the properties of an environment; \${NAME} is a variable
+  --use-refresh-token FILE   get a token with the refresh token. If the service replaces it, the new one is saved in
+                             FILE, which must not exist yet
+  --json                     print [{ check, ok, mark, message }], even if the check fails to run. ok is true, false or
+                             null; if it is null, mark says why: "untried" or "none"
+  --help                     show this help
 
-A line begins with "ok", "WRONG", "?" where something that could be tried was not, or "-" where there is no
-verdict to be had: nobody can tell, or no setting changes it.
+Each line starts with "ok", "WRONG", "?" (could be tested, but was not) or "-" (cannot be determined, or no
+setting changes it).
 
-Settings and the variables that outweigh them:
+Settings and the variables that override them:
 ${settings.map((setting) => `  ${setting.padEnd(18)} ${variableOf(setting)}`).join('\n')}
 
 Scopes are separated by spaces; names is JSON, such as {"page":"pageNumber"}.
 
-The lines "client" and "authorization" try how tokens come about, with a refresh token that nobody was ever
-given and an authorization that nobody signs in to: nothing is issued, nothing is spent.
+The checks "client" and "authorization" test the sign-in with an invalid refresh token and an authorization
+request that nobody completes: no token is issued or used up.
 
-A token comes from accessToken, else from client credentials (grant "client_credentials"), else from
-refreshToken if you say --use-refresh-token. With --url, Node-RED uses its own.
+The token is accessToken, or else comes from client credentials (grant "client_credentials"), or else from
+refreshToken with --use-refresh-token. With --url, Node-RED uses its own.
 
-The exit code is 0 when all was tried and nothing is wrong, 1 when something is wrong, and 2 when something could
-not be tried or the check could not be made: what to give is then said.
+The exit code is 0 if everything was tested and nothing is wrong, 1 if something is wrong, and 2 if something could
+not be tested or the check could not run; the output then says what is missing.
 `;
 
 const read = (args: readonly string[]) => {
@@ -157,7 +157,7 @@ const refreshInto = async (
     place = openSync(file, 'wx', 0o600);
   } catch {
     throw new UsageError(
-      `${file} exists already or cannot be written: name a new file for the refresh token.`,
+      `${file} already exists or cannot be written: choose another file for the refresh token.`,
     );
   }
   let isKept = false;
@@ -174,7 +174,7 @@ const refreshInto = async (
       writeSync(place, rotated);
       fsyncSync(place);
       process.stderr.write(
-        `The service gave a new refresh token. It is in ${file}; the old one may no longer work: put the new one in its place.\n`,
+        `The service issued a new refresh token, which is saved in ${file}. Replace the old one, which may no longer work.\n`,
       );
     }
     return result.answer;
@@ -330,10 +330,10 @@ const onlyOne = (
   if (!one)
     throw new UsageError(
       running.length === 0
-        ? `No such environment runs in ${flowFile}: there is none.`
-        : `No such environment runs in ${flowFile}: name one with --environment, or set its Service to sandbox or production. There are: ${listed(running)}`,
+        ? `${flowFile} has no active environment.`
+        : `${flowFile} has no such active environment: name one with --environment, or set its Service to sandbox or production. Active environments: ${listed(running)}`,
     );
-  throw new UsageError(`There are several environments: name one with --environment. ${listed(found)}`);
+  throw new UsageError(`There are several environments: choose one with --environment. ${listed(found)}`);
 };
 
 const checkedEnvironment = (options: CheckOptions, variables: Variables): CheckedEnvironment => {
@@ -352,14 +352,16 @@ const checkedEnvironment = (options: CheckOptions, variables: Variables): Checke
   const { 'user-dir': named, flows, environment, settings: file } = options;
   if (named === undefined && flows === undefined) {
     if (file === undefined && given.length === 0)
-      throw new UsageError('There is nothing to check: give --user-dir DIR, --settings FILE, or variables.');
+      throw new UsageError('There is nothing to check: use --user-dir DIR, --settings FILE, or variables.');
     if (options.url !== undefined)
-      throw new UsageError('--url needs --user-dir DIR: the directory of the Node-RED that runs there.');
+      throw new UsageError('--url needs --user-dir DIR: the user directory of that Node-RED.');
     const written = file === undefined ? {} : propertiesIn(file, ['accessToken']);
     return { written, values: resolved(written), given: Object.keys(fromVariables) };
   }
   if (file !== undefined)
-    throw new UsageError('Give either --settings or --user-dir: the flow file has the settings.');
+    throw new UsageError(
+      'Use either --settings or --user-dir, not both: the flow file contains the settings.',
+    );
   const userDir = named ?? usualUserDir();
   const runtime = runtimeSettingsIn(userDir, variables);
   const place = placeIn(userDir, runtime, flows);
@@ -369,7 +371,7 @@ const checkedEnvironment = (options: CheckOptions, variables: Variables): Checke
   const unknown = (options.also ?? []).find((name) => environmentsMeant(running, name).length === 0);
   if (unknown !== undefined)
     throw new UsageError(
-      `--also names no environment that runs: "${unknown}". There are: ${listed(running)}`,
+      `--also names no active environment: "${unknown}". Active environments: ${listed(running)}`,
     );
   const { credentials, unread } = savedCredentials(String(one['id']), place);
   // A node of an older version may lack this setting: that means the simulator.
@@ -459,7 +461,7 @@ const refuseUnused = ({ given }: CheckedEnvironment): void => {
   const unused = given.filter((setting) => !['clientId', 'clientSecret', 'storeUrl'].includes(setting));
   if (unused.length > 0)
     throw new UsageError(
-      `With --url, the Node-RED that runs tries its own settings, and ${unused.map(variableOf).join(', ')} would not be used: leave out either.`,
+      `With --url, Node-RED tests its own settings and ignores ${unused.map(variableOf).join(', ')}: leave out one or the other.`,
     );
 };
 
@@ -472,7 +474,7 @@ const linesOf = async (
   const subject = checkedEnvironment(options, variables);
   const { written, prepared, unread } = subject;
   if (serviceOf(subject.values) === 'simulator')
-    throw new UsageError('The simulator needs no check: name the settings of a sandbox or of production.');
+    throw new UsageError('The simulator needs no check: choose a sandbox or production environment.');
   const hide = hiderOf(
     written,
     (name) => variables[name],

@@ -81,7 +81,7 @@ export const flowFileIn = (userDir: string, flowFile?: string): string => {
     // The error below says what to do.
   }
   throw new UsageError(
-    `There is no flow file in ${userDir}: name the directory with --user-dir, or the file with --flows.`,
+    `There is no flow file in ${userDir}: give the directory with --user-dir, or the file with --flows.`,
   );
 };
 
@@ -90,7 +90,7 @@ const jsonIn = (file: string): unknown => {
     return JSON.parse(readFileSync(file, 'utf8'));
   } catch {
     // The message of the parser would quote the file, which may hold secrets.
-    throw new UsageError(`${file} cannot be read as JSON: check that it exists and what is in it.`);
+    throw new UsageError(`${file} cannot be read as JSON: check that it exists and contains valid JSON.`);
   }
 };
 
@@ -108,7 +108,7 @@ const ofAnyNode = ['id', 'type', 'z', 'g', 'd', 'l', 'x', 'y', 'info', 'wires', 
 export const propertiesIn = (file: string, more: readonly string[]): EnvironmentValues => {
   const given = jsonIn(file);
   if (!isRecord(given) || Array.isArray(given))
-    throw new UsageError(`${file} must hold one object: the properties of an environment.`);
+    throw new UsageError(`${file} must contain one object with the properties of an environment.`);
   const { credentials, ...properties } = given;
   const all = { ...(isRecord(credentials) ? credentials : {}), ...properties };
   const known = [...spec.fields.map(({ name }) => name), ...more];
@@ -117,7 +117,7 @@ export const propertiesIn = (file: string, more: readonly string[]): Environment
     const plain = (name: string): string => name.toLowerCase().replaceAll(/[^a-z]/g, '');
     const meant = known.find((name) => plain(name) === plain(unknown));
     throw new UsageError(
-      `${file} has "${unknown}", which is no setting of an environment: ${meant === undefined ? `there are ${known.join(', ')}` : `write ${meant}`}.`,
+      `${file} has "${unknown}", which is not a setting of an environment: ${meant === undefined ? `the settings are ${known.join(', ')}` : `write ${meant}`}.`,
     );
   }
   return all;
@@ -204,7 +204,7 @@ export const savedCredentials = (
 const routeOf = (url: string, id: string, route: string): URL => {
   if (!URL.canParse(url) || !isConfidential(new URL(url)))
     throw new UsageError(
-      '--url must be an address such as http://127.0.0.1:1880/; elsewhere, one with HTTPS.',
+      '--url must be an address such as http://127.0.0.1:1880/, or an https:// address if it is on another machine.',
     );
   return new URL(`advisor-texting/${encodeURIComponent(id)}/${route}`, url.endsWith('/') ? url : `${url}/`);
 };
@@ -227,6 +227,6 @@ export const askRunning = async (
     if (answer.ok) return { answer: await answer.json() };
     return { failed: `HTTP ${String(answer.status)}`, status: answer.status };
   } catch {
-    return { failed: 'Node-RED cannot be reached there', status: 0 };
+    return { failed: 'Node-RED cannot be reached', status: 0 };
   }
 };

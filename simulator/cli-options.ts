@@ -12,26 +12,26 @@ export const help = `Usage: advisor-texting simulator [options]
        advisor-texting check [options]     (see: advisor-texting check --help)
        advisor-texting bundle [options]    (see: advisor-texting bundle --help)
 
-Runs the texting and address-book service on this machine, with nobody at the other end:
-the contract under /v1, OAuth under /oauth, a page of phones at /, and a control API.
+Runs a simulated texting and address-book service on this machine. Nobody is texted.
+It serves the contract under /v1, OAuth under /oauth, a page of phones at /, and a control API.
 
-  --port N               port to listen on (default ${String(defaultPort)}; 0 takes any free one)
+  --port N               port to listen on (default ${String(defaultPort)}; 0 for any free port)
   --host H               address to listen on (default 127.0.0.1, this machine only)
-  --seed contacts=N      contacts in a fresh address book
-  --data FILE            keep the state in FILE over restarts
-  --profile NAME         which service to be: ${profileNames.join(', ')} (default usual).
-                         "foreign" keeps to the contract too, and does otherwise wherever that leaves room
-  --habit NAME=VALUE     one habit alone, such as ids=strings; may be given several times
-                         (docs/simulator-api.md has the list)
+  --seed contacts=N      number of contacts in a new address book
+  --data FILE            keep the state in FILE across restarts
+  --profile NAME         which service to simulate: ${profileNames.join(', ')} (default usual).
+                         "foreign" follows the contract, but behaves differently wherever it leaves room
+  --habit NAME=VALUE     change one habit, such as ids=strings; may be given several times
+                         (see the list in docs/simulator-api.md)
   --redirect-uri URI     register a redirect URI; may be given several times
                          ("loopback" registers every http address on this machine)
-  --rotate               give a new refresh token with each refresh, and end the old one
-  --token-lifetime S     seconds an access token lives (default 3600)
+  --rotate               issue a new refresh token with each refresh, and revoke the old one
+  --token-lifetime S     lifetime of an access token in seconds (default 3600)
   --client-id ID         default simulator-client
   --client-secret SECRET default simulator-secret
   --api-key KEY          default simulator-key
-  --random-seed N        of the random source behind faults (default 1)
-  --help                 show this
+  --random-seed N        seed for random faults (default 1)
+  --help                 show this help
 `;
 
 const flags = {
@@ -129,7 +129,7 @@ export const readCommandLine = (args: readonly string[]): SimulatorOptions | 'he
   const [command, ...rest] = positionals;
   if (command !== 'simulator' || rest.length > 0) {
     throw new UsageError(
-      `There is no command "${positionals.join(' ')}". There are: simulator, check, bundle`,
+      `There is no command "${positionals.join(' ')}". Commands: simulator, check, bundle`,
     );
   }
   const options: Mutable<SimulatorOptions> = {

@@ -18,9 +18,9 @@ const whyNot = (error: unknown, { port, host }: SimulatorOptions): string => {
   if (code === 'EADDRINUSE')
     return `Port ${String(port)} is in use. Choose another with --port, or 0 for any free one.`;
   if (code === 'EACCES')
-    return `Port ${String(port)} may not be used by this user. Choose one above 1023 with --port.`;
+    return `You are not allowed to use port ${String(port)}. Choose one above 1023 with --port.`;
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
-    return `This machine has no address ${host ?? ''}. See --host.`;
+    return `This machine does not have the address ${host ?? ''}. Choose another with --host.`;
   return `The simulator cannot start: ${error instanceof Error ? error.message : String(error)}`;
 };
 
@@ -50,7 +50,7 @@ const introduce = ({ url, baseUrl, authUrl, tokenUrl, credentials, settings }: S
   API key        ${credentials.apiKey}
   redirect URIs  ${settings.redirectUris.join('\n                 ')}
 ${foreignness(settings)}
-Ctrl-C ends it.`);
+Press Ctrl-C to stop it.`);
 };
 
 const run = async (options: SimulatorOptions): Promise<void> => {

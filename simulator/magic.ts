@@ -62,13 +62,13 @@ const consenting: readonly Magic[] = [
   {
     phone: magicPhone(111),
     name: 'Stays Silent',
-    does: 'never answers a consent request: pending, also after the day of polling',
+    does: 'never answers a consent request: still pending after a day of polling',
     answers: { afterChecks: Infinity },
   },
   {
     phone: magicPhone(112),
     name: 'Has Not Consented',
-    does: 'is a contact that was never asked: none, and a send fails for want of consent',
+    does: 'is a contact that was never asked: none, and a send fails for lack of consent',
   },
   {
     phone: magicPhone(113),
@@ -143,7 +143,7 @@ const network: readonly Magic[] = [
   troubled(142, 'Truncated', 'always: processed, and answered 200 with JSON that stops halfway', {
     kind: 'truncated',
   }),
-  troubled(143, 'Malformed', 'always: processed, and answered 200 with JSON of another shape', {
+  troubled(143, 'Malformed', 'always: processed, and answered 200 with JSON in another format', {
     kind: 'malformed',
   }),
 ];

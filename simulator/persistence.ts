@@ -211,7 +211,7 @@ export const restore = async (
   const { data: snapshot } = snapshotSchema.safeParse(kept);
   if (!snapshot) {
     const aside = await keeping.setAside();
-    return `The simulator's data in ${keeping.name} could not be read. It was set aside as ${aside}; starting afresh.`;
+    return `The simulator's data in ${keeping.name} could not be read. It was renamed to ${aside}; the simulator starts empty.`;
   }
   simulation.state.restore(snapshot.state);
   simulation.tokens.restore(snapshot.tokens);

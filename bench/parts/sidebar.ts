@@ -57,7 +57,7 @@ const look = async (red: RealRed, page: Page, last: number): Promise<Seen> => {
     await waits.locator('li').first().waitFor();
   });
   const turned = await timed(async () => {
-    await sidebar.named(waits, 'Further ones').click();
+    await sidebar.named(waits, 'Next page').click();
     await waits.getByText('21 – 40').waitFor();
   });
   const found = (text: string, phone: string): Promise<number> =>

@@ -246,7 +246,9 @@ export class DataKeys {
     const { isDamaged, ...document } = readDocument(holder.read());
     this.document = document;
     if (isDamaged) {
-      this.warn('A part of the keys to what is stored is damaged and was set aside. The rest is in use.');
+      this.warn(
+        'Some encryption keys of the saved data are damaged and were set aside. The others still work.',
+      );
       this.isDirty = true;
     }
     this.unlock();
@@ -365,7 +367,7 @@ export class DataKeys {
       return;
     }
     this.warn(
-      'The key to stored authorizations, waits and texts cannot be written to disk: they will be lost when Node-RED stops. Make the user directory writable, and unset readOnly in settings.js.',
+      'The encryption key cannot be written to disk, so saved authorizations, waits and texts will be lost when Node-RED stops. Make the user directory writable, and unset readOnly in settings.js.',
     );
     if (written === 'failed') this.saveLater();
   }
@@ -386,8 +388,8 @@ export class DataKeys {
     const isKept = this.file.add(key);
     this.warn(
       isKept
-        ? `This Node-RED has no credential secret, so the key to stored authorizations lies in ${this.file.path}, readable only by its owner. Set credentialSecret in settings.js to protect it.`
-        : `The key to stored authorizations could not be written to ${this.file.path}. Authorizations will be lost when Node-RED stops: make the user directory writable.`,
+        ? `This Node-RED has no credential secret, so the encryption key is kept in ${this.file.path}, which only its owner can read. Set credentialSecret in settings.js to protect it.`
+        : `The encryption key could not be written to ${this.file.path}, so authorizations will be lost when Node-RED stops: make the user directory writable.`,
     );
     return isKept;
   }
@@ -398,7 +400,7 @@ export class DataKeys {
     for (const [id, wrapped] of kept) {
       if (!wrapped || !this.file || this.file.remove(id)) continue;
       this.warn(
-        `The key to stored authorizations is protected by the credential secret now, but its open copy in ${this.file.path} could not be removed: delete that file.`,
+        `The credential secret now protects the encryption key, but the unprotected copy in ${this.file.path} could not be deleted: delete that file.`,
       );
     }
   }

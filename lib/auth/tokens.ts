@@ -211,10 +211,10 @@ export class Tokens {
     const storing = this.keepStoring(unstored);
     if ((await within(clock, storingLimit, storing)) !== 'late') return;
     warn(
-      'A renewed authorization cannot be stored. It is in use, and would be lost if Node-RED stopped now: the advisor would have to authorize again. Storing it is tried until it is done. Check that the disk has room and can be written to.',
+      'A refreshed authorization cannot be saved. It still works, but if Node-RED stopped now, the advisor would have to authorize again. Saving is retried until it succeeds. Check that the disk is writable and not full.',
     );
     void storing.then((isStored) => {
-      if (isStored) warn('A renewed authorization that could not be stored is stored now.');
+      if (isStored) warn('The refreshed authorization is now saved.');
     });
   }
 

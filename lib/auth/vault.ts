@@ -444,7 +444,7 @@ export class Vault {
     const count = await store.count(table, prefix, endOf(prefix));
     if (count > read) {
       this.options.warn(
-        `Stored authorizations cannot be opened. They are kept. If the credential secret has changed, start Node-RED once with the previous one in the environment variable ${previousSecretVariable} to get them back; otherwise authorize again.`,
+        `Saved authorizations cannot be decrypted. They are kept. If the credential secret has changed, start Node-RED once with the previous one in the environment variable ${previousSecretVariable} to restore them; otherwise authorize again.`,
       );
     }
     for (const name of this.unwritten) keepOwn(kept, this.kept, name);
@@ -502,7 +502,7 @@ export class Vault {
     const writing = this.write(store, name, entry);
     if ((await within(clock, storingLimit, writing)) !== 'late') return;
     warn(
-      'An authorization cannot be stored. It is in use, and would be lost if Node-RED stopped now. Check that the disk has room and can be written to.',
+      'An authorization cannot be saved. It still works, but would be lost if Node-RED stopped now. Check that the disk is writable and not full.',
     );
     this.unwritten.add(name);
     writing.catch(() => undefined).finally(() => this.unwritten.delete(name));

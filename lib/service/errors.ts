@@ -110,78 +110,79 @@ export const sentences = {
   invalid_request: 'The service refused the request: __detail__',
   invalid_request_plain: 'The service refused the request: check the values that were sent.',
   unauthorized:
-    'The service refused the access token even after it was renewed: check the API key of this environment, then authorize again.',
+    'The service refused the access token, even after a refresh: check the API key in the environment, then authorize again.',
   unauthorized_bare:
-    'A gateway or firewall, not the service, refused the access token even after it was renewed (HTTP 401): check the API key and the service address of this environment, then authorize again.',
-  forbidden: 'The authorization does not cover this: authorize again with __scope__ ticked.',
+    'A gateway or firewall, not the service, refused the access token, even after a refresh (HTTP 401): check the API key and the service address in the environment, then authorize again.',
+  forbidden: 'The authorization does not include this permission: authorize again with __scope__ selected.',
   forbidden_bare:
-    'A gateway or firewall, not the service, refused this (HTTP 403): check the API key and the service address of this environment first; if both are right, authorize again with __scope__ ticked.',
-  not_found: 'The service has nothing under this id: check that it exists on the account of this advisor.',
+    'A gateway or firewall, not the service, refused the request (HTTP 403): check the API key and the service address in the environment. If both are right, authorize again with __scope__ selected.',
+  not_found: "The service found nothing with this id: check that it exists in this advisor's account.",
   not_found_phone:
     'No contact of this advisor has this phone number: check the number, or send it a consent request first.',
   not_found_bare:
-    'A gateway or firewall, not the service, answered that nothing is there (HTTP 404): check the service address of this environment, and its prefixes.',
-  conflict:
-    "The advisor's account is not set up to collect consent: contact the operator of the service to have it set up.",
+    'A gateway or firewall, not the service, answered "not found" (HTTP 404): check the service address and the prefixes in the environment.',
+  conflict: "The advisor's account is not set up to collect consent: contact the operator of the service.",
   conflict_other:
-    'The service says this conflicts with the state of the account: contact the operator of the service.',
+    "The service reports a conflict with the current state of the advisor's account: contact the operator of the service.",
   version_mismatch:
-    'The service says that a version does not match, and its contract does not say which: read the detail, and contact the operator of the service with the trace id.',
+    'The service reports a version mismatch without saying which version: read the detail, and contact the operator of the service with the trace id.',
   rate_limited:
-    'The service kept asking to slow down: send less at a time, or set the requests per second of the environment.',
+    'The service kept asking to slow down: send fewer texts at a time, or set Requests per second in the environment.',
   rate_limited_bare:
-    'A gateway or firewall, not the service, kept asking to slow down (HTTP 429): send less at a time, or set the requests per second of the environment.',
+    'A gateway or firewall, not the service, kept asking to slow down (HTTP 429): send fewer texts at a time, or set Requests per second in the environment.',
   payload_too_large_bare:
     'A gateway or firewall, not the service, refused the request as too large (HTTP 413): send less in one request.',
   refused_bare:
-    'A gateway or firewall, not the service, refused the request (HTTP __status__): check the service address and the API key of this environment, and contact the operator of the service if both are right.',
+    'A gateway or firewall, not the service, refused the request (HTTP __status__): check the service address and the API key in the environment. If both are right, contact the operator of the service.',
   payload_too_large: 'The service refused the request as too large: send less in one request.',
   unsupported_media_type:
     'The service refused the format of the request: check the service address, and update this package.',
   downstream_timeout: 'The service did not get an answer from its own platform in time: try again later.',
-  downstream_unavailable: 'A part of the service is not available right now: try again later.',
+  downstream_unavailable: 'Part of the service is unavailable right now: try again later.',
   internal_error:
-    'The service failed on its own side: try again later, and quote the trace id if it goes on.',
-  other_code: 'The service answered "__code__": look it up in its documentation, or contact its operator.',
+    'The service had an internal error: try again later. If it keeps happening, contact the operator with the trace id.',
+  other_code:
+    'The service answered "__code__": look the code up in its documentation, or contact its operator.',
   unreached:
     'The service could not be reached (__reason__): check the network and the service address, then try again.',
   read_failed: 'The service gave no usable answer (__reason__): try again later.',
   read_failed_bare:
-    'A gateway or firewall answered in place of the service (__reason__): try again later, and check the service address if it goes on.',
+    'A gateway or firewall answered instead of the service (__reason__): try again later. If it keeps happening, check the service address.',
   token_unreached:
     'The authorization service gave no usable answer (__reason__): check the network and the token address, then try again.',
   outcome_unknown:
-    'No whole answer came (__reason__), so this may or may not have been carried out: check before you repeat it.',
+    'The service gave no complete answer (__reason__), so this may or may not have been carried out: check before you try again.',
   outcome_unknown_bare:
-    'A gateway or firewall answered in place of the service (__reason__), so this may or may not have been carried out: check before you repeat it.',
+    'A gateway or firewall answered instead of the service (__reason__), so this may or may not have been carried out: check before you try again.',
   invalid_response:
-    'The service gave an answer that does not fit its contract (__reason__): check the service address, and contact its operator if that is right.',
+    'The service gave an answer that does not match its contract (__reason__): check the service address. If it is right, contact the operator.',
   unreadable_success:
-    'The service answered with success, but its answer cannot be read (__reason__): this was probably carried out, so check before you repeat it.',
+    'The service reported success, but its answer cannot be read (__reason__). This was probably carried out: check before you try again.',
   redirect:
-    'A gateway or firewall, not the service, redirects elsewhere, which is not followed: correct the service address.',
-  answer_too_large: 'The answer of the service was over 5 MB and was refused: ask for a smaller page.',
-  invalid_input: 'Nothing was sent because a value is not valid: correct __field__ (__issue__).',
-  abandoned: 'This was cancelled before it was carried out: send it again if it is still wanted.',
+    'A gateway or firewall, not the service, answered with a redirect, which is never followed: correct the service address.',
+  answer_too_large: "The service's answer was larger than 5 MB and was refused: request a smaller page.",
+  invalid_input: 'Nothing was sent because a value is invalid: correct __field__ (__issue__).',
+  abandoned: 'This was cancelled before it was carried out: send it again if you still need it.',
   client_refused:
     'The authorization service did not accept the client ID or client secret of "__name__": correct them in the environment.',
   scopes_refused:
-    'The authorization service refused the permissions that "__name__" asks for: untick what was not provisioned for your application, and check both prefixes.',
+    'The authorization service refused the permissions that "__name__" asks for: clear those that were not provisioned for your application, and check both prefixes.',
   token_type:
-    'The authorization service issued a token of the type "__type__" for "__name__", and only Bearer tokens can be used: ask its provider to issue those for your application.',
+    'The authorization service issued a "__type__" token for "__name__", but only Bearer tokens can be used: ask the operator to issue Bearer tokens for your application.',
   token_later:
-    'The token for "__name__" could not be renewed because the authorization service failed (__reason__): the authorization is kept, try again later.',
+    'The token for "__name__" could not be refreshed because the authorization service failed (__reason__). The authorization is kept: try again later.',
   token_unstored:
-    'The token for "__name__" was not renewed, because what comes back could not be stored: free some disk space or make the user directory writable. It then goes on by itself.',
+    'The token for "__name__" was not refreshed because the new one could not be saved: free some disk space, or make the user directory writable. Refreshing then resumes on its own.',
   authorization_ended:
     'The authorization of "__advisor__" for "__name__" has ended: open the environment and authorize again.',
   not_authorized:
     'The advisor "__advisor__" has not authorized "__name__": open the environment and authorize.',
   token_unusable: 'The access token of this advisor cannot be used: authorize again.',
-  key_missing: 'The API key is missing or has characters that cannot be sent: correct it in the environment.',
-  address_invalid: 'The address in __setting__ is not valid: enter a full one that begins with https://.',
+  key_missing:
+    'The API key is missing or contains characters that cannot be sent: correct it in the environment.',
+  address_invalid: 'The address in __setting__ is invalid: enter a full address that begins with https://.',
   address_insecure:
-    'The address in __setting__ must begin with https:// unless it is on this machine: correct it.',
+    'The address in __setting__ must begin with https://, unless it is on this machine: correct it.',
 } as const;
 
 export type ServiceErrorKey = keyof typeof sentences;

@@ -464,7 +464,7 @@ export class RunningEnvironment implements Environment {
       );
       if (count > 0)
         this.ownServices.log.info(
-          `${this.name}: ${count} records went from the user directory to the database.`,
+          `${this.name}: moved ${count} records from the user directory to the database.`,
         );
     } finally {
       await file.close();

@@ -86,7 +86,7 @@ export const openRoutes = (RED: Red, services: Services): OpenRoutes => {
       return;
     }
     const { environment, advisor, state } = finished;
-    log.info(state === 'confirm' ? 'An authorization awaits confirmation.' : 'Authorized.', {
+    log.info(state === 'confirm' ? 'An authorization is waiting for confirmation.' : 'Authorized.', {
       environment,
       advisor,
     });

@@ -39,7 +39,7 @@ export const forgetRemoved = (RED: Red, services: Services): void => {
   if (!isStateKept(RED.settings.userDir)) return;
   Promise.all([forgetRemovedEnvironments(services, existing), forgetNodes(services, existing)]).catch(
     (fault: unknown) => {
-      services.log.warn(`Data of removed nodes could not be cleared: ${String(fault)}`);
+      services.log.warn(`Data of removed nodes could not be deleted: ${String(fault)}`);
     },
   );
 };

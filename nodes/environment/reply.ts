@@ -68,7 +68,7 @@ export const replyFault = (
       .status(fault.code === 'network_error' ? 502 : 400)
       .json(hide(answerTo(fault.problem, words, mayWrite)));
   } else {
-    log.error(`A request of the editor failed: ${fault instanceof Error ? fault.message : String(fault)}`);
+    log.error(`A request from the editor failed: ${fault instanceof Error ? fault.message : String(fault)}`);
     response.status(500).json({ message: words.say('refused.fault') });
   }
 };

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { at, readJson } from '../build/folders.mjs';
 import { table } from './table.mjs';
 
@@ -68,19 +68,13 @@ const propertyRows = (spec, words, common) =>
       return [code(field.name), label, ...described[field.kind](field)];
     });
 
-/** The help as the sidebar shows it, the example first, without the errors, which have a page of their own. */
-const helpOf = (type) => {
-  const [about, ...sections] = read(`${type}.md`)
-    .replaceAll('see _Errors_', 'see [error codes](../errors.md)')
-    .split(/^### /m)
-    .map((section) => section.trim());
-  const isExample = (section) => section.startsWith('Example\n');
-  const shown = [
-    ...sections.filter(isExample),
-    ...sections.filter((section) => !isExample(section) && !section.startsWith('Errors\n')),
-  ];
-  return [about, ...shown.map((section) => `## ${section}`)].join('\n\n');
+/** What only some readers need, and the help leaves out. */
+const details = (name) => {
+  const path = at('scripts', 'docs', 'details', name);
+  return existsSync(path) ? readFileSync(path, 'utf8').trim() : '';
 };
+
+const helpOf = (type) => read(`${type}.md`).replaceAll('### ', '## ').trim();
 
 const wordsOf = (type) => JSON.parse(read(`${type}.json`));
 const fileOf = (type) => `${type.replace('advisor-', '')}.md`;
@@ -98,11 +92,13 @@ const nodePage = (spec, common, endpoints) => {
     ...(scopes.length > 0 ? [`permissions: ${scopes.map(code).join(', ')}`] : []),
   ];
   const rows = propertyRows(spec, words, common);
+  const more = details(fileOf(spec.type));
   return [
     `# ${words.title}`,
     '',
     helpOf(spec.type),
     '',
+    ...(more === '' ? [] : ['## In detail', '', more, '']),
     ...(spec.type in dialogs ? picture('../pictures', ...dialogs[spec.type]) : []),
     '## In a flow file',
     '',
@@ -117,10 +113,6 @@ const nodePage = (spec, common, endpoints) => {
 const firstSentence = (type) => /^.*?\.(?=\s|$)/.exec(helpOf(type))[0];
 
 const overview = (types) => {
-  const shared = read('common.md')
-    .trim()
-    .split('\n')
-    .filter((line) => line.startsWith('- '));
   return [
     '# Every node',
     '',
@@ -139,7 +131,7 @@ const overview = (types) => {
     '',
     '- Each recipient, contact, group or result leaves on exactly one output, with the result in `msg.payload`. The node leaves all other message properties alone.',
     '- The second output is for failures: `msg.error` says what happened and what to do ([error codes](errors.md)). If nothing is wired to it, the error goes to Catch nodes and the log.',
-    ...shared,
+    details('common.md'),
     '- The outcomes of a list leave as they become known, not in the order of the list. A Join node can collect them.',
     '- An empty _Advisor_ means `msg.advisor`, or else the only authorized advisor. With several advisors and none named, the message fails. On the simulator, it means `default`.',
     '- A status that starts with `sim` means the simulator: nobody is really texted.',

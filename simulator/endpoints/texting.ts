@@ -108,7 +108,7 @@ export const requestConsent = endpoint({
 });
 
 const noContact = (): Refusal =>
-  new Refusal('not_found', "No contact owns that phone number on the advisor's account.");
+  new Refusal('not_found', "No contact on the advisor's account has that phone number.");
 
 export const getConsent = endpoint({
   method: 'GET',

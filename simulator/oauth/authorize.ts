@@ -70,7 +70,7 @@ export const judge = (query: string, clientId: string, settings: Settings): Judg
   }
   const { values } = read;
   if (values['client_id'] !== clientId) {
-    return { kind: 'refuse', message: `The client_id is not known here. This simulator's is ${clientId}.` };
+    return { kind: 'refuse', message: `Unknown client_id. The client_id of this simulator is ${clientId}.` };
   }
   const redirectUri = values['redirect_uri'] ?? '';
   if (!isRegistered(redirectUri, settings.redirectUris)) {

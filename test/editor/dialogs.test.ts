@@ -139,18 +139,18 @@ for (const version of versions) {
       (await boxOf(page, 'phone').inputValue()).should.equal('');
       await boxOf(page, 'phone').fill('grace');
       await boxOf(page, 'phone').press('End');
-      (await problem('phone'))?.should.match(/^This is not a phone number: write one such as \+/);
+      (await problem('phone'))?.should.match(/^This is not a phone number: enter one such as \+/);
       await boxOf(page, 'phone').fill('512');
       await boxOf(page, 'phone').press('End');
-      (await problem('phone'))?.should.match(/^Begin the number with \+/);
+      (await problem('phone'))?.should.match(/^Start the number with \+/);
       await page.locator('#node-input-environment').selectOption('real');
-      (await problem('environment'))?.should.match(/not complete/);
-      (await problem('phone'))?.should.match(/^Begin the number with \+/);
+      (await problem('environment'))?.should.match(/incomplete/);
+      (await problem('phone'))?.should.match(/^Start the number with \+/);
       await page.locator('#node-input-environment').selectOption('environment');
-      (await problem('phone'))?.should.match(/^Begin the number with \+/);
+      (await problem('phone'))?.should.match(/^Start the number with \+/);
       (await boxOf(page, 'phone').getAttribute('aria-invalid'))?.should.equal('true');
       await closeNode(page);
-      (await triangle(page, 'send-text')).join().should.match(/Begin the number with \+/);
+      (await triangle(page, 'send-text')).join().should.match(/Start the number with \+/);
       await openNode(page, 'send-text');
       await chooseType(page, 'phone', 'msg');
       (await boxOf(page, 'phone').inputValue()).should.equal('phone');
@@ -205,7 +205,9 @@ for (const version of versions) {
       (await boxOf(page, 'deliveryDate').inputValue()).should.equal('2040-01-31T09:00');
       (await zone.inputValue()).should.equal('+09:00');
       await zone.selectOption('');
-      await page.locator('.advisor-zone', { hasText: 'Read without a zone when a message comes' }).waitFor();
+      await page
+        .locator('.advisor-zone', { hasText: 'The time zone is applied when a message arrives' })
+        .waitFor();
       await closeNode(page);
       (await saved(page, 'send-text')).should.containEql({ deliveryDate: '2040-01-31T09:00' });
     });
@@ -255,7 +257,7 @@ for (const version of versions) {
       const hint = page.locator('[data-field=itemId] .advisor-hint');
       await openNode(page, 'activity');
       await page.locator('#node-input-operation').selectOption('cancel');
-      (await hint.textContent())?.should.match(/wait, a queued item or its list/);
+      (await hint.textContent())?.should.match(/wait, a queued item or a list/);
       await page.locator('#node-input-operation').selectOption('check');
       (await hint.textContent())?.should.not.match(/queue/);
       await closeNode(page, 'cancel');
@@ -265,7 +267,7 @@ for (const version of versions) {
       await openNode(page, 'send-text');
       await page.locator('#node-input-environment').selectOption('real');
       (await badge())?.should.equal('Production: real people are texted');
-      (await problem('environment'))?.should.match(/not complete/);
+      (await problem('environment'))?.should.match(/incomplete/);
       await page.locator('#node-input-environment').selectOption('environment');
       (await badge())?.should.equal('Simulator: nobody is really texted');
       await closeNode(page, 'cancel');

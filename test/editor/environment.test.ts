@@ -106,9 +106,7 @@ for (const version of versions) {
       const link = card(advisor).getByRole('link', { name: 'Open the authorization page' });
       const url = await link.getAttribute('href');
       await page.evaluate('window.open = window.realOpen');
-      (await card(advisor).locator('.advisor-panel').textContent())?.should.match(
-        /kept the window from opening/,
-      );
+      (await card(advisor).locator('.advisor-panel').textContent())?.should.match(/blocked the window/);
       return url ?? '';
     };
 
@@ -144,13 +142,13 @@ for (const version of versions) {
         'offline_access',
       ]);
       await field('corePrefix').fill('a/b');
-      await form.getByText('Write one word without slashes').waitFor();
+      await form.getByText('Enter one word without slashes').waitFor();
       await field('corePrefix').fill('');
       (await codes()).should.containDeep(['core.contacts.read']);
       await field('proxy').fill('http://ann:secret@proxy.example:3128');
-      await form.getByText('Everybody who sees the flow would see').waitFor();
+      await form.getByText('Anyone who can see the flow would see').waitFor();
       await field('proxy').fill('http://${USER}:${PASSWORD}@proxy.example:3128');
-      await form.getByText('Everybody who sees the flow would see').waitFor({ state: 'hidden' });
+      await form.getByText('Anyone who can see the flow would see').waitFor({ state: 'hidden' });
       await closeEnvironment(page, 'cancel');
     });
 
@@ -167,7 +165,7 @@ for (const version of versions) {
           'custom',
           '20:30',
           '06:15',
-          /^Two times by the recipient's clock.*over midnight.*No legal advice: ask /,
+          /^Two times in the recipient’s time zone.*span midnight.*not legal advice: ask /,
         ],
         ['any time', '', '', /^People are texted and asked for consent at any hour\.$/],
       ] as const;
@@ -187,7 +185,7 @@ for (const version of versions) {
         await choice.selectOption(words);
         if (words === 'custom') {
           await field('textFrom').fill('');
-          await note.getByText('Set both times').waitFor();
+          await note.getByText('Set two different times').waitFor();
           await field('textFrom').fill(textFrom);
           await field('textUntil').fill(textUntil);
         }
@@ -249,9 +247,9 @@ for (const version of versions) {
       should([await rememberFor.isVisible(), await hint.isVisible()]).eql([false, false]);
       await page.evaluate(`$('#node-input-onceKey').typedInput('type', 'text')`);
       await rememberFor.waitFor();
-      await hint.filter({ hasText: /^A repeat of the same text to the same number/ }).waitFor();
+      await hint.filter({ hasText: /^A second identical text to the same number/ }).waitFor();
       await page.evaluate(`$('#node-input-onceKey').typedInput('type', 'msg')`);
-      await hint.filter({ hasText: /^A repeat of the same key to the same number/ }).waitFor();
+      await hint.filter({ hasText: /^A second text with the same key to the same number/ }).waitFor();
       await closeNode(page, 'cancel');
     });
 
@@ -261,7 +259,7 @@ for (const version of versions) {
         ((await red.request('GET', 'advisor-texting/simulated/pending')).json as { count: number }).count;
       while ((await pending()) !== 2) await new Promise((resolve) => setTimeout(resolve, 50));
       await openEnvironment(page, 'simulated');
-      const note = environmentForm(page).getByText('Accepted here and not done yet: 2 ');
+      const note = environmentForm(page).getByText('Accepted and not finished: 2 ');
       should(await note.count()).equal(0);
       await field('service').selectOption('sandbox');
       await note.waitFor();
@@ -284,7 +282,7 @@ for (const version of versions) {
         );
       await set('sandbox', 'https://sandbox.example/v1');
       await openEnvironment(page, 'simulated');
-      const note = environmentForm(page).getByText('are still those of the sandbox');
+      const note = environmentForm(page).getByText('still belong to the sandbox');
       should(await note.count()).equal(0);
       await field('service').selectOption('production');
       await note.waitFor();
@@ -326,8 +324,8 @@ for (const version of versions) {
       const facts = await factsOf('default');
       facts.should.match(/Signed in as Alex Morgan/);
       facts.should.match(/May: send and schedule texts/);
-      facts.should.match(/renewed by itself/);
-      facts.should.match(/Last renewed/);
+      facts.should.match(/refreshed automatically/);
+      facts.should.match(/Last refreshed/);
 
       await closeEnvironment(page);
       await closeNode(page);
@@ -368,7 +366,7 @@ for (const version of versions) {
 
       const other = await browser.open();
       await other.page.goto((await decide(approval.url())).href);
-      await other.page.getByText('Go back to the browser you began in').waitFor();
+      await other.page.getByText('Return to the browser you started in').waitFor();
       await other.page.context().close();
 
       await approval.locator('button[value=approve]').click();
@@ -400,7 +398,7 @@ for (const version of versions) {
       await add('bob');
       const { back } = await decideFrom(await blockedLink('bob', 'Authorize'), 'riley');
       await press('bob', 'Paste the address').click();
-      const box = page.getByLabel('The address the browser ended at');
+      const box = page.getByLabel('The address where the browser ended up');
       await box.fill(`${red.adminUrl}/advisor-texting/callback?state=nonsense&code=x`);
       await box.press('Enter');
       await card('bob').getByText('Nothing was changed').waitFor();
@@ -448,15 +446,8 @@ for (const version of versions) {
       (await ticks()).should.eql(Array(6).fill('in order'));
       await field('apiKey').fill('wrong');
       await press('default', 'Test connection').click();
-      await results.filter({ hasText: 'correct API key' }).waitFor();
-      (await ticks()).should.eql([
-        'in order',
-        'in order',
-        'not in order',
-        'in order',
-        'no verdict',
-        'no verdict',
-      ]);
+      await results.filter({ hasText: 'correct it' }).waitFor();
+      (await ticks()).should.eql(['in order', 'in order', 'problem', 'in order', 'not tested', 'not tested']);
     });
 
     it('shows what was not granted', async () => {
@@ -477,7 +468,7 @@ for (const version of versions) {
 
     it('says what to do when the login is gone', async () => {
       await page.route('**/advisors?*', (route) => route.fulfill({ status: 401, body: 'Unauthorized' }));
-      await page.getByText('You are not logged in, or not allowed to do this').first().waitFor();
+      await page.getByText('You are not logged in, or you lack the permission').first().waitFor();
       await page.unroute('**/advisors?*');
       await page.getByText('You are not logged in').first().waitFor({ state: 'hidden' });
     });

@@ -37,7 +37,7 @@ const flows: FlowNode[] = [
   node('newer', 'contact', { operation: 'upsert', contactIdType: 'cookie' }),
 ];
 
-const unknown = 'This version does not know what is chosen here: choose again.';
+const unknown = 'This version does not know this choice: choose again.';
 
 for (const version of versions) {
   describe(`mistakes in a form in Node-RED ${version.toString()}`, function () {
@@ -86,7 +86,7 @@ for (const version of versions) {
       const rowOf = (row: string) =>
         page.locator(`.advisor-row:has(#node-input-fields-entry-${row}) .advisor-error`);
       (await rowOf('gender').textContent())?.should.equal('Enter a number.');
-      (await rowOf('city').textContent())?.should.match(/^This JSONata expression has a mistake/);
+      (await rowOf('city').textContent())?.should.match(/^This JSONata expression is invalid/);
       const box = boxOf(page, 'fields-entry-gender');
       (await box.getAttribute('aria-invalid'))?.should.equal('true');
       (await box.getAttribute('aria-describedby'))?.should.containEql(
@@ -106,7 +106,7 @@ for (const version of versions) {
       await openNode(page, 'group');
       await enter(page, 'groupId', 'str', 'Friends');
       await boxOf(page, 'groupId').press('End');
-      (await sentences()).should.match([/^A group is deleted by its id only/]);
+      (await sentences()).should.match([/^A group can only be deleted by its id/]);
       await page.locator('#node-input-operation').selectOption('removeContact');
       (await sentences()).should.eql([]);
       await closeNode(page, 'cancel');
@@ -116,15 +116,15 @@ for (const version of versions) {
       await openEnvironment(page, 'open');
       await page.locator('#node-config-input-service').selectOption({ index: 3 });
       (await page.locator('[data-field=service] .advisor-error').textContent())?.should.match(
-        /^Name the environment variable/,
+        /^Enter an environment variable/,
       );
-      (await badge())?.should.match(/^The service is not chosen yet/);
+      (await badge())?.should.match(/^No service is chosen yet/);
       (await page.getByRole('button', { name: 'Open the phones' }).isHidden()).should.be.true();
       await closeEnvironment(page);
-      (await triangle(page, 'open')).join().should.match(/Name the environment variable/);
+      (await triangle(page, 'open')).join().should.match(/Enter an environment variable/);
       await openNode(page, 'send');
       await page.locator('#node-input-environment').selectOption('open');
-      (await badge())?.should.equal('The service is not chosen yet');
+      (await badge())?.should.equal('No service is chosen yet');
       await closeNode(page, 'cancel');
       await openEnvironment(page, 'open');
       (await page.locator('#node-config-input-service-variable').inputValue()).should.equal('');
@@ -147,10 +147,10 @@ for (const version of versions) {
         if (await box.isChecked()) await box.uncheck();
       }
       (await page.locator('[data-field=scopes] .advisor-error').textContent())?.should.equal(
-        'Tick at least one permission.',
+        'Select at least one permission.',
       );
       await closeEnvironment(page);
-      (await triangle(page, 'open')).join().should.match(/Tick at least one permission/);
+      (await triangle(page, 'open')).join().should.match(/Select at least one permission/);
     });
 
     it('are kept as they are when another version made them, and flagged', async () => {
@@ -166,7 +166,7 @@ for (const version of versions) {
       (await triangle(page, 'newer')).should.eql([unknown]);
       await openNode(page, 'newer');
       await page.locator('#node-input-operation').selectOption('get');
-      (await sentences()).should.match([/^This version does not know the source chosen here/]);
+      (await sentences()).should.match([/^This version does not know this source/]);
       await chooseType(page, 'contactId', 'msg');
       (await sentences()).should.eql([]);
       await closeNode(page);
@@ -177,7 +177,7 @@ for (const version of versions) {
     it('of another version do not make an environment look harmless', async () => {
       (await labelOf(page, 'staged')).should.equal('advisor environment: “staging”');
       await openEnvironment(page, 'staged');
-      (await badge())?.should.match(/^The service is not chosen yet/);
+      (await badge())?.should.match(/^No service is chosen yet/);
       (await sentences()).should.eql([unknown]);
       await closeEnvironment(page);
       (await saved(page, 'staged')).should.containEql({ service: 'staging' });

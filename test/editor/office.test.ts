@@ -194,12 +194,12 @@ for (const version of versions) {
 
       await remove.click();
       should(await question.locator('p').textContent()).match(/“Trial”: 1 .*Waiting for consent: Ada\./);
-      await question.getByRole('button', { name: 'Keep it' }).click();
+      await question.getByRole('button', { name: 'Keep' }).click();
       await question.waitFor({ state: 'hidden' });
       (await page.evaluate<boolean>(`RED.nodes.node('env') !== null`)).should.be.true();
 
       await remove.click();
-      await question.getByRole('button', { name: 'Delete it' }).click();
+      await question.getByRole('button', { name: 'Delete' }).click();
       await environmentForm(page).waitFor({ state: 'detached' });
       await page.waitForFunction(`$('#node-input-environment option').length === 3`);
       (await page.locator('#node-input-environment').inputValue()).should.equal('_ADD_');

@@ -230,7 +230,7 @@ for (const version of versions) {
       await sidebar.wait(silent).waitFor();
       await sidebar.wait(unasked).waitFor({ state: 'detached' });
       await search.fill('Zoe');
-      await sidebar.section().getByText('Nobody is found.').waitFor();
+      await sidebar.section().getByText('Nobody found.').waitFor();
       await page.keyboard.press('Escape');
       await sidebar.wait(silent).waitFor();
       should(await search.inputValue()).equal('');
@@ -252,7 +252,7 @@ for (const version of versions) {
     it('cancels nobody for a double click or a key that is held down', async () => {
       const { page } = editor;
       const cancel = sidebar.named(sidebar.wait(unasked), 'Cancel');
-      const asking = sidebar.named(sidebar.wait(unasked), 'Press again to do it');
+      const asking = sidebar.named(sidebar.wait(unasked), 'Press again to confirm');
       const deleted: string[] = [];
       const note = (request: Request): void => {
         if (request.method() === 'DELETE') deleted.push(request.url());
@@ -285,7 +285,7 @@ for (const version of versions) {
         await sidebar.press(sidebar.named(row, 'Show the node'), how);
         should(await page.evaluate('RED.workspaces.active()')).equal('tab');
         await sidebar.press(sidebar.named(row, 'Cancel'), how);
-        await sidebar.named(row, 'Press again to do it').waitFor();
+        await sidebar.named(row, 'Press again to confirm').waitFor();
         await page.keyboard.press('Escape');
         await sidebar.confirm(row, 'Cancel', how);
         const inside = await page.evaluate<boolean>(
@@ -376,13 +376,13 @@ for (const version of versions) {
         waits.getByText(new RegExp(`^${String(first)} – `)).waitFor();
       await shown(1);
       should(await waits.locator('li').count()).equal(20);
-      await sidebar.press(sidebar.named(waits, 'Further ones'), 'mouse');
+      await sidebar.press(sidebar.named(waits, 'Next page'), 'mouse');
       await shown(21);
       // There are no further ones: the focus is not left on what is disabled.
-      should(await focused()).equal('Earlier ones');
-      await sidebar.press(sidebar.named(waits, 'Earlier ones'), key);
+      should(await focused()).equal('Previous page');
+      await sidebar.press(sidebar.named(waits, 'Previous page'), key);
       await shown(1);
-      should(await focused()).equal('Further ones');
+      should(await focused()).equal('Next page');
     });
 
     it('reads the environments in which something has changed, and leaves the others alone', () => {

@@ -162,7 +162,7 @@ describe('a Node-RED without pg', function () {
       );
       const { code, message } = failed.msg['error'] as { code: string; message: string };
       should(code).equal('not_configured');
-      should(message).match(/run "npm install pg" in the user directory/);
+      should(message).match(/run "npm install pg" in the Node-RED user directory/);
       should(on.simulator.ledger.entries().some(({ endpoint }) => endpoint === 'sendMessage')).be.false();
     } finally {
       await on.close();

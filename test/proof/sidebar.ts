@@ -99,11 +99,11 @@ class Desk {
     const press = (within: Locator, name: string): Promise<void> =>
       sidebar.press(sidebar.named(within, name), how);
     await this.timed('turn the page', async () => {
-      await press(list, 'Further ones');
+      await press(list, 'Next page');
       await list.getByText('21 – 40').waitFor();
     });
     await this.timed('turn back', async () => {
-      await press(list, 'Earlier ones');
+      await press(list, 'Previous page');
       await list.getByText('1 – 20').waitFor();
     });
     await page.evaluate(`RED.workspaces.show('other')`);

@@ -121,7 +121,7 @@ describe("access to the simulator's page", () => {
     await page.getByText('1 day ahead').waitFor();
     await reach(/^Reset the simulator…$/);
     await page.keyboard.press('Enter');
-    await reach(/^Keep everything$/);
+    await reach(/^Cancel$/);
     await page.keyboard.press('Escape');
     should(await page.evaluate(() => document.activeElement?.id)).equal('reset');
   });

@@ -13,7 +13,7 @@ describe("the simulator's page of somebody who has flows on it", () => {
     await on.page.getByText('import an example').waitFor();
     hasFlows = true;
     on.bench.simulator.flowsChanged();
-    await on.page.getByText('Flows are there').waitFor();
+    await on.page.getByText('Your flows are ready').waitFor();
     should(await on.page.getByText('import an example').count()).equal(0);
   });
 });
@@ -69,16 +69,16 @@ describe("the simulator's page", () => {
     await phoneOf(on.page, readable).getByText('Declined.').waitFor();
     await badge('pending').waitFor();
     should(await on.bench.consent(number)).equal('pending');
-    await press('Accept after all');
+    await press('Accept now');
     await badge('accepted').waitFor();
   });
 
   it('stays silent without telling the service anything', async () => {
     await on.bench.askConsent(number);
     await press('Stay silent');
-    await phoneOf(on.page, readable).getByText('Staying silent.').waitFor();
+    await phoneOf(on.page, readable).getByText('Not answering.').waitFor();
     should(await on.bench.consent(number)).equal('pending');
-    await press('Answer after all');
+    await press('Answer now');
     await press('Accept');
     await badge('accepted').waitFor();
   });
@@ -104,10 +104,12 @@ describe("the simulator's page", () => {
     await on.bench.askConsent(number);
     await press('Accept');
     const wipe = phoneOf(on.page, readable).getByRole('button', { name: /^Wipe this phone/ });
-    should(await wipe.getAttribute('title')).match(/“request consent” asks a number once in 24 hours/);
+    should(await wipe.getAttribute('title')).match(
+      /“request consent” asks a number at most once in 24 hours/,
+    );
     await wipe.click();
     const told = on.page.getByRole('alert').filter({ hasText: `Wiped: No name, ${readable}.` });
-    should(await told.innerText()).match(/“request consent” asks a number once in 24 hours/);
+    should(await told.innerText()).match(/“request consent” asks a number at most once in 24 hours/);
     await on.page.getByRole('button', { name: 'Close' }).click();
     await told.waitFor({ state: 'hidden' });
   });
@@ -159,12 +161,12 @@ describe("the simulator's page", () => {
   });
 
   it('says why the clock does not go back, and how to be back in real time, once it is ahead', async () => {
-    const question = on.page.getByText('Back to real time?');
+    const question = on.page.getByText('Return to real time?');
     should(await question.isVisible()).be.false();
     await on.bench.simulator.advance(86_400);
     await question.click();
-    await on.page.getByText('This clock only goes forward').waitFor();
-    const how = on.page.getByText('To be back in real time');
+    await on.page.getByText('This clock only moves forward').waitFor();
+    const how = on.page.getByText('To return to real time');
     await how.waitFor();
     const said = await how.innerText();
     for (const word of ['ADVISOR_TEXTING_SIMULATOR=fresh', 'npm start -- --fresh', '--data'])
@@ -181,9 +183,9 @@ describe("the simulator's page", () => {
 
   it('switches a fault on for the next request, and shows when it is used up', async () => {
     await on.page.getByText('Make something go wrong').click();
-    await on.page.getByLabel('Goes wrong with').selectOption('conflict');
-    await on.page.getByRole('button', { name: 'Switch on' }).click();
-    const listed = on.page.getByLabel('Faults that are on');
+    await on.page.getByLabel('Fault').selectOption('conflict');
+    await on.page.getByRole('button', { name: 'Turn on' }).click();
+    const listed = on.page.getByLabel('Active faults');
     await listed.getByText('Any request: conflict').waitFor();
     should((await on.bench.call('GET', '/core/contact/groups')).status).equal(409);
     await listed.waitFor({ state: 'hidden' });
@@ -193,9 +195,9 @@ describe("the simulator's page", () => {
   it('switches all faults off', async () => {
     await on.page.getByText('Make something go wrong').click();
     await on.page.getByLabel('How often').selectOption({ label: 'Every request' });
-    await on.page.getByRole('button', { name: 'Switch on' }).click();
-    await on.page.getByRole('button', { name: 'Switch all faults off' }).click();
-    await on.page.getByLabel('Faults that are on').waitFor({ state: 'hidden' });
+    await on.page.getByRole('button', { name: 'Turn on' }).click();
+    await on.page.getByRole('button', { name: 'Turn off all faults' }).click();
+    await on.page.getByLabel('Active faults').waitFor({ state: 'hidden' });
     should((await on.bench.call('GET', '/core/contact/groups')).status).equal(200);
   });
 
@@ -214,7 +216,7 @@ describe("the simulator's page", () => {
     await on.bench.askConsent(number);
     await phoneOf(on.page, readable).waitFor();
     await on.page.getByRole('button', { name: 'Reset the simulator' }).click();
-    await on.page.getByRole('button', { name: 'Keep everything' }).click();
+    await on.page.getByRole('button', { name: 'Cancel' }).click();
     await phoneOf(on.page, readable).waitFor();
     await on.page.getByRole('button', { name: 'Reset the simulator' }).click();
     await on.page.getByRole('button', { name: 'Reset', exact: true }).click();
@@ -223,24 +225,24 @@ describe("the simulator's page", () => {
 
   it('is another service when one is chosen, says what an environment needs, and takes habits one by one', async () => {
     const { page, bench } = on;
-    const profile = page.getByRole('combobox', { name: 'Which service to be' });
+    const profile = page.getByRole('combobox', { name: 'Simulated service' });
     should(await profile.inputValue()).equal('usual');
     should(await page.locator('#needs').isVisible()).be.false();
     await profile.selectOption('foreign');
-    await page.getByText('Keeps to the contract').waitFor();
+    await page.getByText('Follows the contract').waitFor();
     should(bench.simulator.settings.habits).eql(profiles.foreign);
     const needs = await page.locator('#needs').innerText();
     should(needs).match(/corePrefix\s+crm\s+textPrefix\s+sms\s+names\s+\{\s+"page": "pageNumber"/);
     should(needs).match(/deliveryDateUnit\s+s\b/);
-    await page.getByText('Habits one by one').click();
+    await page.getByText('Individual habits').click();
     await page
       .getByRole('combobox', { name: 'Ids', exact: true })
       .selectOption({ label: 'are numbers beyond 2^53' });
-    await page.getByText('Single habits were switched.').waitFor();
+    await page.getByText('Individual habits were changed.').waitFor();
     should(await profile.inputValue()).equal('mixed');
     should(bench.simulator.settings.habits).eql({ ...profiles.foreign, ids: 'large' });
     await profile.selectOption('usual');
-    await page.getByText('Does what the package assumes').waitFor();
+    await page.getByText('Behaves as this package assumes').waitFor();
     should(bench.simulator.settings.habits).eql(profiles.usual);
   });
 });

@@ -170,7 +170,7 @@ describe('the routes of what goes on, on a real Node-RED', function () {
       should(JSON.stringify(failures)).not.containEql('secret');
       const { advice } = failures as Page & { advice: string[] };
       should(advice).have.length(2);
-      should(advice.join(' ')).match(/give one such as/);
+      should(advice.join(' ')).match(/use one such as/);
       // What the service said.
       should(JSON.stringify(failures).includes('opted out')).equal(user === 'clerk');
       should(JSON.stringify(failures).includes(numbers.optedOut)).equal(user === 'clerk');

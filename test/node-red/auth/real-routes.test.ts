@@ -215,7 +215,7 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     ]) {
       const refused = await open(back, other);
       should(refused.status).equal(400);
-      should(refused.text).containEql('Go back to the browser you began in');
+      should(refused.text).containEql('Return to the browser you started in');
     }
     should((await open(back, { cookie: `other=1; ${own}` })).status).equal(200);
     await red.request('DELETE', route('advisors/bound'));

@@ -1,7 +1,9 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import should from 'should';
 import { languages as spoken } from '../../../lib/languages';
 import { sentences as ofRuntime } from '../../../lib/runtime/errors';
-import { sentences as ofService, serviceCodes } from '../../../lib/service/errors';
+import { sentences as ofService } from '../../../lib/service/errors';
 import {
   english,
   filesOf,
@@ -11,6 +13,7 @@ import {
   stringsOf,
   textOf,
 } from '../../support/locales/catalogues';
+import { root } from '../../support/installation';
 
 /** Names, addresses, numbers, and words that are the same everywhere. */
 const sameEverywhere =
@@ -127,11 +130,10 @@ describe('the languages', () => {
     broken.should.eql([]);
   });
 
-  /** Nodes that never call the service. */
-  const withoutService = ['advisor-do-not-text.md', 'advisor-activity.md'];
-  it('tell in the help of some node of every field that messages have', () => {
-    const all = filesOf(english, '.md')
-      .map((file) => textOf(english, file))
+  it('explain every message field in the help or in the docs of a node', () => {
+    const pages = readdirSync(join(root, 'docs', 'nodes')).map((name) => join('nodes', name));
+    const all = ['nodes.md', ...pages]
+      .map((page) => readFileSync(join(root, 'docs', page), 'utf8'))
       .join('\n');
     const fields = [
       ...[
@@ -168,26 +170,25 @@ describe('the languages', () => {
     [...fields, ...parts].filter((name) => !all.includes(name)).should.eql([]);
   });
 
-  /** Nodes that have nobody to tell of a failure. */
-  const withoutFailures = ['advisor-environment.md', 'advisor-events.md'];
-  const onRecord = ['advisor-send-text.md', 'advisor-request-consent.md', 'advisor-check-consent.md'];
+  it('link from the help of every node with failures to all error codes', () => {
+    for (const language of languages) textOf(language, 'common.md').should.containEql('/docs/errors.md)');
+  });
 
-  const helps = filesOf(english, '.md').filter((name) => name !== 'common.md');
-  for (const file of helps.filter((name) => !withoutFailures.includes(name))) {
-    it(`explain in the help of ${file.replace('.md', '')} every error it can give`, () => {
-      const ofService = [
-        ...Object.keys(serviceCodes),
-        'authorization_required',
-        'network_error',
-        'invalid_response',
-      ];
-      const codes = ['invalid_input', 'not_configured', 'cancelled'];
-      if (!withoutService.includes(file)) codes.push(...ofService);
-      if (onRecord.includes(file)) codes.push('stale');
-      const explained = linesOf(textOf(english, file), /^\| `/).flatMap((line) =>
-        [...(line.split('|')[1] ?? '').matchAll(/`(\w+)`/g)].map(([, code]) => code),
-      );
-      codes.filter((code) => !explained.includes(code)).should.eql([]);
+  /** About what two screens hold in the narrowest sidebar. */
+  const mostWords = 510;
+  for (const file of filesOf(english, '.md').filter((name) => name !== 'common.md')) {
+    it(`keep the help of ${file.replace('.md', '')} short enough for two screens`, () => {
+      const shared = 'output.failed' in stringsOf(english, file.replace('.md', '.json')) ? 'common.md' : '';
+      const text = textOf(english, file) + (shared && textOf(english, shared));
+      const words = text.replaceAll(/[|*#-]+/g, ' ').split(/\s+/);
+      words.length.should.be.belowOrEqual(mostWords);
+    });
+  }
+
+  for (const language of languages) {
+    it(`say in ${language} that a decline shows as pending`, () => {
+      for (const file of ['advisor-request-consent.md', 'advisor-check-consent.md'])
+        textOf(language, file).should.match(/^\*\*[^*]+\*\* .*`pending`/m);
     });
   }
 });

@@ -131,7 +131,7 @@ export class SidebarPage {
   /** Presses twice what asks whether it is meant. */
   async confirm(row: Locator, name: string, how: How = 'mouse'): Promise<void> {
     await this.press(this.named(row, name), how);
-    await this.press(this.named(row, 'Press again to do it'), how);
+    await this.press(this.named(row, 'Press again to confirm'), how);
     await row.waitFor({ state: 'detached' });
   }
 

@@ -81,7 +81,7 @@ describe('content search node', () => {
     const failed = only(await flow.ask({ payload: 'tax \ud83d' }));
     should(failed.port).equal(1);
     should(errorOf(failed.msg).code).equal('invalid_input');
-    should(errorOf(failed.msg).message).match(/^What is in msg\.payload holds half a character/);
+    should(errorOf(failed.msg).message).match(/^The value in msg\.payload contains half a character/);
     should(only(await flow.ask({ payload: 'tax 😀' })).port).equal(0);
     should(requests().map(({ query }) => query.searchText)).deepEqual(['tax 😀']);
   });

@@ -37,7 +37,7 @@ describe('pages without an end', () => {
 
   const isStopped = (error: { code: string; message: string }): void => {
     should(error.code).equal('invalid_response');
-    should(error.message).match(/still says that there are more/);
+    should(error.message).match(/still reports more/);
   };
 
   it('are read up to ten times the first total, and what came before has left', async () => {
@@ -79,7 +79,7 @@ describe('pages without an end', () => {
     const { environment, requests } = await scripted(growing);
     const request = { params: { what: 'groups' }, query: { filter: 'nobody' } } as unknown as HttpRequest;
     await should(lookUp(environment as unknown as RunningEnvironment, request)).be.rejectedWith(
-      /still says that there are more/,
+      /still reports more/,
     );
     should(requests()).have.length(20);
   });

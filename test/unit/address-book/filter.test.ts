@@ -55,7 +55,7 @@ describe('a filter', () => {
     should(requests().length).equal(asked + 1);
     should(errorOf(only(await flow.ask({ payload: { name: 'ann' } })).msg)).match({
       code: 'invalid_input',
-      message: /not a text/,
+      message: /not text/,
     });
   });
 

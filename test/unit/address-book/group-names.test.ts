@@ -59,7 +59,7 @@ describe('groups by name', () => {
     const flow = await groupNode(environment, { operation: 'addContact' });
     const failed = only(await flow.ask({ contactId: 5, groupId: 'clients' }));
     should(errorOf(failed.msg).code).equal('invalid_input');
-    should(errorOf(failed.msg).message).match(/no group named "clients". There is one named "Clients"/);
+    should(errorOf(failed.msg).message).match(/no group named "clients", but there is one named "Clients"/);
     should(lookups(requests)).equal(1);
   });
 

@@ -34,7 +34,7 @@ describe('the lookup of the editor', () => {
       should(fault).be.instanceof(ServiceError);
       should((fault as ServiceError).code).equal('invalid_response');
       should((fault as ServiceError).message).match(
-        /page 2: it probably has another name for the page number/,
+        /page 2. It probably has another name for the page number/,
       );
     });
   }

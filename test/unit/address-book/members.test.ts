@@ -116,7 +116,7 @@ describe('members of a group', () => {
     const flow = await groupNode(environment, config);
     const arrived = only(await flow.ask({}));
     should(arrived.port).equal(1);
-    should(errorOf(arrived.msg)).match({ code: 'invalid_response', message: /cannot be told/ });
+    should(errorOf(arrived.msg)).match({ code: 'invalid_response', message: /cannot be determined/ });
   });
 
   for (const skipWithoutPhone of [true, false]) {

@@ -208,7 +208,7 @@ describe('search of all pages', () => {
       const failed = after(arrived, 50);
       should(failed.port).equal(1);
       should(errorOf(failed.msg).code).equal('invalid_response');
-      should(errorOf(failed.msg).message).match(/page 2: it probably has another name for the page number/);
+      should(errorOf(failed.msg).message).match(/page 2. It probably has another name for the page number/);
       await flow.completed.next();
       should(flow.arrivals.all).have.length(51);
     });
@@ -221,7 +221,7 @@ describe('search of all pages', () => {
     const flow = await contactNode(environment, { operation: 'search', page: 3 });
     const failed = only(await flow.ask({}));
     should(errorOf(failed.msg)).containEql({ code: 'invalid_response', attempts: 1 });
-    should(errorOf(failed.msg).message).match(/^The service gave page 1 when asked for page 3/);
+    should(errorOf(failed.msg).message).match(/^The service returned page 1 instead of page 3/);
   });
 
   it('fails when the one page that is wanted is empty and another, but not where there is nothing at all', async () => {
@@ -242,7 +242,7 @@ describe('search of all pages', () => {
     const flow = await contactNode(environment, { operation: 'search', page: 3 });
     const failed = only(await flow.ask({}));
     should(errorOf(failed.msg).code).equal('invalid_response');
-    should(errorOf(failed.msg).message).match(/page 3: it probably has another name for the page number/);
+    should(errorOf(failed.msg).message).match(/page 3. It probably has another name for the page number/);
     isHeeded = true;
     should(only(await flow.ask({})).port).equal(0);
   });

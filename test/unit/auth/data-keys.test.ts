@@ -176,7 +176,7 @@ describe('data keys', () => {
       remove.mock.restore();
     }
     should(readFileSync(keyPath(folder), 'utf8')).equal(key);
-    should(warnings.join()).match(/could not be removed: delete that file/);
+    should(warnings.join()).match(/could not be deleted: delete that file/);
     should(start().open(sealed)).equal('text');
   });
 

@@ -176,7 +176,7 @@ describe('environment', () => {
   });
 
   for (const [change, code, expected] of [
-    [{ repeatSends: 'sometimes' }, 'invalid_input', /^"Repeat sends" is set to "sometimes"/],
+    [{ repeatSends: 'sometimes' }, 'invalid_input', /^"Retry sends" is set to "sometimes"/],
     [{ deliveryDateUnit: 'min' }, 'invalid_input', /^"Delivery dates in" is set to "min"/],
     [{ grant: 'password' }, 'invalid_input', /^"Sign-in" is set to "password"/],
     [{ journal: 'maybe' }, 'invalid_input', /is set to "maybe"/],
@@ -186,8 +186,8 @@ describe('environment', () => {
     [{ maxConcurrent: 0 }, 'invalid_input', /^"Requests at once" must be 1 or more/],
     [{ requestsPerSecond: 'many' }, 'invalid_input', /^"Requests per second" must be a number/],
     [{ resumeWithin: -1 }, 'invalid_input', /^"Resume within" must be 0 or more/],
-    [{ country: 'Germany' }, 'invalid_input', /^"Germany" is not the code of a country.*US/],
-    [{ country: 'XX' }, 'invalid_input', /^"XX" is not the code of a country/],
+    [{ country: 'Germany' }, 'invalid_input', /^"Germany" is not a country code.*US/],
+    [{ country: 'XX' }, 'invalid_input', /^"XX" is not a country code/],
     [{ country: '${REGION}' }, 'not_configured', /set REGION in the environment/],
     [{ timeZone: 'Mars/Olympus' }, 'invalid_input', /^"Mars\/Olympus" is not the name of a time zone/],
     [{ timeout: '${TIMEOUT}' }, 'not_configured', /set TIMEOUT in the environment/],
@@ -225,7 +225,7 @@ describe('environment', () => {
     [
       'a redirect address with a fragment',
       { redirectUri: 'https://red.example/#x' },
-      /"Redirect address".*after #/,
+      /"Redirect address".* a #/,
     ],
     [
       'a redirect address with a wildcard',
@@ -257,13 +257,9 @@ describe('environment', () => {
 
   const wrongNames: [what: string, names: unknown, expected: RegExp][] = [
     ['that are no object', ['page'], /must be an object/],
-    [
-      'with one that is none of ours',
-      { pagesize: 'limit' },
-      /"pagesize", which is none of ours: use .*page, /,
-    ],
+    ['with one that is none of ours', { pagesize: 'limit' }, /unknown name "pagesize": use .*page, /],
     ['of a search that has no such parameter', { 'groups.sortBy': 'by' }, /"groups.sortBy"/],
-    ['with one that is no text', { page: 3 }, /"page" of the environment must be a text/],
+    ['with one that is no text', { page: 3 }, /"page" in the environment must be text/],
   ];
   for (const [what, names, expected] of wrongNames)
     it(`refuses query names ${what}`, () => {

@@ -166,7 +166,7 @@ describe('what a form may do with what is stored', () => {
   it('says in the dialog what to press there, and not to open it', async () => {
     run();
     const { token } = await check();
-    should(token).equal('Nobody has authorized for this advisor yet: press Authorize.');
+    should(token).equal('This advisor has not been authorized yet: press Authorize.');
   });
 
   it('gives no link before what the form shows is deployed, and speaks of no simulator', async () => {

@@ -134,7 +134,7 @@ describe('a token endpoint that others wrote, and its odd answers', () => {
 
   it('says which type of token it cannot use', async () => {
     answering({ body: { ...good, token_type: 'DPoP' } });
-    should((await failureOf(token)).message).match(/type "DPoP".*only Bearer tokens/);
+    should((await failureOf(token)).message).match(/"DPoP" token.*only Bearer tokens/);
   });
 
   for (const [what, [answer, outcome]] of Object.entries(odd)) {

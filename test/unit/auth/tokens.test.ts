@@ -144,7 +144,7 @@ describe('tokens', () => {
       it(`goes on with it, says so, and stores it once there is room (the store ${manner})`, async () => {
         meanwhile = () => red.disk.fill(manner);
         should(await status(await token())).equal(200);
-        should(red.warnings.join()).match(/cannot be stored.*Check that the disk has room/);
+        should(red.warnings.join()).match(/cannot be saved.*Check that the disk is writable/);
         await spend();
         const newest = await token();
         should(await status(newest)).equal(200);
@@ -155,7 +155,7 @@ describe('tokens', () => {
           while (red.vault.get(connection(), 'default')?.grant.accessToken !== newest) await nextIteration();
         });
         should((await start()).tokens.token(connection(), 'default')).equal(newest);
-        should(red.warnings.join()).match(/is stored now/);
+        should(red.warnings.join()).match(/is now saved/);
       });
     }
 
@@ -163,7 +163,7 @@ describe('tokens', () => {
       red.disk.fill('waits');
       // A write that waits keeps the clock still for a second with each step.
       const fault = await failureOf(() => token(10_000));
-      should(fault.message).match(/could not be stored.*disk space/);
+      should(fault.message).match(/could not be saved.*disk space/);
       should(fault.problem).containEql({ code: 'network_error', retryable: true });
       should(refreshes()).equal(0);
       red.disk.free();

@@ -175,7 +175,7 @@ describe('vault', () => {
     const changed = await restart({ local });
     should(known(changed)).be.empty();
     should(changed.warnings.join()).match(
-      /cannot be opened.*ADVISOR_TEXTING_PREVIOUS_SECRET.*authorize again/,
+      /cannot be decrypted.*ADVISOR_TEXTING_PREVIOUS_SECRET.*authorize again/,
     );
     await authorize(changed, connection(), 'bob');
     const given = await restart({ local, variables: { ADVISOR_TEXTING_PREVIOUS_SECRET: 'a' } });

@@ -112,7 +112,7 @@ describe('the command check', function () {
     // Nothing is wrong, but next to nothing was tried.
     should(unused.code).equal(2);
     unused.out.should.match(/^\? +token .*--url URL.*ACCESS_TOKEN.*--use-refresh-token FILE/m);
-    unused.out.should.match(/^\? +apiKey .*Not tried/m);
+    unused.out.should.match(/^\? +apiKey .*Not tested/m);
     // One that nobody was ever given.
     simulator.ledger
       .entries()
@@ -150,7 +150,7 @@ describe('the command check', function () {
     });
     should(used.code).equal(0);
     used.out.should.match(/^ok +token /m);
-    used.err.should.match(/new refresh token.*put the new one in its place/);
+    used.err.should.match(/new refresh token.*Replace the old one/);
     const rotated = readFileSync(file, 'utf8');
     rotated.should.not.equal(refreshToken);
     used.out.should.not.containEql(rotated);
@@ -202,8 +202,8 @@ describe('the command check', function () {
       };
       const right = await run([], settings);
       should([right.code, right.err]).eql([0, '']);
-      right.out.should.match(/^ok +client .*\/oauth\/token knows the client/m);
-      right.out.should.match(/^ok +authorization .*\/oauth\/authorize takes/m);
+      right.out.should.match(/^ok +client .*\/oauth\/token accepts the client/m);
+      right.out.should.match(/^ok +authorization .*\/oauth\/authorize accepts/m);
       reads();
       const issued = simulator.ledger
         .entries()
@@ -257,8 +257,10 @@ describe('the command check', function () {
     const { out: page } = await run([], settings);
     down.close();
     out.should.match(/^WRONG token .*\(HTTP 503\): try again later/m);
-    out.should.match(/^WRONG client .*\/token cannot answer now \(HTTP 503\): try again later/m);
-    page.should.match(/^WRONG authorization .*\/authorize cannot answer now \(HTTP 503\): try again later/m);
+    out.should.match(/^WRONG client .*\/token cannot answer right now \(HTTP 503\): try again later/m);
+    page.should.match(
+      /^WRONG authorization .*\/authorize cannot answer right now \(HTTP 503\): try again later/m,
+    );
   });
 
   it('asks a token endpoint again that cannot answer for a moment', async () => {
@@ -309,9 +311,9 @@ describe('the command check', function () {
     writeFileSync(file, JSON.stringify({ baseURL: simulator.baseUrl }));
     const near = await run(['--settings', file]);
     should(near.code).equal(2);
-    near.err.should.match(/has "baseURL", which is no setting.*write baseUrl\./);
+    near.err.should.match(/has "baseURL", which is not a setting.*write baseUrl\./);
     writeFileSync(file, JSON.stringify({ id: '1', type: 'advisor-environment', credentials: { key: 'x' } }));
-    (await run(['--settings', file])).err.should.match(/has "key".*there are service, .*apiKey/);
+    (await run(['--settings', file])).err.should.match(/has "key".*the settings are service, .*apiKey/);
   });
 
   it('ends with 2, and says what to do, where there is nothing to check', async () => {

@@ -201,7 +201,7 @@ describe('the command check, of a user directory', function () {
       'has a node that is still on the simulator',
       () => Object.assign(node('send'), { environment: 'example' }),
       'environment',
-      /still on a simulator.*"greet".*--also "Simulator \(example\)"/,
+      /still use a simulator.*"greet".*--also "Simulator \(example\)"/,
     ],
     [
       'has an environment that nobody uses',
@@ -243,7 +243,7 @@ describe('the command check, of a user directory', function () {
       'has a node whose permission is not ticked',
       () => Object.assign(node('env'), { scopes: ['text.messaging.read'] }),
       'scopes',
-      /not ticked.*text\.messaging\.write \("greet", "ask"\)\. Tick it/,
+      /not selected.*text\.messaging\.write \("greet", "ask"\)\. Select it/,
     ],
     [
       'lacks a setting of the connection',
@@ -400,7 +400,7 @@ describe('the command check, of a user directory', function () {
     should(gone.lines[0]).match({ mark: 'untried', message: /did not test the connection/ });
     should(lineOf(gone.lines, 'adminAuth')?.ok).be.true();
     const open = await run(['--url', 'http://flows.example.com/'], { ADVISOR_TEXTING_ADMIN_TOKEN: 't' });
-    open.err.should.match(/--url.*HTTPS/);
+    open.err.should.match(/--url.*https/);
   });
 
   it('says by 2 that the environment of a node was not looked at, unless that one is to stay there', async () => {
@@ -441,11 +441,11 @@ describe('the command check, of a user directory', function () {
     const url = `http://127.0.0.1:${String(await listen(server))}/`;
     const { code, lines } = await run(['--url', url]);
     should(code).equal(2);
-    should(lines[0]).match({ mark: 'untried', message: /asks for a login.*ADVISOR_TEXTING_ADMIN_TOKEN/ });
+    should(lines[0]).match({ mark: 'untried', message: /requires a login.*ADVISOR_TEXTING_ADMIN_TOKEN/ });
     should(lineOf(lines, 'polls')?.ok).be.true();
     const both = await run(['--url', url], { ADVISOR_TEXTING_BASE_URL: 'http://127.0.0.1:1/v1' });
     should(both.code).equal(2);
-    both.err.should.match(/ADVISOR_TEXTING_BASE_URL would not be used/);
+    both.err.should.match(/ignores ADVISOR_TEXTING_BASE_URL/);
     server.closeAllConnections();
     server.close();
   });
@@ -458,14 +458,14 @@ describe('the command check, of a user directory', function () {
     should((await run(['--environment', 'Office'])).code).equal(0);
     should((await run(['--environment', 'env'])).code).equal(0);
     (await run(['--environment', 'nobody'])).err.should.match(
-      /No such environment.*There are: env \(Office\), example/,
+      /no such active environment.*environments: env \(Office\), example/,
     );
     (await run(['--environment', 'Office', '--also', 'nobody'])).err.should.match(
-      /"nobody". There are: env \(Office\)/,
+      /"nobody". Active environments: env \(Office\)/,
     );
     (await run(['--settings', 'x'])).err.should.match(/either --settings or --user-dir/);
     mkdirSync(join(directory, 'empty'));
     nodes = [];
-    (await run()).err.should.match(/No such environment/);
+    (await run()).err.should.match(/has no active environment/);
   });
 });

@@ -116,7 +116,7 @@ describe('a text with a key', () => {
     for (const order of ['', ' ', {}, ['a'], true, NaN, null]) {
       const { msg } = only(await flow.ask({ phone: consented, text: 'Hi', order }));
       should(errorOf(msg).code).equal('invalid_input');
-      should(errorOf(msg).message).match(/neither a text nor a number/);
+      should(errorOf(msg).message).match(/neither text nor a number/);
     }
     should(texts().length).equal(keys.length);
   });

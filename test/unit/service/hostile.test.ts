@@ -64,7 +64,7 @@ describe('a hostile or broken server', () => {
     const problem = await problemOf(clientOf(server.url).call('getContact', contact, advisor));
     unsubscribe('undici:client:connected', onConnected);
     should(problem).containEql({ code: 'invalid_response', attempts: 1 });
-    should(problem.message).match(/over 5 MB/);
+    should(problem.message).match(/larger than 5 MB/);
     const connection = only(connections);
     should(connection.destroyed).be.true();
     // One read passes the limit; the answer's head and the framing of its chunks are less than another.

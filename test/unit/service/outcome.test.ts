@@ -223,7 +223,7 @@ describe('what an answer means', () => {
 
     it('that names a scope says which to tick', () => {
       const { body } = problemReply('forbidden', { detail: 'Requires scope core.contacts.write.' });
-      should(failed('getContact', answered(403, body)).message).match(/with core\.contacts\.write ticked/);
+      should(failed('getContact', answered(403, body)).message).match(/with core\.contacts\.write selected/);
     });
 
     it('says whom to contact when consent cannot be collected', () => {
@@ -372,7 +372,7 @@ describe('the sentences', () => {
   it('end like sentences and say what to do', () => {
     for (const [key, sentence] of Object.entries(sentences)) {
       should(sentence).match(/^[A-Z].*(\.|__)$/, key);
-      should(sentence).match(/: |again/, key);
+      should(sentence).match(/: |again|\. [A-Z]/, key);
     }
   });
 });

@@ -34,8 +34,8 @@ describe('the prefixes of a service', () => {
     );
     const client = clientOf(server.url, { prefixes: acme });
     const read = (): Promise<unknown> => client.call('getContact', { params: { contactId: 5 } }, advisor);
-    should((await problemOf(read())).message).match(/with acme-crm\.contacts\.write ticked/);
-    should((await problemOf(read())).message).match(/with acme-crm\.contacts\.read ticked/);
+    should((await problemOf(read())).message).match(/with acme-crm\.contacts\.write selected/);
+    should((await problemOf(read())).message).match(/with acme-crm\.contacts\.read selected/);
   });
 
   for (const prefixes of [

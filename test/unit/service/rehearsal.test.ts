@@ -90,7 +90,7 @@ describe('a rehearsal', () => {
     for (const check of ['reachability', 'token', 'apiKey', 'scopes', 'prefixes', 'names'] as const)
       should([check, found(check)[0]]).eql([check, true]);
     should(found('reachability')[1]).containEql(simulator.baseUrl);
-    should(found('apiKey')[1]).match(/A wrong one is refused by the service \(HTTP 401\)/);
+    should(found('apiKey')[1]).match(/refuses a wrong one \(HTTP 401\)/);
     should(found('dates')).match([true, /birthDate ####-##-##.*\(# is a digit\)/]);
     should(found('groupIds')[0]).equal(true);
     should(found('phones')[0]).equal(true);
@@ -101,9 +101,9 @@ describe('a rehearsal', () => {
     const found = await try_(foreign());
     for (const check of ['reachability', 'token', 'apiKey', 'scopes', 'prefixes', 'names'] as const)
       should([check, found(check)[0]]).eql([check, true]);
-    should(found('apiKey')[1]).match(/by a gateway.*HTTP 403/);
+    should(found('apiKey')[1]).match(/A gateway, not the service, refuses.*HTTP 403/);
     should(found('dates')).match([null, /birthDate ##\/##\/####/]);
-    should(found('groupIds')).match([null, /without groupIds/]);
+    should(found('groupIds')).match([null, /do not include groupIds/]);
   });
 
   it('names the query names that work, for each search', async () => {
@@ -154,7 +154,7 @@ describe('a rehearsal', () => {
     const found = await try_(settings({ baseUrl }));
     should(found('names')).match([
       true,
-      /whether it heeds contacts: sortBy, sortDirection; groups: sortDirection; consents: memberId: search with them/,
+      /whether it accepts contacts: sortBy, sortDirection; groups: sortDirection; consents: memberId: search with them/,
     ]);
   });
 
@@ -162,7 +162,7 @@ describe('a rehearsal', () => {
     await start({ settings: { habits: { names: { 'content.searchText': 'needle' } } } });
     should((await try_(settings()))('names')).match([
       false,
-      /no usual name works for content: searchText: ask the operator/,
+      /no common name works for content: searchText: ask the operator/,
     ]);
   });
 
@@ -172,7 +172,7 @@ describe('a rehearsal', () => {
     const [ok, message] = (await try_(settings()))('names');
     should(ok).be.false();
     message.should.containEql('{"page":"page_number","pageSize":"maxResults"}');
-    message.should.match(/No usual name works for content: searchText: ask the operator/);
+    message.should.match(/No common name works for content: searchText: ask the operator/);
   });
 
   for (const [name, isOffset] of [
@@ -193,7 +193,7 @@ describe('a rehearsal', () => {
       });
       const [ok, message] = (await try_(settings({ baseUrl })))('names');
       should(ok).be.false();
-      message.should.match(new RegExp(`What it heeds for pages is ${name}, which counts from 0`));
+      message.should.match(new RegExp(`For pages it accepts ${name}, which counts from 0`));
       message.should.containEql('"pageSize":"limit"');
       message.should.not.containEql('"page":');
     });
@@ -218,13 +218,13 @@ describe('a rehearsal', () => {
     });
     const { pathname } = new URL(simulator.baseUrl);
     const found = await try_(settings({ baseUrl: new URL(pathname, baseUrl).href }));
-    should(found('names')).match([true, /No read tells whether it heeds consents: memberId/]);
+    should(found('names')).match([true, /Reading cannot show whether it accepts consents: memberId/]);
   });
 
   it('says that names were not tried where the service let nobody in', async () => {
     await start();
     for (const wrong of [settings({ apiKey: 'wrong' }), settings({ baseUrl: `${simulator.url}/v2` })])
-      should((await try_(wrong))('names')).match(['untried', /^Not tried/]);
+      should((await try_(wrong))('names')).match(['untried', /^Not tested/]);
   });
 
   it('does not judge names by an address book without a second page', async () => {
@@ -296,7 +296,7 @@ describe('a rehearsal', () => {
     it(`tells a wrong key by comparing it with one that is wrong for certain, ${profile}`, async () => {
       await start({ profile });
       const found = await try_(foreign({ apiKey: 'another-key' }));
-      should(found('apiKey')).match([false, /correct API key/]);
+      should(found('apiKey')).match([false, /API key is refused.*correct it/]);
       // The foreign one is behind a gateway that has no word of the service for a wrong key.
       should(found('reachability')[0]).equal(profile === 'foreign' ? 'untried' : true);
       should(found('token')[0]).equal('untried');
@@ -336,7 +336,7 @@ describe('a rehearsal', () => {
     should(found('reachability')[0]).be.true();
     should(found('token')).match([false, /has not authorized/]);
     for (const check of ['apiKey', 'scopes', 'prefixes', 'names', 'dates', 'groupIds', 'phones'] as const)
-      should(found(check)).eql(['untried', 'Not tried: there is no token.']);
+      should(found(check)).eql(['untried', 'Not tested: there is no token.']);
   });
 });
 
@@ -509,7 +509,9 @@ describe('a rehearsal on services written by hand', () => {
       path.startsWith('/text/') ? [403, 'no entry for you'] : undefined,
     );
     should(verdicts['prefixes']).equal('untried');
-    message('prefixes').should.match(/under \/text cannot be told \(HTTP 403\)\. Check Texting prefix first/);
+    message('prefixes').should.match(
+      /under \/text cannot be determined \(HTTP 403\)\. Check Texting prefix first/,
+    );
   });
 
   it('says nothing of a half of the service that nobody asks for', async () => {
@@ -579,7 +581,7 @@ describe('a rehearsal on services written by hand', () => {
     service.close();
     const none = await withPhone('');
     should(none.verdicts.phones).be.null();
-    none.message('phones').should.match(/no contact that was read has a phone number/);
+    none.message('phones').should.match(/none of the contacts read has a phone number/);
   });
 
   it('leaves nothing to be tried of contacts that nobody asks to read', async () => {
@@ -592,7 +594,7 @@ describe('a rehearsal on services written by hand', () => {
       { wanted: some, granted: () => some },
     );
     should(verdicts).eql({ ...fine, groupIds: null });
-    message('dates').should.match(/reading contacts is not among the permissions/);
+    message('dates').should.match(/permissions do not include reading contacts/);
   });
 
   for (const names of [{ page: 'pageNumber' }, {}])
@@ -636,7 +638,7 @@ describe('a rehearsal on services written by hand', () => {
       should(Object.values(verdicts)).containEql('untried');
       // Those that were under way together.
       should(service.asked).be.belowOrEqual(last + 4);
-      message('apiKey').should.not.containEql('does not look at it');
+      message('apiKey').should.not.containEql('does not check it');
     });
 
   it('repeats what failed for a moment, and tells the rest where one search keeps failing', async () => {
@@ -691,7 +693,7 @@ describe('a rehearsal on services written by hand', () => {
     const prefixes = { core: 'core', text: 'text' };
     const unticked = await rehearsed(undefined, { needs, wanted: reading, granted: () => reading, prefixes });
     should(unticked.verdicts['scopes']).equal(false);
-    unticked.message('scopes').should.match(/not ticked.*text\.messaging\.write \("greet", "ask"\)/);
+    unticked.message('scopes').should.match(/not selected.*text\.messaging\.write \("greet", "ask"\)/);
     service.close();
     const lacking = await rehearsed(undefined, { needs, granted: () => reading });
     should(lacking.verdicts['scopes']).equal(false);
@@ -701,7 +703,7 @@ describe('a rehearsal on services written by hand', () => {
     service.close();
     const unknown = await rehearsed(undefined, { needs, granted: () => undefined });
     should(unknown.verdicts['scopes']).equal('untried');
-    unknown.message('scopes').should.match(/Not tried.*text\.messaging\.write \("greet", "ask"\)/);
+    unknown.message('scopes').should.match(/Not tested.*text\.messaging\.write \("greet", "ask"\)/);
   });
 
   it('calls permissions as the service does', async () => {
@@ -720,7 +722,7 @@ describe('a rehearsal on services written by hand', () => {
   it('says whose word "not found" is, and names the prefixes where a web page or a gateway answers', async () => {
     const own = await rehearsed(() => PlainService.problem(404, 'not_found', 'No such place'));
     should(own.verdicts['reachability']).equal(false);
-    own.message('reachability').should.match(/^The service answers "not found".*correct the prefixes/);
+    own.message('reachability').should.match(/^The service answered "not found".*correct the prefixes/);
     service.close();
     const page = await rehearsed(() => [200, '<!doctype html>', { 'content-type': 'text/html' }]);
     page.message('reachability').should.match(/not the service.*the prefixes if the address is right/);
@@ -729,8 +731,8 @@ describe('a rehearsal on services written by hand', () => {
     should(gateway.verdicts['reachability']).equal('untried');
     gateway
       .message('reachability')
-      .should.match(/is a gateway \(HTTP 403\).*Service address and the prefixes/);
+      .should.match(/A gateway answered.*\(HTTP 403\).*Service address and the prefixes/);
     should(gateway.verdicts['apiKey']).equal(false);
-    gateway.message('apiKey').should.match(/correct API key.*the prefixes/);
+    gateway.message('apiKey').should.match(/API key is refused.*the prefixes/);
   });
 });

@@ -101,8 +101,8 @@ describe('the command line', () => {
     [['simulator', '--habit', 'contactDelay=soon'], /whole number/],
     [['simulator', '--habit', 'names=page'], /JSON/],
     [['simulator', '--habit', 'names={"pages":"p"}'], /Unrecognized key: "pages"/],
-    [['simulator', '--habit', 'names={"page":"limit","pageSize":"limit"}'], /name of its own/],
-    [['simulator', '--habit', 'corePrefix=a/b'], /no slash/],
+    [['simulator', '--habit', 'names={"page":"limit","pageSize":"limit"}'], /its own name/],
+    [['simulator', '--habit', 'corePrefix=a/b'], /without slashes/],
   ];
   for (const [args, message] of bad) {
     it(`refuses ${args.join(' ')}`, () => {

@@ -285,9 +285,9 @@ describe('the habits of the simulated service', () => {
     [{ profile: 'strange' }, /"usual"\|"emptyTexts"[^]*at profile/],
     [{ habits: { mood: 'bad' } }, /mood/],
     [{ habits: { ids: 'letters' } }, /"numbers"\|"strings"\|"large"[^]*at habits\.ids/],
-    [{ habits: { textPrefix: 'a.b' } }, /no dot/],
+    [{ habits: { textPrefix: 'a.b' } }, /slashes or dots/],
     [{ habits: { names: { pages: 'p' } } }, /pages/],
-    [{ habits: { names: { page: 'limit', pageSize: 'limit' } } }, /name of its own/],
+    [{ habits: { names: { page: 'limit', pageSize: 'limit' } } }, /its own name/],
     [{ habits: { contactDelay: -1 } }, /at habits\.contactDelay/],
   ] as const) {
     it(`are not changed by ${JSON.stringify(change)}, which is refused with a reason`, async () => {

@@ -12,32 +12,32 @@ const cases: [what: string, config: Record<string, unknown>, sentence: RegExp][]
   [
     'a name with a space in it',
     { phone: 'my phone', phoneType: 'msg' },
-    /^What the field "Phone number" of this node says is not the name of a property: open the node and /,
+    /^The field "Phone number" of this node does not contain a valid property name: open the node and /,
   ],
   [
     'a name with an open bracket',
     { phone: 'phones[0', phoneType: 'msg' },
-    /^What the field "Phone number" of this node says is not the name of a property/,
+    /^The field "Phone number" of this node does not contain a valid property name/,
   ],
   [
     'JSON with a mistake',
     { phone: '["+12025550101"', phoneType: 'json' },
-    /^What the field "Phone number" of this node says is not valid JSON: open the node and check quotes/,
+    /^The field "Phone number" of this node does not contain valid JSON: open the node and check quotes/,
   ],
   [
     'an expression with a mistake',
     { text: '"Hi', textType: 'jsonata' },
-    /^The JSONata expression in the field "Text" of this node has a mistake \(.+\): open the node/,
+    /^The JSONata expression in the field "Text" of this node is invalid \(.+\): open the node/,
   ],
   [
     'an expression that does not fit the message',
     { text: '$number(name)', textType: 'jsonata' },
-    /^The JSONata expression in the field "Text" of this node cannot be worked out for this message \(.+\)/,
+    /^The JSONata expression in the field "Text" of this node failed for this message \(.+\)/,
   ],
   [
     'a source of another version',
     { text: 'x', textType: 'cloud' },
-    /^The field "Text" of this node takes its value from a source that this version does not know \(cloud\)/,
+    /^The field "Text" of this node reads its value from a source that this version does not know \(cloud\)/,
   ],
 ];
 

@@ -44,7 +44,7 @@ describe('a message that no flow should make', () => {
     for (const payload of [Buffer.alloc(65 * 2 ** 20), 'x'.repeat(65 * 2 ** 20)]) {
       const { code, message } = await failureOf({ phone, text: 'Hi', payload });
       should(code).equal('invalid_input');
-      should(message).match(/64 MB.*nothing was sent/);
+      should(message).match(/Nothing was sent.*64 MB/);
       server.received.length = 0;
       await Flow.unload();
     }
@@ -60,7 +60,7 @@ describe('a message that no flow should make', () => {
       () => phonesOfControl({ phone: sparse } as never, rules),
       () => oneOrList(sparse, 'msg.contactId'),
     ])
-      should(read).throw(/has 4000000000 entries: nothing was sent/);
+      should(read).throw(/Nothing was sent.* has 4000000000 entries/);
   });
 
   it('is refused when a part of it throws as it is read', () => {
@@ -110,7 +110,7 @@ describe('a message that no flow should make', () => {
       });
       const { code, message: said } = await failureOf(message);
       should(code).equal('invalid_input');
-      should(said).containEql(`"${property}" of the message cannot be read`).and.not.containEql('secret');
+      should(said).containEql(`"${property}" of the message throws`).and.not.containEql('secret');
     });
 
   for (const [what, forged] of Object.entries({

@@ -155,7 +155,7 @@ describe('the own fields of a recipient', () => {
       );
       await Flow.unload();
       should(await saidOf({ name: 'Ann', town: 'Bonn' }, { phoneField: 'mobile' })).match(
-        /has no field "mobile"\. Its fields are name, town: enter the one with the phone number/,
+        /has no field "mobile"\. Its fields are name, town: under "Column" in the node, enter the one with the phone number/,
       );
     });
 

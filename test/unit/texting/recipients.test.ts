@@ -11,34 +11,29 @@ import { sendNode } from '../../support/texting/setup';
 describe('what is said of a phone number that is none', () => {
   const cases: [what: string, given: unknown, country: string, sentence: RegExp][] = [
     ['nothing', '', '', /^There is no phone number in msg\.phone/],
-    [
-      'a list that is a text',
-      '["+12025550113", "+12025550112"]',
-      '',
-      /^What is in msg\.phone is a text.+JSON/,
-    ],
-    ['the beginning of a list, with a country', '["+12025550113"', 'US', /^What is in msg\.phone is a text/],
-    ['an object that is a text', '{"phone":"2025550113"}', 'US', /^What is in msg\.phone is a text/],
-    ['a list of numbers that is a text', ' [2025550113] ', 'US', /^What is in msg\.phone is a text/],
-    ['a name', 'grace', '', /^What was given is not a phone number: give one such as \+/],
-    ['a name, with a country', 'grace', 'US', /^What was given is not a phone number/],
-    ['a plus sign alone', '+', '', /^What was given is not a phone number/],
-    ['an object without a phone in it', {}, '', /^A phone number must be a text such as \+/],
+    ['a list that is a text', '["+12025550113", "+12025550112"]', '', /^msg\.phone contains text.+JSON/],
+    ['the beginning of a list, with a country', '["+12025550113"', 'US', /^msg\.phone contains text/],
+    ['an object that is a text', '{"phone":"2025550113"}', 'US', /^msg\.phone contains text/],
+    ['a list of numbers that is a text', ' [2025550113] ', 'US', /^msg\.phone contains text/],
+    ['a name', 'grace', '', /^This is not a phone number: use one such as \+/],
+    ['a name, with a country', 'grace', 'US', /^This is not a phone number/],
+    ['a plus sign alone', '+', '', /^This is not a phone number/],
+    ['an object without a phone in it', {}, '', /^A phone number must be text such as \+/],
     ['a number without a country code', '512 555 0142', '', /^The phone number has no country code/],
-    [
-      'a number that its country does not have',
-      '555 0142',
-      'US',
-      /^The phone number is not a possible one in US/,
-    ],
+    ['a number that its country does not have', '555 0142', 'US', /^This phone number is not possible in US/],
     ['a number with hardly any digits', '(999) 12', '', /^The phone number is too short \(5 digits\)/],
     ['a number with hardly any digits in a country', '(999) 12', 'US', /^The phone number is too short/],
     ['a number that is too short', '+1512', '', /^The phone number has 4 digits: .+ 8 to 15/],
     ['one that is too short and has spaces', '+1 51 2', '', /^The phone number has 4 digits/],
     ['a number that is too long', '+1202555011312345', '', /^The phone number has 16 digits/],
-    ['a number with a letter in it', '+1202555o113', 'US', /^The phone number has other signs than digits/],
-    ['a plus sign apart from the digits', '+ 12025550113', 'US', /^The phone number has other signs/],
-    ['two numbers in one text', '+12025550113, +12025550114', '', /^The phone number has other signs/],
+    [
+      'a number with a letter in it',
+      '+1202555o113',
+      'US',
+      /^The phone number contains characters other than digits/,
+    ],
+    ['a plus sign apart from the digits', '+ 12025550113', 'US', /^The phone number contains characters/],
+    ['two numbers in one text', '+12025550113, +12025550114', '', /^The phone number contains characters/],
   ];
 
   for (const [what, given, country, sentence] of cases) {
@@ -50,7 +45,7 @@ describe('what is said of a phone number that is none', () => {
 
   it('an entry of a list without one: where it is, and what its name must be', () => {
     const { message } = notANumber(undefined, '', { where: 'msg.phone', list: true });
-    message.should.match(/^This entry of the list in msg\.phone has no phone number: .+ the name phone\.$/);
+    message.should.match(/^This entry of the list in msg\.phone has no phone number: .+ the field phone\.$/);
   });
 
   for (const written of [
@@ -95,7 +90,7 @@ describe('send text node, recipients it cannot find', () => {
     const phone = `["${numbers.consented}"`;
     const { port, msg } = only(await flow.ask({ phone, text: 'Hi' }));
     should(port).equal(1);
-    should(errorOf(msg).message).match(/^What is in msg\.phone is a text .+ JSON node/);
+    should(errorOf(msg).message).match(/^msg\.phone contains text .+ JSON node/);
     should(received('sendMessage')).equal(0);
   });
 

@@ -76,7 +76,7 @@ describe('a scheduled text', () => {
       const { port, msg } = only(await flow.ask(given));
       should(port).equal(1);
       should(errorOf(msg).code).equal('invalid_input');
-      should(errorOf(msg).message).match(/^The frequency must be a whole number/);
+      should(errorOf(msg).message).match(/^The recurrence must be a whole number/);
       should(bodies()).be.empty();
     });
   }

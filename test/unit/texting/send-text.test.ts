@@ -250,7 +250,7 @@ describe('send text node', () => {
       const flow = await sendNode(on.environment);
       const { msg } = only(await flow.ask({ phone: '(202) 555-0101', text: 'Hi' }));
       should(errorOf(msg).message).match(
-        /begin it with \+ and the code, .*, or choose a Country in the environment's dialog/,
+        /start it with \+ and the code, .*, or choose a Country in the environment/,
       );
     });
   });
@@ -320,7 +320,7 @@ describe('send text node', () => {
     it('says where the text is when it is in msg.payload', async () => {
       const flow = await sendNode(on.environment);
       const { msg } = only(await flow.ask({ phone: numbers.consented, payload: 'Hi there' }));
-      should(errorOf(msg).message).match(/msg\.payload holds a text: choose msg\.payload/);
+      should(errorOf(msg).message).match(/msg\.payload contains text: choose msg\.payload/);
     });
 
     it('can come from JSONata', async () => {

@@ -104,7 +104,7 @@ describe('whose advisor', () => {
         const { port, msg: failed } = only(await flow.ask({ ...msg(), advisor }));
         should(port).equal(1);
         should(errorOf(failed).code).equal('invalid_input');
-        should(errorOf(failed).message).match(/^What is in msg\.advisor is not the key of an advisor/);
+        should(errorOf(failed).message).match(/^The value in msg\.advisor is not an advisor.s key/);
         should(on.received('sendMessage') + on.received('getContact')).equal(0);
       });
     }

@@ -1,0 +1,109 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import 'should';
+import { sentences as ofRuntime } from '../../../lib/runtime/errors';
+import { sentences as ofService } from '../../../lib/service/errors';
+import { english, filesOf, stringsOf } from '../../support/locales/catalogues';
+import { root } from '../../support/installation';
+
+/** Files and folders whose prose is checked. Add a folder of sources here: of those, only the comments count. */
+const scanned = [
+  'README.md',
+  'CHANGELOG.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  'SUPPORT.md',
+  'docs',
+  'locales/en-US',
+  'scripts/docs/details',
+];
+
+/** Words and phrases that do not read as plain English, and what to write instead. */
+const plain: readonly (readonly [RegExp, string])[] = [
+  [/\bmend(s|ed|ing)?\b/i, 'fix, fixed'],
+  [/\b(put|puts|goes?|went|going) on record\b|\bon record\b/i, 'save, saved'],
+  [/\b(are|is|was|were|been|be|yet to be) told\b(?! apart)/i, 'emitted, reported, determined'],
+  [/\btells? (an|its|the) outcomes?\b/i, 'emit'],
+  [/\bbegun\b/i, 'started'],
+  [/\bjudg(e|es|ed|ing)\b/i, 'check, decide'],
+  [/\bput(s|ting)? off\b/i, 'delay'],
+  [/\bsealed\b/i, 'encrypted'],
+  [/\b(not |no longer )?to be had\b/i, 'available, unavailable'],
+  [/\bis to come from\b/i, 'is read from'],
+  [/\ball the same\b/i, 'anyway, still'],
+  [/\bfor none is\b/i, 'because no … is'],
+  [/\bheed(s|ed)?\b/i, 'accept'],
+  [/\bother signs\b/i, 'other characters'],
+  [/(?<!meter )\bprovider\b/i, 'operator'],
+  [/\brepeat(s|ed|ing)? (a|the|such a|one) (request|send|text)\b/i, 'retry'],
+  [/\bwant of\b/i, 'lack of'],
+  [/\bafresh\b|\banew\b/i, 'again, from the start'],
+  [/\bwhosoever\b|\bthereof\b|\bwherein\b|\bhence\b/i, 'plain words'],
+];
+
+const isSource = /\.(ts|mts|mjs|cjs|js)$/;
+
+/** The lines of a source with only their comments left; the simple patterns never meet a string with `//`. */
+const commentsOf = (source: string): string[] => {
+  let isInside = false;
+  return source.split('\n').map((line) => {
+    const [, block] = /(\/\*.*)$/.exec(line) ?? [];
+    const [, comment] = /(?:^|[^:'"`])(\/\/ .*)$/.exec(line) ?? [];
+    const shown = isInside ? line : (block ?? comment ?? '');
+    if (isInside || block !== undefined) isInside = !line.includes('*/');
+    return shown;
+  });
+};
+
+/** Prose without code, addresses and the targets of links. */
+const prose = (line: string): string => line.replaceAll(/`[^`]*`|\]\([^)]*\)|https?:\S+/g, ' ');
+
+const filesIn = (path: string): string[] =>
+  statSync(join(root, path)).isFile()
+    ? [path]
+    : readdirSync(join(root, path), { recursive: true, encoding: 'utf8' })
+        .filter((name) => /\.md$/.test(name) || isSource.test(name))
+        .map((name) => join(path, name));
+
+const complaintsAbout = (where: string, lines: readonly string[]): string[] =>
+  lines.flatMap((line, index) =>
+    plain.flatMap(([pattern, better]) => {
+      const [found] = pattern.exec(prose(line)) ?? [];
+      return found === undefined ? [] : [`${where}:${String(index + 1)}: "${found}": write ${better}`];
+    }),
+  );
+
+describe('what people read', () => {
+  for (const path of scanned) {
+    it(`is plain English in ${path}`, () => {
+      filesIn(path)
+        .flatMap((file) => {
+          const text = readFileSync(join(root, file), 'utf8');
+          return complaintsAbout(file, isSource.test(file) ? commentsOf(text) : text.split('\n'));
+        })
+        .should.eql([]);
+    });
+  }
+
+  it('is plain English in dialogs, statuses and the log', () => {
+    filesOf(english, '.json')
+      .flatMap((file) =>
+        Object.entries(stringsOf(english, file)).flatMap(([key, text]) =>
+          complaintsAbout(`locales/en-US/${file} ${key}`, [text]),
+        ),
+      )
+      .should.eql([]);
+  });
+
+  it('is plain English in errors', () => {
+    Object.entries({ ...ofService, ...ofRuntime })
+      .flatMap(([key, sentence]) => complaintsAbout(key, [sentence]))
+      .should.eql([]);
+  });
+
+  it('is found to be wrong with the word to use', () => {
+    complaintsAbout('here', ['Fine.', 'Nothing begins until it is mended.']).should.eql([
+      'here:2: "mended": write fix, fixed',
+    ]);
+  });
+});
