@@ -352,11 +352,13 @@ for (const version of versions) {
       await closeNode(page, 'cancel');
     });
 
-    it('come with help that fits a narrow sidebar, and whose first paragraph the palette can show', async () => {
+    it('come with help that fits two screens and a narrow sidebar, and whose first paragraph the palette can show', async () => {
       for (const name of [...flowTypes, 'environment']) {
         await page.evaluate(`RED.sidebar.help.show('advisor-${name}')`);
         const help = page.locator('.red-ui-help:visible').first();
-        await help.locator('table').waitFor();
+        await help.locator('h3').first().waitFor();
+        const height = await help.evaluate((element) => element.scrollHeight);
+        should({ name, isLong: height > 2 * 1000 }).eql({ name, isLong: false });
         const isWide = await help.evaluate((element) => {
           element.style.width = '268px';
           return element.scrollWidth > element.clientWidth;

@@ -140,7 +140,7 @@ describe('a Node-RED 5 whose language is German', function () {
     const page = await editorIn('ja');
     (await palette(page, 'advisor-send-text')).should.equal('SMS送信');
     (await palette(page, 'advisor-check-consent')).should.equal('同意の確認');
-    (await helpOf(page, 'advisor-send-text')).should.match(/アドバイザーの番号からSMSを送信します/);
+    (await helpOf(page, 'advisor-send-text')).should.match(/アドバイザーの番号から/);
     await openNode(page, 'send');
     (await page.locator('[data-field=phone] label').innerText()).should.equal('電話番号');
     (await page.locator('[data-field=schedule] option').allInnerTexts()).should.eql(['今すぐ', '日時を指定']);
@@ -154,7 +154,9 @@ describe('a Node-RED 5 whose language is German', function () {
   it('has an editor in the language that was chosen in it, whatever the browser speaks', async () => {
     const page = await editorIn('en-US', 'de');
     (await palette(page, 'advisor-request-consent')).should.equal('Einwilligunganfragen');
-    (await helpOf(page, 'advisor-contact')).should.match(/Sucht und liest Kontakte des Beraters/);
+    (await helpOf(page, 'advisor-contact')).should.match(
+      /Sucht, liest, erstellt, ändert oder löscht Kontakte des Beraters/,
+    );
     await openEnvironment(page, 'office');
     await page.getByRole('button', { name: 'Verbindung testen' }).click();
     await page.getByText('„Büro“ ist nicht bereit').first().waitFor();

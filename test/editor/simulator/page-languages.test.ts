@@ -44,10 +44,12 @@ describe("the languages of the simulator's page", () => {
     await page.getByRole('tab', { name: /^Telefone/ }).waitFor();
     await page.route('**/control/clock', (route) => route.continue({ postData: '{' }));
     await page.getByRole('button', { name: '+1 Stunde' }).click();
-    await page.getByText('Das hat nicht geklappt. Der Inhalt der Anfrage ist kein gültiges JSON.').waitFor();
+    await page
+      .getByText('Etwas ist schiefgegangen. Der Inhalt der Anfrage ist kein gültiges JSON.')
+      .waitFor();
     await page.route('**/control/clock', (route) => route.abort());
     await page.getByRole('button', { name: '+1 Stunde' }).click();
-    await page.getByText('Das hat nicht geklappt. Der Simulator antwortet nicht.').waitFor();
+    await page.getByText('Etwas ist schiefgegangen. Der Simulator antwortet nicht.').waitFor();
     bench().forgive(/status of 400|ERR_FAILED/);
   });
 
