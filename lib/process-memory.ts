@@ -24,6 +24,8 @@ type ProcessMemory =
   | 'liveMessages'
   /** Outcomes on their way from one node of ours to the next, which a deploy does not stop. */
   | 'handOvers'
+  /** What each node has in work: a deploy does not stop it, and the next start must not take it up again. */
+  | 'queues'
   /** The last arrival number: each is unique, and sorts after all earlier ones. */
   | 'arrivals'
   /** Texts with a once-key that are in flight: a deploy waits for them, and the next node must not send them again. */

@@ -1,4 +1,4 @@
-import { Held } from '../outbox/request-outbox';
+import { Held } from '../outbox/queue';
 import { randomBytes } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../service/clock';

@@ -65,7 +65,14 @@ export class CarefulTurns {
       // Work may wait for other work, such as a text for the first one with its key: that ends when it is calm.
       await Promise.race([before, this.calm()]);
       if (this.isOn) await this.note({ noted: item, suspects: [...this.suspects] });
-      return await work();
+      let result: T | undefined;
+      try {
+        result = await work();
+        return result;
+      } finally {
+        // An item that has another turn later is not to blame for what happens until then.
+        if (this.isOn && result === undefined) await this.note({ suspects: [...this.suspects] });
+      }
     } finally {
       end();
     }

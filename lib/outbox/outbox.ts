@@ -1,15 +1,15 @@
-import { processMemory } from '../process-memory';
 import { randomBytes } from 'node:crypto';
 import { closeLimit, systemClock } from '../service/clock';
 import { nextKey, type Operation, type Store, type Table } from '../state/store';
 import { handOver } from './hand-over';
 import { OpenJob, OpenJobs, type OutboxItem, type NewJob, type ItemPage } from './open-job';
+import { newArrival } from './records';
+import { QueueFull } from './queue';
 import { recorderOf, together, type Recorder } from './recorder';
 import { Resets, type Reset } from './resets';
 import {
   after,
   arrivalIn,
-  arrivalLength,
   layout,
   type Ended,
   type JobRecord,
@@ -17,24 +17,6 @@ import {
   type MessageRecord,
   type ResetRecord,
 } from './layout';
-
-/** The reason why an item ends without its work. */
-export type Reason =
-  /** Its request may have been carried out: it was begun before a restart, or the store has lost commits since. */
-  | 'unknown'
-  /** The process has crashed again and again, and it was this item's turn. */
-  | 'crashes'
-  /** It was accepted too long ago. */
-  | 'stale'
-  | 'reset'
-  /** It was accepted for another service. */
-  | 'moved'
-  /** It was accepted by a node of another type, which had the same id. */
-  | 'retyped'
-  /** It could not be put on record. */
-  | 'refused'
-  /** It may be on record: then another process, which has taken over the store, carries it out. */
-  | 'taken_over';
 
 /** An outcome about to leave. */
 export interface OutcomeToEmit<E> {
@@ -73,8 +55,6 @@ export interface OutboxOptions<H> {
   readonly host: H;
 }
 
-/** Thrown when too much waits for a store that is slow, full, away or owned by another process. */
-export class QueueFull extends Error {}
 const mostUnwritten = 32 * 1024 * 1024;
 /** About the number of bytes that an item of a long list takes on record. */
 const bytesPerItem = 32;
@@ -82,30 +62,6 @@ const bytesPerItem = 32;
 export const readAtOnce = 100;
 /** The number of pages of a list that was never accepted that are removed in one commit, so that others have their turn. */
 const pagesSweptAtOnce = 5;
-
-const run = randomBytes(3);
-const last = processMemory('arrivals', { time: 0, sequence: 0 });
-
-/** Unique, and in the order of arrival: by the store's time, then by count. */
-export const newArrival = (now: number): Buffer => {
-  if (now > last.time) {
-    last.time = now;
-    last.sequence = 0;
-  }
-  last.sequence += 1;
-  const bytes = Buffer.allocUnsafe(arrivalLength);
-  bytes.writeUIntBE(last.time, 0, 6);
-  bytes.writeUIntBE(last.sequence, 6, 3);
-  run.copy(bytes, 9);
-  return bytes;
-};
-
-/** An arrival that sorts before whatever arrives after the time `at`. */
-export const arrivalAt = (at: number): Buffer => {
-  const bytes = randomBytes(arrivalLength);
-  bytes.writeUIntBE(at, 0, 6);
-  return bytes;
-};
 
 /**
  * The items of one node, from accepted to told. Each step is on record before the next: accepted, begun (before a request

@@ -1,24 +1,36 @@
-import { endOf, type StoreEntry, type Store, type Table } from '../state/store';
-import { OpenJob, type OutboxItem, type ItemPage } from './open-job';
-import { readAtOnce } from './outbox';
-import { after, arrivalIn, itemKey, jobKey, layout, pageOf, type JobRecord, type Layout } from './layout';
+import { endOf, type Store, type StoreEntry } from '../state/store';
+import type { OutboxItem } from './message-items';
+import {
+  after,
+  arrivalIn,
+  itemAt,
+  itemName,
+  keysOf,
+  listName,
+  records,
+  type Counts,
+  type ItemRecord,
+  type ListRecord,
+  type QueueKeys,
+  type SharedRecord,
+} from './records';
 
-/** An item that has been accepted and has not ended. */
+/** An item that has been accepted and has not finished. */
 export interface Queued<I> {
-  /** Its name outside its outbox; see `itemIn`. */
+  /** Its name outside its queue; see `itemName`. */
   readonly key: Buffer;
   readonly item: I;
   readonly advisor: string;
-  /** When the item was accepted, by the store's time. */
+  /** When the item was accepted, by the environment's clock. */
   readonly since: number;
-  readonly isBegun: boolean;
+  readonly isStarted: boolean;
   /** The time until which the item is held, in epoch milliseconds. */
   readonly notBefore: number | undefined;
   /** The name of the item's list; undefined for an item that came alone. */
   readonly list: Buffer | undefined;
 }
 
-/** A job of several items, and how far it has come. */
+/** A message of several items, and how far it has come. */
 export interface QueuedList {
   readonly key: Buffer;
   readonly advisor: string;
@@ -27,9 +39,8 @@ export interface QueuedList {
   readonly done: number;
 }
 
-interface QueuedOrder {
-  readonly advisor: string;
-}
+type Shared = SharedRecord<{ readonly advisor: string }>;
+type Found<I> = ItemRecord<I, { readonly advisor: string }, unknown>;
 
 export interface QueueSource<I> {
   readonly store: Store;
@@ -39,143 +50,86 @@ export interface QueueSource<I> {
   isCancelled(arrival: Buffer, item: I): boolean;
 }
 
-/** Whether an item of a job is yet to begin; without an index, whether there is such a job. */
-export const hasNotEnded = async (
-  store: Store,
-  table: Table,
-  node: string,
-  arrival: Buffer,
-  index?: number,
-): Promise<boolean> => {
-  const keys = layout(node);
-  const found = await store.get<JobRecord<OutboxItem, unknown>>(table, keys.job(arrival));
-  if (!found || index === undefined) return found !== undefined;
-  const page = await OpenJob.found(table, keys, arrival, found.value).page(store, pageOf(index));
-  const isThere = page.items.some((item) => item.index === index);
-  return isThere && !page.begun.has(index) && !page.ended.has(index) && !page.told.has(index);
-};
+const readAtOnce = 100;
 
-/** The most lists that are read to count the items in the queue; the rest is estimated. */
-export const mostListsCounted = 1000;
-const table = 'work';
-
-/**
- * Reads what a node's outbox of requests has on record, for display: page by page, in the order of arrival, independent
- * of the outbox in memory.
- */
+/** Reads what a node's queue has saved, for display: page by page, in the order of arrival, independent of the queue. */
 export class QueueReader<I extends OutboxItem> {
-  private readonly keys: Layout;
+  private readonly keys: QueueKeys;
 
   constructor(private readonly source: QueueSource<I>) {
-    this.keys = layout(source.node);
+    this.keys = keysOf(source.node);
   }
 
-  /**
-   * Items that have not been told, duplicates included. Above a thousand lists, the rest is estimated by the average
-   * length of those read: lists are carried out in the order of arrival, so nearly all of theirs are yet to be told.
-   */
-  async count(): Promise<number> {
-    const { jobs } = this.keys;
-    const [all, lists] = await Promise.all([
-      this.source.store.count(table, jobs, endOf(jobs)),
-      this.listCount(),
-    ]);
-    let count = all - lists;
-    let read = 0;
-    let items = 0;
-    for await (const { total, done } of this.lists()) {
-      count += total - done;
-      items += total;
-      read += 1;
-      if (read === mostListsCounted) return count + Math.round(((lists - read) * items) / read);
-    }
-    return count;
+  /** Items that have not been emitted. */
+  count(): Promise<number> {
+    const { items } = this.keys;
+    return this.source.store.count(records, items, endOf(items));
   }
 
-  /** The number of lists, counted by keys: no record is read. */
   listCount(): Promise<number> {
     const { lists } = this.keys;
-    return this.source.store.count(table, lists, endOf(lists));
+    return this.source.store.count(records, lists, endOf(lists));
   }
 
   async *lists(skip = 0): AsyncGenerator<QueuedList> {
-    for await (const arrival of this.arrivalsOfLists(skip)) {
-      const found = await this.source.store.get<JobRecord<I, QueuedOrder>>(table, this.keys.job(arrival));
-      if (found?.value.space !== this.source.space) continue;
-      const { at, clockAt = at, count, order, told } = found.value;
-      const { advisor } = order;
-      const key = jobKey(this.source.node, arrival);
-      yield { key, advisor, since: clockAt, total: count, done: told['total'] ?? 0 };
-    }
-  }
-
-  /** Items in the order of arrival; single items that `skip` passes over are not read. */
-  async *items(skip = 0): AsyncGenerator<Queued<I>> {
-    const { jobs } = this.keys;
-    let left = skip;
-    let from = jobs;
-    for await (const list of this.arrivalsOfLists()) {
-      const key = this.keys.job(list);
-      left = yield* this.singles(from, key, left);
-      from = after(jobs, key).from;
-      const found = await this.source.store.get<JobRecord<I, QueuedOrder>>(table, key);
-      if (!found) continue;
-      for await (const item of this.openItems(list, found.value)) if (left-- <= 0) yield item;
-      left = Math.max(left, 0);
-    }
-    yield* this.singles(from, endOf(jobs), left);
-  }
-
-  /** Returns how many items are still to be passed over. */
-  private async *singles(from: Buffer, to: Buffer, skip: number): AsyncGenerator<Queued<I>, number> {
-    const { store } = this.source;
-    const count = skip > 0 ? await store.count(table, from, to) : 0;
-    if (count <= skip && skip > 0) return skip - count;
-    let start = from;
-    for (let first = skip; ; first = 0) {
-      const page: readonly StoreEntry<JobRecord<I, QueuedOrder>>[] = await store.page(table, {
-        from: start,
-        to,
-        limit: readAtOnce,
-        skip: first,
-      });
-      for (const { key, value } of page) yield* this.openItems(arrivalIn(key), value);
-      const last = page.at(-1);
-      if (!last || page.length < readAtOnce) return 0;
-      start = after(this.keys.jobs, last.key).from;
-    }
-  }
-
-  private async *openItems(arrival: Buffer, record: JobRecord<I, QueuedOrder>): AsyncGenerator<Queued<I>> {
     const { store, node, space } = this.source;
-    if (record.space !== space) return;
-    const job = OpenJob.found<I, QueuedOrder, unknown>(table, this.keys, arrival, record);
-    const list = record.count > 1 ? jobKey(node, arrival) : undefined;
-    for (let number = 0; number < job.pageCount; number++) {
-      const page: ItemPage<I, unknown> = await job.page(store, number);
-      for (const item of page.items) {
-        const { index } = item;
-        if (page.ended.has(index) || page.told.has(index) || this.source.isCancelled(arrival, item)) continue;
-        yield {
-          key: itemKey(node, arrival, index),
-          item,
-          advisor: item.advisor ?? record.order.advisor,
-          since: record.clockAt ?? record.at,
-          isBegun: page.begun.has(index),
-          notBefore: page.held.get(index),
-          list,
-        };
-      }
-      job.forget(page);
+    for await (const { key: at, value } of this.pages<ListRecord<{ advisor: string }>>(
+      this.keys.lists,
+      skip,
+    )) {
+      if (value.space !== space) continue;
+      const arrival = arrivalIn(at);
+      const counts = await store.get<Counts>(records, this.keys.counts(arrival));
+      yield {
+        key: listName(node, arrival),
+        advisor: value.order.advisor,
+        since: value.clockAt ?? value.at,
+        total: value.count,
+        done: counts?.value['total'] ?? 0,
+      };
     }
   }
 
-  private async *arrivalsOfLists(skip = 0): AsyncGenerator<Buffer> {
-    const { lists } = this.keys;
+  /** Items in the order of arrival; those that `skip` passes over are not read. */
+  async *items(skip = 0): AsyncGenerator<Queued<I>> {
+    const { node, space } = this.source;
+    let list: { readonly arrival: Buffer; readonly shared: Shared | undefined } | undefined;
+    for await (const { key: at, value } of this.pages<Found<I>>(this.keys.items, skip)) {
+      const { arrival, index } = itemAt(at);
+      const { item, single, state, notBefore } = value;
+      if (!single && !list?.arrival.equals(arrival)) list = { arrival, shared: await this.sharedAt(arrival) };
+      const shared = single ?? list?.shared;
+      const isOpen = state === 'accepted' || state === 'started';
+      if (shared?.space !== space || !isOpen || this.source.isCancelled(arrival, item)) continue;
+      yield {
+        key: itemName(node, arrival, index),
+        item,
+        advisor: item.advisor ?? shared.order.advisor,
+        since: shared.clockAt ?? shared.at,
+        isStarted: state === 'started',
+        notBefore,
+        list: single ? undefined : listName(node, arrival),
+      };
+    }
+  }
+
+  /** Whether an item has not started; without an index, whether there is such a list. */
+  async isWaiting(arrival: Buffer, index?: number): Promise<boolean> {
+    const { store } = this.source;
+    if (index === undefined) return (await store.get(records, this.keys.list(arrival))) !== undefined;
+    const found = await store.get<Found<I>>(records, this.keys.item(arrival, index));
+    return found?.value.state === 'accepted';
+  }
+
+  private async sharedAt(arrival: Buffer): Promise<Shared | undefined> {
+    return (await this.source.store.get<Shared>(records, this.keys.list(arrival)))?.value;
+  }
+
+  private async *pages<T>(prefix: Buffer, skip: number): AsyncGenerator<StoreEntry<T>> {
     for (let last: Buffer | undefined; ;) {
-      const range = { ...after(lists, last), limit: readAtOnce, ...(!last && { skip }) };
-      const page: readonly StoreEntry<0>[] = await this.source.store.page(table, range);
-      for (const { key } of page) yield arrivalIn(key);
+      const range = { ...after(prefix, last), limit: readAtOnce, ...(!last && { skip }) };
+      const page: readonly StoreEntry<T>[] = await this.source.store.page<T>(records, range);
+      yield* page;
       last = page.at(-1)?.key;
       if (!last || page.length < readAtOnce) return;
     }

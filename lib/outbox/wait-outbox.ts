@@ -1,13 +1,15 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { asName, type Operation } from '../state/store';
+import { asName, type Operation, type Store } from '../state/store';
 import { OpenJob, type OutboxItem, type NewJob, type ItemPage } from './open-job';
-import { arrivalAt, Outbox, readAtOnce, type Host, type OutboxOptions, type Removals } from './outbox';
+import { arrivalAt } from './records';
+import { Outbox, readAtOnce, type Host, type OutboxOptions, type Removals } from './outbox';
 import {
   after,
   arrivalIn,
   endedIn,
   itemIn,
   itemKey,
+  layout,
   pageOf,
   type JobRecord,
   type ResetRecord,
@@ -45,6 +47,21 @@ export interface WaitOptions<I extends OutboxItem, O, E, W> extends OutboxOption
   /** The polls of the environment at the service that it points to, or pointed to. */
   readonly polling: (space: string) => WaitPolling<W>;
 }
+
+/** Whether an item of a job is yet to begin; without an index, whether there is such a job. */
+export const hasNotEnded = async (
+  store: Store,
+  node: string,
+  arrival: Buffer,
+  index?: number,
+): Promise<boolean> => {
+  const keys = layout(node);
+  const found = await store.get<JobRecord<OutboxItem, unknown>>('wait', keys.job(arrival));
+  if (!found || index === undefined) return found !== undefined;
+  const page = await OpenJob.found('wait', keys, arrival, found.value).page(store, pageOf(index));
+  const isThere = page.items.some((item) => item.index === index);
+  return isThere && !page.begun.has(index) && !page.ended.has(index) && !page.told.has(index);
+};
 
 /** The number of waits of a long list that are written in one commit. */
 const waitsAtOnce = 500;

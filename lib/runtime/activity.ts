@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { consentOf, type Consent } from '../consent/consent';
 import type { Wait, Waits } from '../consent/waits';
-import { hasNotEnded, mostListsCounted, QueueReader } from '../outbox/queue-reader';
+import { QueueReader } from '../outbox/queue-reader';
 import { isItemKey, isJobKey, itemIn, jobIn, layout } from '../outbox/layout';
+import { hasNotEnded } from '../outbox/wait-outbox';
 import { idsUnder } from '../outbox/removed-nodes';
 import { systemClock, within } from '../service/clock';
 import { day, second } from '../durations';
@@ -133,18 +134,22 @@ interface Read {
   readonly reader: TextReader;
 }
 
-async function* queuedOf({ node, reader }: Read, skip: number): AsyncGenerator<QueueItem> {
-  for await (const { key: name, item, advisor, since, isBegun, notBefore, list } of reader.items(skip))
+async function* queuedOf({ node, reader }: Read, skip: number, now: number): AsyncGenerator<QueueItem> {
+  for await (const { key: name, item, advisor, since, isStarted, notBefore = 0, list } of reader.items(
+    skip,
+  )) {
+    const isHeld = notBefore > now && !isStarted;
     yield {
       id: itemId('q', name),
       node,
       phone: item.phone ?? null,
       advisor,
       since,
-      state: isBegun ? 'sending' : notBefore === undefined ? 'queued' : 'held',
-      notBefore: notBefore ?? null,
+      state: isStarted ? 'sending' : isHeld ? 'held' : 'queued',
+      notBefore: isHeld ? notBefore : null,
       list: list ? itemId('l', list) : null,
     };
+  }
 }
 
 const failureIn = ({ problem: _, ...failure }: FailureRecord): Failure => failure;
@@ -270,7 +275,11 @@ export class Activity {
     const store = await this.environment.store();
     const { node, arrival } = jobIn(name);
     const index = kind === 'l' ? undefined : itemIn(name).index;
-    if (!(await hasNotEnded(store, kind === 'w' ? 'wait' : 'work', node, arrival, index))) return false;
+    const isWaiting =
+      kind === 'w'
+        ? await hasNotEnded(store, node, arrival, index)
+        : await this.readerOf(store, node).isWaiting(arrival, index);
+    if (!isWaiting) return false;
     const command: ItemCommand = { kind: 'item', at: store.now(), id, act };
     await within(systemClock, answeredWithin, store.tellHolder?.(command) ?? Promise.resolve());
     return true;
@@ -282,9 +291,7 @@ export class Activity {
     const { advisor, state } = asked;
     const part = whole?.slice(1) ?? digits;
     const readers = await this.readers();
-    const counts = await Promise.all(readers.map(({ reader }) => reader.listCount()));
-    const isCounted = sumOf(counts) <= mostListsCounted;
-    if (part !== undefined || advisor !== undefined || state !== undefined || !isCounted)
+    if (part !== undefined || advisor !== undefined || state !== undefined)
       return filteredPage(
         this.allQueued(),
         asked,
@@ -299,7 +306,7 @@ export class Activity {
       if (skip >= count) skip -= count;
       else {
         if (data.length < asked.pageSize)
-          for await (const item of queuedOf(read, skip)) {
+          for await (const item of queuedOf(read, skip, this.environment.clock.now())) {
             data.push(item);
             if (data.length === asked.pageSize) break;
           }
@@ -309,7 +316,7 @@ export class Activity {
     return listedPage(data, asked, total);
   }
 
-  /** The number of queued items of this process. An estimate where there are very many lists: see `QueueReader.count`. */
+  /** The number of queued items of this process. */
   async queueLength(): Promise<number> {
     const counts = await Promise.all(this.readersHere().map(({ reader }) => reader.count()));
     return sumOf(counts);
@@ -333,7 +340,7 @@ export class Activity {
   }
 
   async *allQueued(): AsyncGenerator<QueueItem> {
-    for (const read of await this.readers()) yield* queuedOf(read, 0);
+    for (const read of await this.readers()) yield* queuedOf(read, 0, this.environment.clock.now());
   }
 
   /** The lists in progress. */
@@ -481,14 +488,18 @@ export class Activity {
 
   /** Readers of the nodes that have work in another process, or in what a process left, and that do not run here. */
   private async readersElsewhere(): Promise<Read[]> {
-    const { space } = this.environment;
     const store = await this.environment.store();
-    const ids = await idsUnder(store, 'work', key('job'));
+    const ids = await idsUnder(store, 'work', key('item'));
     const unattended = ids.filter((id) => !this.outboxes.has(id));
     return unattended.map((id) => ({
       node: { id, name: '' },
-      reader: new QueueReader({ store, node: id, space, isCancelled: () => false }),
+      reader: this.readerOf(store, id),
     }));
+  }
+
+  private readerOf(store: Store, node: string): TextReader {
+    const { space } = this.environment;
+    return new QueueReader({ store, node, space, isCancelled: () => false });
   }
 
   /** The activities whose environment is configured and has its store. When there are none, the first fault is thrown. */

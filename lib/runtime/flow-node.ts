@@ -294,6 +294,10 @@ const startNode = (
       try {
         // A reset is also for what is delayed.
         if (handler.control && isControl(msg, 'reset')) brake.release();
+        if (handler.opening) {
+          enter();
+          return;
+        }
         if (handler.control?.(msg)) {
           environment?.tellOthers?.(node.id, controlIn(msg));
           done();

@@ -1,6 +1,7 @@
 import type { Mutable } from '../mutable';
-import { duplicatesOf, type NewJob, type OpenJob, type OutboxItem } from '../outbox/open-job';
-import { QueueFull, type Host, type OutcomeToEmit } from '../outbox/outbox';
+import { duplicatesOf, type Batch, type OutboxItem } from '../outbox/message-items';
+import { QueueFull, type OutcomeToEmit } from '../outbox/queue';
+import type { Input } from '../outbox/storable-message';
 import type { Problem } from '../service/errors';
 import { StoreClosed, TakenOver } from '../state/store';
 import { activityOf } from './activity';
@@ -79,10 +80,19 @@ const summaryOf = (tools: Tools, total: number, counts: OutputCounts): Record<st
   return { total, ...outputs, ...('sent' in outputs && { alreadySent: alreadySentIn(counts) }), byCode };
 };
 
+/** A message of which an item is in memory. */
+interface MessageInMemory<O> {
+  /** The `Job` of the message. */
+  attachment: unknown;
+  readonly input: Input & { readonly dropped: boolean };
+  readonly record: { readonly order: O; readonly count: number; readonly life: string };
+  readonly remaining: number;
+}
+
 /** Makes the job of a message that was read from the store, as the outcomes at `indexes` are about to leave. */
-const jobOf = <T extends Item, O extends Order>(
+const jobOf = <O extends Order>(
   tools: Tools,
-  openJob: OpenJob<T, O, Outcome>,
+  openJob: MessageInMemory<O>,
   life: string,
   indexes: readonly number[],
 ): Job => {
@@ -107,7 +117,7 @@ const jobOf = <T extends Item, O extends Order>(
 /** The outbox of a node: for requests, or for waits. */
 interface ItemOutbox<T extends Item, O> {
   readonly life: string;
-  accept(input: NewJob<T, O>, attachment: unknown): void | Promise<void>;
+  accept(input: Batch<T, O>, attachment: unknown): void | Promise<void>;
   reset(phones?: readonly string[], at?: number): void;
   close(): Promise<void>;
 }
@@ -116,11 +126,7 @@ interface ItemOutbox<T extends Item, O> {
  * The items that a flow node has accepted: each is on record before it begins, and its outcome is on record before it
  * is told. Work that a close, a kill or a deploy interrupts is carried on by the next node of the same id.
  */
-export abstract class OutboxNode<T extends Item, O extends Order, B extends ItemOutbox<T, O>> implements Host<
-  T,
-  O,
-  Outcome
-> {
+export abstract class OutboxNode<T extends Item, O extends Order, B extends ItemOutbox<T, O>> {
   environment: Environment | undefined;
   protected outbox: B | undefined;
   protected started: Promise<void> | undefined;
@@ -189,7 +195,8 @@ export abstract class OutboxNode<T extends Item, O extends Order, B extends Item
   }
 
   async close(): Promise<void> {
-    await this.opening;
+    // A long list may be accepted after another one.
+    while (this.opening) await this.opening;
     for (const end of this.unlisten) end();
     await this.outbox?.close();
     await this.started;
@@ -199,7 +206,7 @@ export abstract class OutboxNode<T extends Item, O extends Order, B extends Item
     return kindsIn(this.tools, outcome);
   }
 
-  emit(openJob: OpenJob<T, O, Outcome>, item: T, toEmit: OutcomeToEmit<Outcome>): Promise<boolean> {
+  emit(openJob: MessageInMemory<O>, item: T, toEmit: OutcomeToEmit<Outcome>): Promise<boolean> {
     const left = this.deliverOutcome(openJob, item, toEmit);
     const { outcome, isLast, counts } = toEmit;
     const isList = openJob.record.count > 1;
@@ -258,7 +265,7 @@ export abstract class OutboxNode<T extends Item, O extends Order, B extends Item
    * did not arrive leaves again, so it is counted only when it has arrived.
    */
   private async deliverOutcome(
-    openJob: OpenJob<T, O, Outcome>,
+    openJob: MessageInMemory<O>,
     item: T,
     { outcome, repeated, counts, isLast, mark }: OutcomeToEmit<Outcome>,
   ): Promise<boolean> {

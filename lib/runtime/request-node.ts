@@ -1,8 +1,14 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { AcceptedItem } from '../outbox/open-job';
-import type { Reason } from '../outbox/outbox';
-import { layout } from '../outbox/layout';
-import { Held, isResetBy, RequestOutbox, type RequestHost, type ItemTurn } from '../outbox/request-outbox';
+import { keysOf, records } from '../outbox/records';
+import {
+  Held,
+  isResetBy,
+  Queue,
+  type AcceptedItem,
+  type ItemTurn,
+  type QueueHost,
+  type Reason,
+} from '../outbox/queue';
 import { second } from '../durations';
 import { systemClock } from '../service/clock';
 import type { Mutable } from '../mutable';
@@ -46,8 +52,8 @@ const noService: Client = {
 
 /** A node whose items are worked on by requests. */
 export abstract class RequestNode<T extends Item, O extends Order>
-  extends OutboxNode<T, O, RequestOutbox<T, O, Outcome>>
-  implements RequestHost<T, O, Outcome>, Handler
+  extends OutboxNode<T, O, Queue<T, O, Outcome>>
+  implements QueueHost<T, O, Outcome>, Handler
 {
   /** How many were cancelled since the last warning, by the warning. */
   private readonly cancelled = { movedWork: 0, retypedWork: 0 };
@@ -150,7 +156,7 @@ export abstract class RequestNode<T extends Item, O extends Order>
     const isKept = journal || (await this.isHeldFromBefore(environment));
     const store = await (isKept ? environment.store() : environment.memory());
     if (journal && !store.durable) tools.markUnsaved();
-    const outbox = new RequestOutbox<T, O, Outcome>({
+    const outbox = new Queue<T, O, Outcome>({
       store,
       node: tools.node.id,
       type: tools.node.type,
@@ -227,8 +233,8 @@ export abstract class RequestNode<T extends Item, O extends Order>
   private async isHeldFromBefore(environment: Environment): Promise<boolean> {
     if (!this.requestOptions.mayHold) return false;
     try {
-      const { jobs } = layout(this.tools.node.id);
-      return (await (await environment.store()).count('work', jobs, endOf(jobs))) > 0;
+      const { items } = keysOf(this.tools.node.id);
+      return (await (await environment.store()).count(records, items, endOf(items))) > 0;
     } catch {
       return false;
     }

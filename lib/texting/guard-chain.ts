@@ -2,9 +2,7 @@ import { doNotTextOf, type BlockedBy, type DoNotText } from '../guards/do-not-te
 import { onceIn, type End, type OnceKey, type OnceTime, type OwnClaim } from '../guards/once';
 import { countText } from '../guards/segments';
 import { allowedFrom, spreadFrom, type Whose } from '../guards/text-hours';
-import type { AcceptedItem } from '../outbox/open-job';
-import type { Reason } from '../outbox/outbox';
-import { Held, isResetBy } from '../outbox/request-outbox';
+import { Held, isResetBy, type AcceptedItem, type Reason } from '../outbox/queue';
 import { isTimeZone } from '../runtime/dates';
 import type { Environment, EnvironmentSettings } from '../runtime/environment';
 import { invalidInput, nodeError } from '../runtime/errors';

@@ -1,6 +1,5 @@
 import type { Mutable } from '../mutable';
-import type { AcceptedItem } from '../outbox/open-job';
-import type { Reason } from '../outbox/outbox';
+import type { AcceptedItem, Reason } from '../outbox/queue';
 import { ownAdvisor } from '../runtime/advisor';
 import type { Environment } from '../runtime/environment';
 import { readAll, type Source } from '../runtime/inputs';
@@ -140,7 +139,7 @@ export class RecipientNode<
     this.guards =
       options.guards &&
       new GuardChain<T, O>(tools.node.id, options.guards, (phone) => {
-        this.outbox?.judgeAgain(phone);
+        this.outbox?.recheck(phone);
       });
   }
 

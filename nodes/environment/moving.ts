@@ -5,6 +5,7 @@ import { movableWaits } from '../../lib/consent/wait-entries';
 import { movableBlocked } from '../../lib/guards/do-not-text';
 import { movableOnce } from '../../lib/guards/once';
 import { recordKinds, type JobRecord } from '../../lib/outbox/layout';
+import { queueKinds } from '../../lib/outbox/records';
 import { idsUnder } from '../../lib/outbox/removed-nodes';
 import { isThere, moveRecords, stayHere, type Destination, type Movable } from '../../lib/state/moving';
 import { endOf, key, tables, type Store } from '../../lib/state/store';
@@ -35,7 +36,9 @@ const recordsOf = async (
   withList: boolean,
 ): Promise<Movable[]> => {
   const ofNodes = [...(await nodesOf(store, environment))].flatMap((node) =>
-    tables.flatMap((table) => recordKinds.map((kind): Movable => ({ table, prefix: key(kind, node) }))),
+    tables.flatMap((table) =>
+      [...recordKinds, ...queueKinds].map((kind): Movable => ({ table, prefix: key(kind, node) })),
+    ),
   );
   const ownSpaces = Buffer.from(`${environment}/`);
   const spaces = new Set<string>();

@@ -1,6 +1,6 @@
 import { resultOfFault, nothingKnown, consentStatusOf } from '../../lib/consent/consent-status';
 import { countText } from '../../lib/guards/segments';
-import { Held } from '../../lib/outbox/request-outbox';
+import { Held } from '../../lib/outbox/queue';
 import type { Mutable } from '../../lib/mutable';
 import { writtenOffset } from '../../lib/runtime/dates';
 import type { Environment } from '../../lib/runtime/environment';

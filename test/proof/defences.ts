@@ -370,8 +370,8 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'what was begun before a kill is not begun again',
-      file: 'lib/outbox/request-outbox.ts',
-      changes: [["    if (page.begun.has(item.index)) return 'unknown';\n", '']],
+      file: 'lib/outbox/queue.ts',
+      changes: [["    if (state === 'started') return 'unknown';\n", '']],
       shownBy: {
         'proof/interleavings.test.ts': [
           'texts, deploys and kills: nothing is sent twice, what was sent is told, and without a kill all is told once',
@@ -442,8 +442,8 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   10: [
     {
       what: 'what was left is taken up again',
-      file: 'lib/outbox/request-outbox.ts',
-      changes: [['    else if (!page.held.has(item.index)) job.toDo.push({ page, item });\n', '']],
+      file: 'lib/outbox/queue.ts',
+      changes: [['        else if (item) lane.hand.push(item);\n', '']],
       shownBy: {
         'unit/texting/record.test.ts': [
           "goes on after a deploy where it was, ${journal ? 'with' : 'without'} the journal",
@@ -528,10 +528,14 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
-      what: 'a list that cannot be read stops everybody',
+      what: 'an entry that cannot be read stops its number',
       file: 'lib/texting/guard-chain.ts',
       changes: [['      throw refusalBy(ended);\n', '      return () => undefined;\n']],
-      shownBy: { 'unit/guards/do-not-text.test.ts': ['stops everybody when a part of it cannot be read'] },
+      shownBy: {
+        'unit/guards/do-not-text.test.ts': [
+          'stops whose entry cannot be read, and nobody else, until they are blocked anew or unblocked',
+        ],
+      },
     },
     {
       what: 'nobody is texted outside the hours',
@@ -659,8 +663,8 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   15: [
     {
       what: 'what was accepted for one service is not carried out at another',
-      file: 'lib/outbox/request-outbox.ts',
-      changes: [["    if (record.space !== this.options.space) return 'moved';\n", '']],
+      file: 'lib/outbox/queue.ts',
+      changes: [["    if (record.space !== space) return 'moved';\n", '']],
       shownBy: {
         'unit/texting/record.test.ts': ['sends nothing in another environment that the node is given'],
         'unit/security/switched.test.ts': ['says so while that is not filled in, and cancels when it is'],
@@ -751,15 +755,15 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   17: [
     {
       what: 'memory holds a page of what is queued',
-      file: 'lib/outbox/request-outbox.ts',
-      changes: [[' && !job.isLong && this.queue.length < mostAtHand;', ' && !job.isLong;']],
+      file: 'lib/outbox/queue.ts',
+      changes: [['      lane.hand.length < mostAtHand;', '      lane.hand.length < Infinity;']],
       shownBy: {
         'unit/outbox/bounds.test.ts': ['lies in the store: memory holds a page of it, however much that is'],
       },
     },
     {
       what: 'what cannot be put on record is refused beyond 32 MB',
-      file: 'lib/outbox/outbox.ts',
+      file: 'lib/outbox/queue.ts',
       changes: [['    if (this.recorder.unwritten > mostUnwritten) throw new QueueFull();\n', '']],
       shownBy: {
         'unit/texting/record-faults.test.ts': [
@@ -852,7 +856,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   22: [
     {
       what: 'the item whose turn it was at a crash is not tried again',
-      file: 'lib/outbox/request-outbox.ts',
+      file: 'lib/outbox/queue.ts',
       changes: [["    if (this.careful.isSuspect(this.nameOf(arrival, item))) return 'crashes';\n", '']],
       shownBy: {
         'unit/outbox/poisoned.test.ts': ['does so four times, then leaves, and all others are sent'],
@@ -937,8 +941,8 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   24: [
     {
       what: 'items carry the type of their node',
-      file: 'lib/outbox/request-outbox.ts',
-      changes: [["    if (record.type !== this.options.type) return 'retyped';\n", '']],
+      file: 'lib/outbox/queue.ts',
+      changes: [["    if (record.type !== type) return 'retyped';\n", '']],
       shownBy: {
         'unit/texting/retyped.test.ts': [
           'from ${from} to ${to}: does nothing with what waited, which leaves as cancelled',

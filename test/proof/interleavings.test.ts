@@ -9,7 +9,7 @@ import { Tokens } from '../../lib/auth/tokens';
 import { Vault } from '../../lib/auth/vault';
 import { onceIn } from '../../lib/guards/once';
 import type { OutboxItem } from '../../lib/outbox/open-job';
-import { isResetBy, RequestOutbox } from '../../lib/outbox/request-outbox';
+import { isResetBy, Queue } from '../../lib/outbox/queue';
 import type { Clock } from '../../lib/service/clock';
 import { ServiceError } from '../../lib/service/errors';
 import { CommitQueue } from '../../lib/state/commit-queue';
@@ -241,7 +241,7 @@ interface Told {
 
 /** A send node on a store, and a service that carries out whatever reaches it. */
 const startOutbox = async (process: Process, sent: string[], told: Told[]) => {
-  const outbox = new RequestOutbox<Text, object, string>({
+  const outbox = new Queue<Text, object, string>({
     store: process.store(false),
     node: 'send',
     type: 'send',

@@ -183,7 +183,7 @@ export const threats: Readonly<Record<number, Threat>> = {
       ],
       'unit/guards/do-not-text.test.ts': [
         'stops texts and consent requests, one by one, in a list, as a resend and in a dry run',
-        'stops everybody when a part of it cannot be read',
+        'stops whose entry cannot be read, and nobody else, until they are blocked anew or unblocked',
         'is kept to, whenever somebody is put on it while lists are under way',
       ],
       'unit/guards/text-hours.test.ts': ['are kept: whenever texts come, nobody receives one outside them'],

@@ -7,9 +7,8 @@ import { Vault } from '../../lib/auth/vault';
 import { Consent } from '../../lib/consent/consent';
 import { recommended } from '../../lib/consent/rings';
 import type { Wait } from '../../lib/consent/waits';
-import type { OutboxItem, OpenJob } from '../../lib/outbox/open-job';
-import type { OutcomeToEmit } from '../../lib/outbox/outbox';
-import { isResetBy, RequestOutbox, type ItemTurn } from '../../lib/outbox/request-outbox';
+import type { OutboxItem } from '../../lib/outbox/message-items';
+import { isResetBy, Queue, type ItemTurn, type OutcomeToEmit } from '../../lib/outbox/queue';
 import { WaitOutbox } from '../../lib/outbox/wait-outbox';
 import { Call, type Shared } from '../../lib/service/client';
 import { MovableClock, type Clock } from '../../lib/service/clock';
@@ -189,7 +188,6 @@ interface Ending {
   readonly type: 'ok' | 'failed' | 'unknown';
   readonly code?: string;
 }
-type Job = OpenJob<Text, object, Ending>;
 
 /** What one process has of the store: shared kinds for all, the rest in a slot that one process holds at a time. */
 class Slot {
@@ -464,7 +462,7 @@ class Process {
 
 /** The nodes of a flow: one sends, one asks for consent, one waits for it. */
 class Boxes {
-  private readonly requests = new Map<Step['kind'], RequestOutbox<Text, object, Ending>>();
+  private readonly requests = new Map<Step['kind'], Queue<Text, object, Ending>>();
   private waiting: WaitOutbox<Text, object, Ending, Wait> | undefined;
   private detach: () => void = () => undefined;
 
@@ -488,7 +486,11 @@ class Boxes {
     });
     const common = {
       kindsOf: ({ type }: Ending) => [type],
-      emit: async (_job: Job, { name, kind, phone }: Text, { outcome, repeated }: OutcomeToEmit<Ending>) => {
+      emit: async (
+        _message: unknown,
+        { name, kind, phone }: Text,
+        { outcome, repeated }: OutcomeToEmit<Ending>,
+      ) => {
         await process.alive();
         process.world.tell({ name, kind, phone, repeated, ...outcome });
         return true;
@@ -540,7 +542,7 @@ class Boxes {
       },
     };
     for (const kind of ['send', 'ask'] as const) {
-      const outbox = new RequestOutbox<Text, object, Ending>({
+      const outbox = new Queue<Text, object, Ending>({
         store,
         node: kind,
         type: kind,

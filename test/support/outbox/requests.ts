@@ -1,12 +1,12 @@
 import { hour } from '../../../lib/durations';
-import type { OutboxItem } from '../../../lib/outbox/open-job';
-import { RequestOutbox, type RequestHost } from '../../../lib/outbox/request-outbox';
+import type { OutboxItem } from '../../../lib/outbox/message-items';
+import { Queue, type QueueHost } from '../../../lib/outbox/queue';
 import { systemClock } from '../../../lib/service/clock';
 import type { Store } from '../../../lib/state/store';
 
-export type Host = RequestHost<OutboxItem, object, string>;
-export type Requests = RequestOutbox<OutboxItem, object, string>;
-type Options = ConstructorParameters<typeof RequestOutbox<OutboxItem, object, string>>[0];
+export type Host = QueueHost<OutboxItem, object, string>;
+export type Requests = Queue<OutboxItem, object, string>;
+type Options = ConstructorParameters<typeof Queue<OutboxItem, object, string>>[0];
 
 /** What every host here does: an outcome is its own kind, or the reason for it; a fault fails the test. */
 export const plainHost: Pick<Host, 'kindsOf' | 'outcomeFor' | 'held' | 'fault'> = {
@@ -24,7 +24,7 @@ export const requestsOn = (
   host: Pick<Host, 'work' | 'emit'> & Partial<Host>,
   options: Partial<Options> = {},
 ): Requests =>
-  new RequestOutbox({
+  new Queue({
     store,
     node: 'node',
     type: 'type',

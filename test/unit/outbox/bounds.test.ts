@@ -5,7 +5,7 @@ import should from 'should';
 import { recommended } from '../../../lib/consent/rings';
 import type { Wait } from '../../../lib/consent/waits';
 import type { OutboxItem } from '../../../lib/outbox/open-job';
-import { QueueFull } from '../../../lib/outbox/outbox';
+import { QueueFull } from '../../../lib/outbox/queue';
 import { WaitOutbox } from '../../../lib/outbox/wait-outbox';
 import { openEmbedded } from '../../../lib/state/embedded';
 import { createMemoryStore } from '../../../lib/state/memory';
@@ -133,7 +133,7 @@ describe('what is queued while the service is away', function () {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  it('is counted by reading a thousand lists at most', async () => {
+  it('is counted without reading any of it', async () => {
     let reads = 0;
     const memory = createMemoryStore();
     const counting = Object.assign(Object.create(memory) as Store, {
@@ -150,7 +150,7 @@ describe('what is queued while the service is away', function () {
     await outbox.close();
     reads = 0;
     should(await outbox.reader.count()).equal(6001);
-    should(reads).equal(1000);
+    should(reads).equal(0);
   });
 
   it('lies in the store: memory holds a page of it, however much that is', async () => {

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import type { OutboxItem } from '../../../lib/outbox/open-job';
-import type { OutcomeToEmit } from '../../../lib/outbox/outbox';
-import { Held, isResetBy, RequestOutbox, type RequestHost } from '../../../lib/outbox/request-outbox';
+import type { OutboxItem } from '../../../lib/outbox/message-items';
+import { Held, isResetBy, Queue, type OutcomeToEmit, type QueueHost } from '../../../lib/outbox/queue';
 import { MovableClock } from '../../../lib/service/clock';
 import type { Operation } from '../../../lib/state/store';
 import { nextIteration } from '../../support/event-loop';
@@ -43,12 +42,17 @@ const step = fc.oneof(
   },
 );
 
+interface SavedItem {
+  readonly item: Text;
+  readonly single?: object;
+}
+
 /** Turns of the event loop that reads of the store take, one after the other. */
 const delays = fc.array(fc.nat({ max: 6 }), { minLength: 1, maxLength: 8 });
 
 interface Life {
   readonly process: Process;
-  readonly outbox: RequestOutbox<Text, object, string>;
+  readonly outbox: Queue<Text, object, string>;
 }
 
 /** One process after the other on one store, and a service that writes down what it gets. */
@@ -64,8 +68,9 @@ class Machine {
   private readonly disk: Disk;
   private readonly texts: Text[] = [];
   private readonly begun = new Set<number>();
-  /** By the record of a list's page. */
-  private readonly pages: { readonly key: string; readonly names: readonly number[] }[] = [];
+  /** Items of lists, which are accepted once their list is complete. */
+  private readonly saved: { readonly list: string; readonly name: number }[] = [];
+  private readonly complete = new Set<string>();
   private resets: (readonly number[])[] = [];
   private life: Life;
 
@@ -78,7 +83,7 @@ class Machine {
     const process = this.disk.start((operations) => {
       this.note(operations);
     });
-    const outbox = new RequestOutbox({
+    const outbox = new Queue({
       store: process.store,
       node: 'node',
       type: 'type',
@@ -92,24 +97,25 @@ class Machine {
     return { process, outbox };
   }
 
-  /** What a commit puts on record. */
+  /** What a commit saves. */
   private note(operations: readonly Operation[]): void {
     for (const operation of operations) {
       if (!('put' in operation)) continue;
       const key = operation.put.toString('latin1');
-      if (key.startsWith('items\0'))
-        this.pages.push({ key, names: (operation.value as readonly Text[]).map(({ name }) => name) });
-      if (key.startsWith('reset\0')) for (const name of this.resets.shift() ?? []) this.cancelled.add(name);
-      if (!key.startsWith('job\0')) continue;
-      const { single } = operation.value as { readonly single?: { readonly item: Text } };
-      if (single) this.accepted.add(single.item.name);
-      const page = key.replace('job', 'items');
-      for (const { names } of this.pages.filter((each) => each.key.startsWith(page)))
-        for (const name of names) this.accepted.add(name);
+      if (key.startsWith('cancel\0')) for (const name of this.resets.shift() ?? []) this.cancelled.add(name);
+      if (key.startsWith('item\0')) this.noteItem(key, operation.value as SavedItem);
+      if (key.startsWith('list\0') && (operation.value as { readonly isComplete: boolean }).isComplete)
+        this.complete.add(key.slice('list\0'.length));
     }
+    for (const { list, name } of this.saved) if (this.complete.has(list)) this.accepted.add(name);
   }
 
-  private hostIn(process: Process): RequestHost<Text, object, string> {
+  private noteItem(key: string, { item, single }: SavedItem): void {
+    if (single) this.accepted.add(item.name);
+    else this.saved.push({ list: key.slice('item\0'.length, -6), name: item.name });
+  }
+
+  private hostIn(process: Process): QueueHost<Text, object, string> {
     return {
       work: async ({ item: { name, notBefore }, signal, begin, undo }) => {
         const held = this.heldUntil(process, notBefore);
@@ -205,13 +211,21 @@ class Machine {
     this.life = this.start();
   }
 
+  /** The number of records that belong to a text. */
+  private async left(): Promise<number> {
+    const range = { from: everything[0], to: everything[1], limit: 1000 };
+    const tables = [this.disk.memory.keys('work', range), this.disk.memory.keys('wait', range)];
+    const keys = (await Promise.all(tables)).flat();
+    return keys.filter((key) => !key.toString('latin1').startsWith('home\0')).length;
+  }
+
   async settle(): Promise<number> {
     this.isPaused = false;
     let left = 0;
     for (let turns = 0; turns < 3000; turns++) {
       await nextIteration();
       if (turns % 100 === 99) await this.move(60_000);
-      left = await this.disk.memory.count('work', ...everything);
+      left = await this.left();
       if (left === 0 && turns > 20) break;
     }
     return left;

@@ -1,5 +1,5 @@
 import should from 'should';
-import { Held } from '../../../lib/outbox/request-outbox';
+import { Held } from '../../../lib/outbox/queue';
 import { MovableClock } from '../../../lib/service/clock';
 import { createMemoryStore } from '../../../lib/state/memory';
 import type { Store } from '../../../lib/state/store';

@@ -9,7 +9,7 @@ import { Instance } from '../../support/instance';
 import { sendFolder } from '../../support/texting/setup';
 import { acceptMany, requestsOn, type Host } from '../../support/outbox/requests';
 
-const jobs = [Buffer.from('job\0'), Buffer.from('job\x01')] as const;
+const items = [Buffer.from('item\0'), Buffer.from('item\x01')] as const;
 
 /** A node that sends what it is given; `told` has its outcomes. */
 const nodeOn = (
@@ -109,7 +109,7 @@ describe('what a process that ended has left', () => {
     await before.outbox.start();
     before.accept(1);
     before.accept(3);
-    while ((await memory.count('work', ...jobs)) < 2) await nextIteration();
+    while ((await memory.count('work', ...items)) < 4) await nextIteration();
     const store: Store = { ...memory, isInDoubt: () => true };
     const after = nodeOn(store);
     await after.outbox.start();
@@ -140,7 +140,7 @@ describe('what a process that ended has left', () => {
     await until(() => second.told.length === 1);
     assert.equal(commits.length, 1);
     assert.deepEqual(new Set(commits[0]), new Set(['left', 'own']));
-    assert.equal(await left.count('work', ...jobs), 0);
+    assert.equal(await left.count('work', ...items), 0);
     await Promise.all([first.outbox.close(), second.outbox.close()]);
   });
 });
