@@ -15,6 +15,8 @@ export interface Lease {
   readonly token: string;
   /** The number of the last commit that was confirmed. */
   seq: bigint;
+  /** How many holders before this one have crashed in a row, each within a minute. */
+  readonly crashes: number;
 }
 
 /** A lease as it was read from the database. */
@@ -30,7 +32,12 @@ export interface LeaseRow {
   readonly isBusy: boolean;
 }
 
-export const leaseIn = ({ slot, token, seq }: LeaseRow): Lease => ({ slot, token, seq: BigInt(seq) });
+export const leaseIn = ({ slot, token, seq }: LeaseRow): Lease => ({
+  slot,
+  token,
+  seq: BigInt(seq),
+  crashes: 0,
+});
 
 export interface Beat {
   /** The server's time, in epoch milliseconds. */
@@ -58,13 +65,15 @@ export class Leases {
     private readonly leaseFor: number,
   ) {}
 
-  /** Renews the leases of this process, and reads those of the whole group. */
-  async beat(slots: readonly number[], isBusy: boolean): Promise<Beat> {
+  /** Renews the leases of this process, and reads those of the whole group. It has had the slots in `calm` for a minute. */
+  async beat(slots: readonly number[], isBusy: boolean, calm: readonly number[] = []): Promise<Beat> {
     await this.pool().query(
-      `update ${schema}.lease set until = now() + $3::int * interval '1 ms', busy = $5 where grp = $1 and slot in
+      `update ${schema}.lease set until = now() + $3::int * interval '1 ms', busy = $5,
+         starts = case when slot = any($6::int[]) then 0 else starts end
+       where grp = $1 and slot in
          (select slot from ${schema}.lease where grp = $1 and holder = $2 and slot = any($4::int[])
           order by slot for update)`,
-      [this.group, this.holder, this.leaseFor, slots, isBusy],
+      [this.group, this.holder, this.leaseFor, slots, isBusy, calm],
     );
     const { rows } = await this.pool().query<LeaseRow & { readonly time: string }>(
       `select ${rowOf}, extract(epoch from clock_timestamp()) * 1000 as time
@@ -104,12 +113,14 @@ export class Leases {
 
   /** Undefined when the lease has changed since it was read. */
   async take({ slot, token, until }: LeaseRow): Promise<Lease | undefined> {
-    const { rows } = await this.pool().query<{ token: string; seq: string }>(
-      `update ${schema}.lease set holder = $3, token = token + 1, until = now() + $4::int * interval '1 ms', busy = false
-       where grp = $1 and slot = $2 and token = $5 and until::text = $6 returning token, seq`,
+    const { rows } = await this.pool().query<{ token: string; seq: string; starts: number }>(
+      `update ${schema}.lease set holder = $3, token = token + 1, until = now() + $4::int * interval '1 ms', busy = false,
+         starts = starts + 1
+       where grp = $1 and slot = $2 and token = $5 and until::text = $6 returning token, seq, starts`,
       [this.group, slot, this.holder, this.leaseFor, token, until],
     );
-    return rows[0] && { slot, token: rows[0].token, seq: BigInt(rows[0].seq) };
+    const [row] = rows;
+    return row && { slot, token: row.token, seq: BigInt(row.seq), crashes: row.starts - 1 };
   }
 
   /** Adds a slot for this process. */
@@ -124,7 +135,7 @@ export class Leases {
       [this.group, movingHolder(id)],
     );
     const [row] = rows;
-    return row ? { ...row, seq: BigInt(row.seq) } : this.insert(movingHolder(id), `'infinity'`);
+    return row ? { ...row, seq: BigInt(row.seq), crashes: 0 } : this.insert(movingHolder(id), `'infinity'`);
   }
 
   async release(id: string): Promise<void> {
@@ -149,14 +160,15 @@ export class Leases {
         [this.group, holder],
       );
       const [row] = rows;
-      if (row) return { ...row, seq: BigInt(row.seq) };
+      if (row) return { ...row, seq: BigInt(row.seq), crashes: 0 };
     }
   }
 
   /** False when this process no longer has the lease, or when the process `to` is gone. */
   async handOn({ slot, token }: Lease, to: string): Promise<boolean> {
     const { rowCount } = await this.pool().query(
-      `update ${schema}.lease set holder = $4, token = token + 1, until = now() + $5::int * interval '1 ms', busy = false
+      `update ${schema}.lease set holder = $4, token = token + 1, until = now() + $5::int * interval '1 ms', busy = false,
+         starts = 0
        where grp = $1 and slot = $2 and token = $3
          and exists (select 1 from ${schema}.lease where grp = $1 and holder = $4 and until > now())`,
       [this.group, slot, token, to, this.leaseFor],
@@ -167,7 +179,7 @@ export class Leases {
   /** Other processes then need not wait for the end of the leases. */
   async giveUp(slots: readonly number[]): Promise<void> {
     await this.pool().query(
-      `update ${schema}.lease set holder = '', until = now() + ${backWithin} * interval '1 ms'
+      `update ${schema}.lease set holder = '', until = now() + ${backWithin} * interval '1 ms', starts = 0
        where grp = $1 and holder = $2 and slot = any($3::int[])`,
       [this.group, this.holder, slots],
     );

@@ -60,6 +60,7 @@ const steps = [
    alter table ${schema}.wait alter column value set storage external;
    alter table ${schema}.work alter column value set storage external;`,
   `alter table ${schema}.lease add column if not exists busy boolean not null default false;`,
+  `alter table ${schema}.lease add column if not exists starts integer not null default 0;`,
 ];
 const formatVersion = steps.length;
 /** unique_violation, duplicate_schema and duplicate_table: another process is making the same tables. */

@@ -69,6 +69,8 @@ const answeredWithin = 2 * minute;
 /** Milliseconds between two checks whether other processes have carried out a command. */
 const lookForAnswers = 200;
 const commandsAtOnce = 100;
+/** Milliseconds after which no item of a slot counts as the cause of a crash. */
+const calmAfter = minute;
 /** Milliseconds for which each pulse tries a command that nobody could carry out. */
 const tryCommandsFor = minute;
 /** Pulses between two searches for slots that were taken over and have no work left. */
@@ -469,7 +471,12 @@ class SlotRegister implements SlotDatabase, JointWriter {
     const slots = [...this.slots.values()];
     const seqs = new Map(slots.map((slot) => [slot, slot.lease.seq]));
     const isBusy = Math.max(0, ...Array.from(this.loads, (load) => load())) > 1;
-    const { time, rows } = await this.leases.beat([...this.slots.keys()], isBusy);
+    const calm = slots.filter(({ since }) => performance.now() - since >= calmAfter);
+    const { time, rows } = await this.leases.beat(
+      [...this.slots.keys()],
+      isBusy,
+      calm.map(({ lease }) => lease.slot),
+    );
     this.isKnownBusy = isBusy && this.wasBusy;
     this.wasBusy = isBusy;
     this.time.hear(time);
@@ -644,6 +651,9 @@ export const storeOf = (slot: Slot, close: () => Promise<void>): Store => {
     isShared: true,
     get isLost() {
       return slot.isLost;
+    },
+    get crashes() {
+      return slot.crashes;
     },
     get trouble() {
       return slot.trouble;

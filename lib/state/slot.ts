@@ -91,6 +91,10 @@ export class Slot implements Store, Leased {
     return this.kind === 'orphan';
   }
 
+  get crashes(): number {
+    return this.lease.crashes;
+  }
+
   get part(): string {
     return String(this.lease.slot);
   }

@@ -528,14 +528,41 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
+      what: 'a list that cannot be read stops everybody',
+      file: 'lib/guards/do-not-text.ts',
+      changes: [["return 'unreadable list';", 'return undefined;']],
+      shownBy: { 'unit/guards/do-not-text.test.ts': ['stops everybody when nobody knows who was on it'] },
+    },
+    {
       what: 'an entry that cannot be read stops its number',
-      file: 'lib/texting/guard-chain.ts',
-      changes: [['      throw refusalBy(ended);\n', '      return () => undefined;\n']],
+      file: 'lib/guards/do-not-text.ts',
+      changes: [["? 'unreadable' : undefined", '? undefined : undefined']],
       shownBy: {
         'unit/guards/do-not-text.test.ts': [
           'stops whose entry cannot be read, and nobody else, until they are blocked anew or unblocked',
         ],
       },
+    },
+    {
+      what: 'a block in one store of the list is copied to the others when it is heard',
+      file: 'lib/guards/do-not-text.ts',
+      changes: [['if (blocked) await Promise.all(this.parts.map((part) => part.add(blocked)));', '']],
+      shownBy: {
+        'unit/guards/do-not-text.test.ts': [
+          'has whom a process blocks that has one of them alone, and keeps them when that one leaves',
+        ],
+      },
+    },
+    {
+      what: 'nobody is texted before the stores of the list have each other’s entries',
+      file: 'lib/guards/do-not-text.ts',
+      changes: [
+        [
+          '  async begin(phone: string): Promise<(() => void) | BlockedBy> {\n    await this.complete();\n',
+          '  async begin(phone: string): Promise<(() => void) | BlockedBy> {\n',
+        ],
+      ],
+      shownBy: { 'unit/guards/do-not-text.test.ts': ['lets nobody be texted until it is whole'] },
     },
     {
       what: 'nobody is texted outside the hours',
@@ -860,6 +887,16 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [["    if (this.careful.isSuspect(this.nameOf(arrival, item))) return 'crashes';\n", '']],
       shownBy: {
         'unit/outbox/poisoned.test.ts': ['does so four times, then leaves, and all others are sent'],
+      },
+    },
+    {
+      what: 'each process that takes over the work of another counts the crashes before it',
+      file: 'lib/state/leases.ts',
+      changes: [['starts = starts + 1', 'starts = 1']],
+      shownBy: {
+        'unit/outbox/poisoned.test.ts': [
+          'does so four times in PostgreSQL too, whichever process takes it over',
+        ],
       },
     },
   ],

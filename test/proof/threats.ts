@@ -183,7 +183,10 @@ export const threats: Readonly<Record<number, Threat>> = {
       ],
       'unit/guards/do-not-text.test.ts': [
         'stops texts and consent requests, one by one, in a list, as a resend and in a dry run',
+        'stops everybody when nobody knows who was on it',
         'stops whose entry cannot be read, and nobody else, until they are blocked anew or unblocked',
+        'has whom a process blocks that has one of them alone, and keeps them when that one leaves',
+        'lets nobody be texted until it is whole',
         'is kept to, whenever somebody is put on it while lists are under way',
       ],
       'unit/guards/text-hours.test.ts': ['are kept: whenever texts come, nobody receives one outside them'],
@@ -320,6 +323,7 @@ export const threats: Readonly<Record<number, Threat>> = {
     shownBy: {
       'unit/outbox/poisoned.test.ts': [
         'does so four times, then leaves, and all others are sent',
+        'does so four times in PostgreSQL too, whichever process takes it over',
         'is not suspected while nothing has crashed: nothing is written for it',
       ],
     },

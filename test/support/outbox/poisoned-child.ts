@@ -1,14 +1,15 @@
 import { openEmbedded } from '../../../lib/state/embedded';
+import { openPostgres, storeOf } from '../../../lib/state/postgres';
+import type { Store } from '../../../lib/state/store';
 import { sealerOf } from '../state/sealer';
-import { acceptOne, requestsOn } from './requests';
+import { acceptOne, requestsOn, type Requests } from './requests';
 
-/**
- * A process with an outbox, which dies whenever it is the turn of the item for `poison`. With `accept` it accepts that
- * item among forty others, and ends. Prints what comes out.
- */
-const run = async (directory: string, what: string): Promise<void> => {
-  const store = await openEmbedded({ directory, sealer: sealerOf('test'), warn: () => undefined });
-  const outbox = requestsOn(store, {
+const sealer = sealerOf('test');
+const warn = (): void => undefined;
+
+/** An outbox that dies whenever it is the turn of the item for `poison`, and prints what comes out. */
+const deadly = (store: Store): Requests =>
+  requestsOn(store, {
     work: async ({ item, begin }) => {
       if (item.phone === 'poison') process.kill(process.pid, 'SIGKILL');
       await begin();
@@ -19,22 +20,58 @@ const run = async (directory: string, what: string): Promise<void> => {
       return true;
     },
   });
+
+/** Opens the store in a directory or a database; `goOn` is called with each store whose items this process has. */
+const open = async (
+  place: string,
+  goOn: (store: Store) => Promise<void>,
+): Promise<{ readonly store: Store; close(): Promise<void> }> => {
+  if (!place.startsWith('postgres:')) {
+    const store = await openEmbedded({ directory: place, sealer, warn });
+    return { store, close: () => store.close() };
+  }
+  const url = `${place}&application_name=process-${process.pid}`;
+  const group = 'poisoned';
+  const handle = openPostgres({
+    url,
+    group,
+    sealer: async () => sealer,
+    warn,
+    leaseFor: 900,
+    pulseEvery: 50,
+  });
+  const close = (): Promise<void> => handle.close();
+  const store = storeOf(await handle.opened, close);
+  handle.onOrphan((slot) => void goOn(storeOf(slot, close)));
+  return { store, close };
+};
+
+/** With `accept`, accepts the item among forty others, and ends. */
+const run = async (place: string, what: string): Promise<void> => {
+  const outboxes: Requests[] = [];
+  const goOn = async (store: Store): Promise<void> => {
+    const outbox = deadly(store);
+    outboxes.push(outbox);
+    if (what !== 'accept') await outbox.start();
+  };
+  const { store, close } = await open(place, goOn);
+  await goOn(store);
   if (what === 'accept') {
-    for (let each = 0; each < 41; each++) acceptOne(outbox, each === 20 ? 'poison' : `number ${each}`);
+    const [outbox] = outboxes;
+    for (let each = 0; outbox && each < 41; each++)
+      acceptOne(outbox, each === 20 ? 'poison' : `number ${each}`);
     // All of it is on record before the first turn.
-    await outbox.close();
-    await store.close();
+    await outbox?.close();
+    await close();
     return;
   }
-  await outbox.start();
   setInterval(() => undefined, 1000);
   process.once('SIGTERM', () => {
-    void outbox
-      .close()
-      .then(() => store.close())
+    void Promise.all(outboxes.map((each) => each.close()))
+      .then(close)
       .then(() => process.exit(0));
   });
 };
 
-const [directory = '', what = ''] = process.argv.slice(2);
-void run(directory, what);
+const [place = '', what = ''] = process.argv.slice(2);
+void run(place, what);

@@ -6,19 +6,20 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import should from 'should';
 import { root } from '../../support/installation';
+import { Postgres } from '../../support/postgres';
 import { openEmbedded } from '../../../lib/state/embedded';
 import { key } from '../../../lib/state/store';
 import { sealerOf } from '../../support/state/sealer';
 
 describe('an item whose work ends the process', function () {
   this.timeout(120_000);
-  let directory: string;
+  let place: string;
 
   beforeEach(() => {
-    directory = mkdtempSync(join(tmpdir(), 'advisor-poisoned-'));
+    place = mkdtempSync(join(tmpdir(), 'advisor-poisoned-'));
   });
   afterEach(() => {
-    rmSync(directory, { recursive: true, force: true });
+    rmSync(place, { recursive: true, force: true });
   });
 
   /** Starts a process; resolves when it has ended by itself, or has said what is wanted. */
@@ -32,7 +33,7 @@ describe('an item whose work ends the process', function () {
         '--require',
         require.resolve('tsx/cjs'),
         join(root, 'test', 'support', 'outbox', 'poisoned-child.ts'),
-        directory,
+        place,
         what,
       ],
       { stdio: ['ignore', 'pipe', 'inherit'] },
@@ -46,13 +47,13 @@ describe('an item whose work ends the process', function () {
     return { said, signal };
   };
   const noteOnRecord = async (): Promise<unknown> => {
-    const store = await openEmbedded({ directory, sealer: sealerOf('test'), warn: () => undefined });
+    const store = await openEmbedded({ directory: place, sealer: sealerOf('test'), warn: () => undefined });
     const found = await store.get('work', key('careful'));
     await store.close();
     return found?.value;
   };
 
-  it('does so four times, then leaves, and all others are sent', async () => {
+  const leavesAfterFour = async (): Promise<void> => {
     await start('accept');
     const before: string[] = [];
     for (let crashes = 1; crashes <= 4; crashes++) {
@@ -68,6 +69,20 @@ describe('an item whose work ends the process', function () {
     const [sent, unknown] = ['sent', 'unknown'].map((end) => all.filter((line) => line.endsWith(end)).length);
     should((sent ?? 0) + (unknown ?? 0)).equal(40);
     should(sent).be.aboveOrEqual(8);
+  };
+
+  it('does so four times, then leaves, and all others are sent', leavesAfterFour);
+
+  it('does so four times in PostgreSQL too, whichever process takes it over', async () => {
+    const server = await Postgres.start();
+    const folder = place;
+    try {
+      place = server.url();
+      await leavesAfterFour();
+    } finally {
+      place = folder;
+      await server.close();
+    }
   });
 
   it('is not suspected while nothing has crashed: nothing is written for it', async () => {
