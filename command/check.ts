@@ -75,7 +75,7 @@ const settings = [
 const variableOf = (setting: string): string =>
   `ADVISOR_TEXTING_${setting.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
 
-/** The most milliseconds for pauses and repeats, while somebody waits for this command. */
+/** The most milliseconds for pauses and retries, while somebody waits for this command. */
 const patience = minute;
 
 export const help = `Usage: advisor-texting check [--user-dir DIR | --settings FILE] [options]

@@ -1,4 +1,4 @@
-/** The codes of the contract (*Errors*, Codes): the HTTP status, whether a request may be repeated, and a title. */
+/** The codes of the contract (*Errors*, Codes): the HTTP status, whether a request may be retried, and a title. */
 export const problemCodes = {
   invalid_request: { status: 400, retryable: false, title: 'Invalid request' },
   unauthorized: { status: 401, retryable: false, title: 'Unauthorized' },

@@ -21,7 +21,7 @@ export type Fields = Record<string, unknown>;
 export interface Caller {
   readonly environment: Environment;
   readonly advisor: string;
-  /** A request that changes something is put on record before it leaves. */
+  /** A request that changes something is saved before it leaves. */
   call<N extends EndpointName>(name: N, request: RequestOf<N>, signal?: AbortSignal): Promise<ResponseOf<N>>;
 }
 
@@ -36,7 +36,7 @@ export interface Given<D> {
   readonly items: readonly unknown[];
   /** True when an array came in, even of one entry. */
   readonly list: boolean;
-  /** What holds for all items; stored with them, so it must be plain data. */
+  /** What all items share; saved with them, so it must be plain data. */
   readonly data: D;
 }
 
@@ -47,7 +47,7 @@ export interface OperationTurn<D> {
   readonly index: number;
   readonly list: boolean;
   readonly data: D;
-  /** What the operation learns on the way is added here. */
+  /** What the operation finds out is added here. */
   readonly known: Fields;
   /** Finds something out once for all items of a message. */
   readonly once: <T>(find: () => Promise<T>) => Promise<T>;
@@ -80,11 +80,11 @@ interface OperationOrder extends Order {
   readonly data: unknown;
 }
 
-/** Whatever reads and then writes a contact does so under this key, in all nodes. */
+/** All nodes that read and then write a contact use this key. */
 export const contactKey = ({ environment, advisor }: Caller, contactId: Id): string =>
   JSON.stringify([environment.id, advisor, String(contactId)]);
 
-/** One input message of a search, on its way. */
+/** The search for one input message. */
 export class Stream<C = Caller> {
   private readonly halt = new AbortController();
   private readonly cut = new AbortController();
@@ -129,12 +129,12 @@ export class Stream<C = Caller> {
   }
 }
 
-/** The searches of a node that are on their way. */
+/** The searches of a node that are in progress. */
 export class Streams<C = Caller> {
   private readonly running = new Map<Stream<C>, Promise<void>>();
   private isClosed = false;
 
-  /** `breakOff` puts on record that a deploy or a stop has ended a search: it is told when the flows have started. */
+  /** `breakOff` saves that a deploy or a stop has ended a search; its failure is emitted when the flows have started. */
   constructor(
     private readonly tools: Tools,
     private readonly breakOff: (stream: Stream<C>, why: Problem) => void,
@@ -167,7 +167,7 @@ export class Streams<C = Caller> {
 
   private async settle(stream: Stream<C>, search: (stream: Stream<C>) => Promise<void>): Promise<void> {
     let forget = (): void => undefined;
-    // What a search reads may not come for as long as the store is away.
+    // A search may wait for as long as the store is unavailable.
     const givenUp = new Promise<void>((resolve) => {
       forget = onAbort(stream.givenUp, resolve);
     });

@@ -17,8 +17,8 @@ export interface ResultPage<T> {
 const pageNumberOf = ({ pageInfo }: ResultPage<unknown>): number | undefined => pageInfo?.page ?? undefined;
 
 /**
- * Whether a page is the one before once more. Of a service that names the page it gives, one record alone may have moved
- * on to this page; of one that does not, the same records in another order are the same page.
+ * Whether a page repeats the previous one. If the service numbers its pages, a single record may have moved to this page;
+ * if it does not, the same records in another order are the same page.
  */
 const repeats = (before: ResultPage<unknown>, page: ResultPage<unknown>): boolean => {
   const { length } = page.data;
@@ -119,10 +119,10 @@ const lastPage = (answer: ResultPage<unknown>, page: number, read: number, pageS
 
 /** An address book may grow while it is read, but not to this many times the total that it began with. */
 const mostGrowth = 10;
-/** The most pages of a search that says no total. */
+/** The most pages of a search without a total. */
 const mostPages = 10_000;
 
-/** One page of all, on the way through them. */
+/** One page while all pages are read. */
 export interface PageOfAll<T> {
   readonly page: ResultPage<T>;
   /** The records that no earlier page had: some move to a later page while the pages are read. */

@@ -9,7 +9,7 @@ import { folded } from '../runtime/kinds';
 import { largestPage } from '../contract-values';
 import type { Stream } from './operation';
 
-/** How a search pages and what it emits, as the user set it. */
+/** The paging and the output of a search, as set in the node. */
 export interface SearchSettings {
   readonly page: number;
   readonly pageSize: number;
@@ -25,7 +25,7 @@ export interface Search<T> {
   set?(item: T): Readonly<Record<string, unknown>>;
   /** The records are not from the service: every page is the one that was asked for. */
   readonly isOwn?: true;
-  /** A filter that the service does not have: all pages are read and judged here. */
+  /** A filter that the service does not have: all pages are read and filtered here. */
   readonly matches?: ((item: T) => boolean) | undefined;
 }
 
@@ -59,7 +59,7 @@ export const filterFrom = (value: unknown, where: MessageValue): string => {
   return String(value);
 };
 
-/** Lets outcomes leave one late, so that the last of a sequence can carry its count. */
+/** Holds back one outcome, so that the last of a sequence can carry its count. */
 export class Sequence {
   private held: Outcome | undefined;
   private count = 0;
@@ -74,7 +74,7 @@ export class Sequence {
     this.count += 1;
   }
 
-  /** Lets the outcome that is held back leave, though it may not be the last: what follows has failed or was stopped. */
+  /** Emits the outcome that is held back, though it may not be the last: what follows has failed or was stopped. */
   release(): void {
     if (this.held) this.job.emit(this.count - 1, this.held);
     this.held = undefined;
@@ -253,7 +253,7 @@ const allPages = async <T>(
     const isAfterTheEnd = pages > 1 && page.data.length === 0 && (count === undefined || emitted >= count);
     if (!isAfterTheEnd) emitted += emitPage(stream, search, emit, page, fresh, emitted);
     stream.progress(records, totalOf(page));
-    // Gives the nodes behind this one their turn before the next page.
+    // Lets the next nodes work before the next page.
     await nextTurn();
   }
   if (!stopped.aborted) stream.show('found', records);

@@ -10,7 +10,7 @@ import {
 } from 'node:crypto';
 
 /**
- * Sealed bytes: version (1), key id (8), nonce (12), tag (16), ciphertext. The name of a record is its associated data, so
+ * Encrypted bytes: version (1), key id (8), nonce (12), tag (16), ciphertext. The name of a record is its associated data, so
  * that one record cannot be put in the place of another.
  */
 const version = 1;
@@ -69,7 +69,7 @@ export const seal = (key: DataKey, plain: Buffer, name: string): Buffer => {
   return sealed;
 };
 
-/** The id of the key that sealed these bytes; undefined when they were not sealed by us. */
+/** The id of the key that encrypted these bytes; undefined when we did not encrypt them. */
 export const keyIdOf = (sealed: Buffer): string | undefined =>
   sealed.length >= headLength && sealed[0] === version
     ? sealed.subarray(1, 1 + idLength).toString('hex')

@@ -53,7 +53,7 @@ const isSecret = (value: unknown): value is string => typeof value === 'string' 
 
 /**
  * `_credentialSecret` is the secret that the runtime has generated. It is still there when our nodes are registered,
- * even if the user has just set `credentialSecret`: this is when data keys are wrapped anew.
+ * even if the user has just set `credentialSecret`: this is when data keys are wrapped again.
  */
 export const readSecrets = (settings: RuntimeSettings, variables: NodeJS.ProcessEnv): Secrets => {
   const chosen = settingOf(settings, 'credentialSecret');
@@ -73,7 +73,7 @@ export type Written = 'stored' | 'failed' | 'unkept';
 export interface KeyHolder {
   /** The document as this process knows it. */
   read(): unknown;
-  /** The document on record, which another process may have written; undefined when it cannot be read. */
+  /** The saved document, which another process may have written; undefined when it cannot be read. */
   reread(): Promise<unknown>;
   write(document: object): Promise<Written>;
 }
@@ -266,7 +266,7 @@ export class DataKeys {
     return seal(this.activeKey(), plain, name);
   }
 
-  /** Undefined when the bytes are damaged, or sealed with a key that cannot be opened. */
+  /** Undefined when the bytes are damaged, or encrypted with a key that is not available. */
   open(sealed: Buffer, name: string): Buffer | undefined {
     const key = this.openKeys.get(keyIdOf(sealed) ?? '');
     return key && unseal(key, sealed, name);
@@ -276,7 +276,7 @@ export class DataKeys {
     return keyedHash(this.activeKey(), value);
   }
 
-  /** Resolves when the key is on record: nothing may be sealed with a key that a crash would lose. */
+  /** Resolves when the key is saved: nothing may be encrypted with a key that a crash would lose. */
   async ready(): Promise<void> {
     if (!this.active) await this.takeUp();
     this.activeKey();
@@ -321,7 +321,7 @@ export class DataKeys {
     }
   }
 
-  /** Wraps the keys anew after the credential secret was set, changed or removed. */
+  /** Wraps the keys again after the credential secret was set, changed or removed. */
   private rewrap(): void {
     const { current } = this.secrets();
     for (const key of this.openKeys.values()) {
@@ -372,7 +372,7 @@ export class DataKeys {
     if (written === 'failed') this.saveLater();
   }
 
-  /** Repeats a failed write: the disk may be writable again before the next change. */
+  /** Retries a failed write: the disk may be writable again before the next change. */
   private saveLater(): void {
     this.isDirty = true;
     if (this.isRetrying) return;

@@ -170,8 +170,8 @@ export interface TokenEndpointsOptions {
 }
 
 /**
- * Requests to token endpoints, repeated as other requests are. While an endpoint is in trouble, all wait for the
- * attempt of one. When that was given up, its failure holds for all until the backoff is over.
+ * Requests to token endpoints, retried as other requests are. While an endpoint fails, all wait for a single attempt.
+ * When that gives up, its failure applies to all until the backoff is over.
  */
 export class TokenEndpoints {
   private readonly options: TokenEndpointsOptions;
@@ -182,7 +182,7 @@ export class TokenEndpoints {
     this.options = options;
   }
 
-  /** The time until which no request is made for a connection; 0 when there is no pause worth telling. */
+  /** The time until which no request is made for a connection; 0 when there is no pause worth reporting. */
   pausedUntil(connection: Connection): number {
     const { clock } = this.options;
     const { notBefore, pauseLength } = this.accessOf(connection);
@@ -195,7 +195,7 @@ export class TokenEndpoints {
     return () => this.listeners.delete(listener);
   }
 
-  /** Makes one request; `run` judges what it throws. */
+  /** Makes one request; `run` handles what it throws. */
   exchangeCode(connection: Connection, code: string, verifier: string): Promise<TokenResult> {
     return this.ask(connection, {
       grant_type: 'authorization_code',
@@ -205,7 +205,7 @@ export class TokenEndpoints {
     });
   }
 
-  /** Makes one request; `run` judges what it throws. */
+  /** Makes one request; `run` handles what it throws. */
   async refresh(connection: Connection, refreshToken: string): Promise<TokenResult> {
     const fields = { grant_type: 'refresh_token', refresh_token: refreshToken };
     const result = await this.ask(connection, fields);
@@ -214,7 +214,7 @@ export class TokenEndpoints {
     throw new Trouble({ what: 'refused', status: 400 }, fault);
   }
 
-  /** Makes one request; `run` judges what it throws. */
+  /** Makes one request; `run` handles what it throws. */
   async clientCredentials(connection: Connection): Promise<TokenAnswer> {
     const scopes = clientScopes(connection);
     const result = await this.ask(connection, {

@@ -69,7 +69,7 @@ export class Tokens {
     return usable;
   }
 
-  /** For somebody who is looking: rejects after `ms` milliseconds, while the request goes on. */
+  /** For somebody who waits in front of a page: rejects after `ms` milliseconds, while the request goes on. */
   async tokenWithin(ms: number, connection: Connection, advisor: string, rejected?: string): Promise<string> {
     const token = this.token(connection, advisor, rejected);
     if (typeof token === 'string') return token;
@@ -171,8 +171,8 @@ export class Tokens {
   }
 
   /**
-   * Puts the intent to refresh on record. A refresh token may work only once: while the store takes no writes it is not
-   * used, or a crash would lose its successor. A refresh token that could not be stored itself is used all the same.
+   * Saves the intent to refresh. A refresh token may work only once: while the store takes no writes it is not
+   * used, or a crash would lose its successor. A refresh token that could not be stored itself is used anyway.
    */
   private async intend(name: string, connection: Connection): Promise<boolean> {
     const { vault, clock } = this.options;
@@ -201,7 +201,7 @@ export class Tokens {
 
   /**
    * Resolves when the authorization is on disk, or after a while. A refreshed token is never lost while the process
-   * lives: storing it is repeated until it succeeds.
+   * lives: saving is retried until it succeeds.
    */
   private async store(given: Unstored): Promise<void> {
     const { clock, warn } = this.options;

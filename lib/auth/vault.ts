@@ -130,9 +130,9 @@ export interface VaultOptions {
 export class Vault {
   private readonly options: VaultOptions;
   private kept = new Map<string, Kept>();
-  /** Refreshes that were begun and whose end is not on record. */
+  /** Refreshes that were started and are not saved as finished. */
   private intents = new Map<string, Intent>();
-  /** Names of authorizations that are in use and not on record yet. */
+  /** Names of authorizations that are in use and not saved yet. */
   private readonly unwritten = new Set<string>();
   private readonly listeners = new Set<() => void>();
   private views = new WeakMap<Connection, View>();
@@ -182,7 +182,7 @@ export class Vault {
     }
   }
 
-  /** For somebody who is looking: throws `VaultAway` when another process has the store. */
+  /** For somebody who waits in front of a page: throws `VaultAway` when another process has the store. */
   async useNow<T>(work: () => T | Promise<T>): Promise<T> {
     const release = this.keepOpen();
     try {
@@ -307,20 +307,20 @@ export class Vault {
     if (found?.version === this.kept.get(name)?.version) return;
     if (found) this.kept.set(name, { key: place, version: found.version, entry: found.value });
     else this.kept.delete(name);
-    // The other process has ended its refresh.
+    // The other process has finished its refresh.
     if (this.isInDoubt(name)) this.intents.delete(name);
     this.note(name);
     this.changed();
   }
 
-  /** Whether another process has begun a refresh whose end is not known. */
+  /** Whether another process has started a refresh and not finished it. */
   isInDoubt(name: string): boolean {
     const intent = this.intents.get(name);
     return intent !== undefined && intent.by !== this.options.life;
   }
 
   /**
-   * Puts on record that the refresh token is about to be used, which also shows that the store takes writes. False
+   * Saves that the refresh token is about to be used, which also shows that the store takes writes. False
    * while another process on the same store may be using it, and when one has used it since this process last read it.
    */
   async intend(name: string): Promise<boolean> {
@@ -495,7 +495,7 @@ export class Vault {
     return key(intentKind, store.hash(name));
   }
 
-  /** Resolves when the authorization is on record, or after a while: it is then used although it is not written yet. */
+  /** Resolves when the authorization is saved, or after a while: it is then used although it is not saved yet. */
   private async put(name: string, entry: VaultEntry): Promise<void> {
     const { clock, warn } = this.options;
     const store = await this.store();

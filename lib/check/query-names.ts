@@ -61,7 +61,7 @@ interface NameSource {
 type NameVerdict = 'right' | 'wrong' | 'refused' | 'untold' | 'untried' | 'doubtful' | 'unanswered';
 
 /**
- * Judges names that are all sent with the same value: a service that ignores unknown names uses one of them, if any is
+ * Checks names that are all sent with the same value: a service that ignores unknown names uses one of them, if any is
  * right.
  */
 type Judge = (source: NameSource, names: readonly string[]) => Promise<NameVerdict>;
@@ -331,7 +331,7 @@ const orUnanswered = async <T>(work: Promise<T>, otherwise: T): Promise<T> => {
   }
 };
 
-/** The page and its size are judged together: neither has an effect without the other. */
+/** The page and its size are checked together: neither has an effect without the other. */
 const judgePaging = async (
   sourceName: SourceName,
   source: NameSource,
@@ -452,7 +452,7 @@ const sourceList = (judged: readonly JudgedName[]): string =>
 const plainReason = (sources: Sources): ReasonWord | undefined =>
   Object.values(sources).find(({ plain }) => isUnanswered(plain))?.plain.reason;
 
-/** Judges whether the service uses the query names that are set, and which to set instead. It only reads. */
+/** Checks whether the service accepts the query names that are set, and finds those to set instead. It only reads. */
 export const judgeQueryNames = async (
   names: Readonly<Record<string, string>>,
   sources: Sources,

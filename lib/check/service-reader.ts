@@ -21,7 +21,7 @@ export interface ReadSettings {
   readonly retries?: number;
   readonly maxConcurrent?: number;
   readonly requestsPerSecond?: number;
-  /** Milliseconds for pauses and for requests that have to be repeated, in all. */
+  /** Milliseconds for pauses and retries, in all. */
   readonly patience?: number;
   readonly clock?: Clock;
   readonly random?: () => number;
@@ -53,7 +53,7 @@ export interface ReadCredentials {
 }
 
 /**
- * Makes reads within the limits of the environment, and repeats them as a node does, until `patience` is used up. After
+ * Makes reads within the limits of the environment, and retries them as a node does, until `patience` is used up. After
  * a 429 that asks for a longer pause, no further read is made.
  */
 export class ServiceReader {

@@ -26,7 +26,7 @@ const finding =
 /** A 503 is transient (contract, *Authentication*, 10). */
 const isTrouble = (status: number): boolean => status === 429 || status >= 500;
 
-/** Repeats the request while the server is in trouble, until the patience is used up. */
+/** Retries the request while the server fails, until the time for pauses is used up. */
 const patiently = async <T extends { readonly status: number; readonly retryAfter?: string | undefined }>(
   { retries }: Connection,
   { clock, random }: Chance,
@@ -93,7 +93,7 @@ export const rehearseClient = async (connection: Connection, chance: Chance): Pr
   }
 };
 
-/** Errors of a server that would go on if somebody were signed in (OpenID Connect Core, section 3.1.2.6). */
+/** Errors of a server that would continue if somebody were signed in (OpenID Connect Core, section 3.1.2.6). */
 const wouldGoOn = new Set([
   'login_required',
   'interaction_required',

@@ -12,7 +12,7 @@ export const button = (name: string, words: string, press: () => void): JQuery =
 /** The text in a box, or the chosen option. */
 export const valueIn = (input: JQuery): string => String(input.val() ?? '');
 
-/** An unchanged text is not set again, because setting it draws it anew. */
+/** An unchanged text is not set again, because setting it redraws it. */
 export const setText = (element: JQuery, text: string): void => {
   const shown = visible(text);
   if (element.text() !== shown) element.text(shown);

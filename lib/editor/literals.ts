@@ -100,7 +100,7 @@ const recordProblem =
     return counting.length === 0 ? say('invalid.recordEmpty', { fields: names.join(', ') }) : undefined;
   };
 
-/** Judges the value itself, or each entry of a list. */
+/** Checks the value itself, or each entry of a list. */
 const each = (value: unknown, say: Say, one: Judge, entry = one): string | undefined => {
   if (!Array.isArray(value)) return one(value);
   if (value.length === 0) return say('invalid.list');

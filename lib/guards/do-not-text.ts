@@ -12,7 +12,7 @@ export interface Blocked {
 /** The reason why a request to a number may not be made: its entry, or an entry or a whole list that cannot be read. */
 export type BlockedBy = Blocked | 'unreadable' | 'unreadable list';
 
-/** Tells all processes of a number that one of them has blocked. */
+/** Notifies all processes that one of them has blocked a number. */
 export interface BlockCommand extends StoreCommand {
   readonly kind: 'block';
   readonly phone: string;
@@ -157,7 +157,7 @@ class StoreList implements DoNotText {
     if (found) return found;
     const { store, prefix } = this;
     if (!(await store.hasLost(table, prefix, endOf(prefix)))) return undefined;
-    // Nobody knows who was on it: nobody is texted.
+    // The list is unknown, so nobody is texted.
     if (await store.hasLostKeys?.()) return 'unreadable list';
     const at = this.keyOf(phone);
     const isUnreadable = (await this.isThere(at)) || (await store.hasLost(table, at, nextKey(at)));

@@ -50,7 +50,7 @@ interface Claim {
   readonly at: number;
   /** When it can be removed, by the store's time: no clock by which keys age is slower. */
   readonly until: number;
-  /** While it is open, no request has left; once it has begun, one may have. */
+  /** While it is open, no request has left; after that, one may have. */
   readonly state: 'open' | 'begun' | 'sent' | 'unknown' | 'cancelled';
   /** The text of an open claim is held until then. */
   readonly notBefore?: number;
@@ -64,7 +64,7 @@ export interface End {
   readonly payload?: unknown;
 }
 
-/** What becomes of a text that claims a key. */
+/** The result for a text that claims a key. */
 export type OnceVerdict =
   | { readonly kind: 'own'; readonly claim: OwnClaim }
   | { readonly kind: 'sent'; readonly payload: unknown }
@@ -75,7 +75,7 @@ export type OnceVerdict =
 
 const table = 'work';
 const run = randomBytes(9).toString('base64url');
-/** Texts with a key that are at work in this process, until their end is on record. */
+/** Texts with a key that this process is sending, until their outcome is saved. */
 const atWork = processMemory('onceKeys', new Set<string>());
 /** Repeats that wait for the first text with their key, by key. */
 const waiting = processMemory('onceKeys', new Map<string, Set<() => void>>());
@@ -130,7 +130,7 @@ export class OwnClaim {
   }
 }
 
-/** Tells whether a text with the same key has been sent: from the store, so over restarts and instances. */
+/** Whether a text with the same key has been sent, according to the store: across restarts and instances. */
 export class Once {
   private readonly holder: string;
   private sweptAt = -Infinity;
@@ -173,7 +173,7 @@ export class Once {
     }
   }
 
-  /** The verdict of `claim`, without claiming. */
+  /** The result of `claim`, without claiming. */
   async foresee(onceKey: OnceKey, within: number, time: OnceTime): Promise<OnceVerdict | undefined> {
     const entry = await this.store.get<Claim>(table, this.keyOf(onceKey));
     return this.judge(entry?.value, { name: '', since: Infinity, time }, within);

@@ -271,7 +271,7 @@ interface Told {
   readonly hasProblemBody?: boolean;
 }
 
-/** An attempt, judged: what happened, and the error to end with. */
+/** The result of an attempt: what happened, and the error to end with. */
 export interface Assessment {
   readonly happened: Happened;
   readonly data?: unknown;
@@ -429,7 +429,7 @@ const withoutSecrets = (text: string, secrets: readonly string[]): string => {
   return said;
 };
 
-/** Judges an answer. `secrets` are removed from it, in case the service echoes them. */
+/** Decides what an answer means. `secrets` are removed from it, in case the service echoes them. */
 export const assess = (
   plan: Plan,
   id: Id | undefined,

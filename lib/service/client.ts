@@ -24,7 +24,7 @@ export interface ClientOptions {
   /**
    * The access token of an advisor. `rejected` is a token that the service has just answered with a 401: the source
    * then refreshes it (once, however many ask) and gives a newer one. Returns a plain string when a token is at hand,
-   * so that the common case costs no turn of the event loop. Throws ServiceError `authorization_required` and the like.
+   * so that the common case costs no tick of the event loop. Throws ServiceError `authorization_required` and the like.
    */
   readonly token: (advisor: string, rejected?: string) => string | Promise<string>;
   /** The service's own words for the contract's `core` and `text`. */
@@ -61,16 +61,16 @@ export interface CallOptions {
   readonly lane?: string;
   /** A `poll` is made only when no `normal` request waits. */
   readonly priority?: 'normal' | 'poll';
-  /** Cancels requests that have not begun or wait to be repeated; a send, consent request or create under way ends first. */
+  /** Cancels requests that have not started or wait for a retry; a send, consent request or create in progress finishes first. */
   readonly signal?: AbortSignal;
   /** Called when the request has its token; it leaves after this resolves. */
   readonly begin?: () => void | Promise<void>;
   /**
-   * Called before each attempt, which begins when this resolves; the result is called when the attempt has ended. A
+   * Called before each attempt, which starts when this resolves; the result is called when the attempt has finished. A
    * throw ends the call.
    */
   readonly permit?: (() => Promise<() => void>) | undefined;
-  /** Called when a request that began was certainly not carried out and is put off; `begin` is then called again. */
+  /** Called when a request that was started was certainly not carried out and is delayed; `begin` is then called again. */
   readonly undo?: () => void | Promise<void>;
 }
 
@@ -91,7 +91,7 @@ export interface Client {
   /** The most requests at once that were wanted since the last call. */
   takePeak?(): number;
   /**
-   * Lets requests under way finish, fails those that have not begun with `cancelled`, and frees the connections.
+   * Lets requests under way finish, fails those that have not started with `cancelled`, and frees the connections.
    * Requests that are still under way after `within` milliseconds (`closeLimit` by default) are cut, and reported
    * accordingly.
    */
@@ -179,7 +179,7 @@ export class Call {
     const { signal } = this.options;
     const token = this.fetchToken();
     if (token) await token;
-    // Where a turn is free, the beginning is put on record before it is taken: a turn covers the request, not the disk.
+    // Where a turn is free, the start is saved before it is taken: a turn covers the request, not the disk.
     // The clock is kept still, so that moving it does not end the token meanwhile.
     let release = limits.isOpen ? clock.keepStill?.() : undefined;
     if (limits.isOpen) await this.begin().catch(released(release));
@@ -217,7 +217,7 @@ export class Call {
         duration: performance.now() - sentAt,
         isPoll: this.options.priority === 'poll',
       });
-      // The answer is judged before the turn is given up: a pause must hold for the next request.
+      // The answer is evaluated before the turn is given up: a pause must apply to the next request.
       return this.judge(result);
     } finally {
       endAttempt?.();
@@ -226,7 +226,7 @@ export class Call {
     }
   }
 
-  /** Puts the request on record as begun, before it leaves. */
+  /** Saves the request as started before it leaves. */
   private async begin(): Promise<void> {
     const { begin, signal } = this.options;
     if (this.hasBegun || begin === undefined) return;
@@ -244,7 +244,7 @@ export class Call {
     }
   }
 
-  /** Puts the request on record as not begun: it was certainly not carried out, and a restart may begin it again. */
+  /** Saves the request as not started: it was certainly not carried out, and may be started again after a restart. */
   private async undo(): Promise<void> {
     if (!this.hasBegun || this.doubt !== 'none') return;
     this.hasBegun = false;

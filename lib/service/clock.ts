@@ -131,7 +131,7 @@ class TimerHeap {
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Turns of the event loop after which work without I/O has settled. */
+/** Ticks of the event loop after which work without I/O has settled. */
 const settlingTurns = 8;
 /**
  * Ticks of real time to wait for work under way. Work that itself waits for this clock would keep it still for ever, so
@@ -231,7 +231,7 @@ export class MovableClock implements Clock {
     }
   }
 
-  /** Whether it is known that nothing is under way: that saves turns of the event loop. */
+  /** Whether it is known that nothing is under way: that saves ticks of the event loop. */
   protected isIdle(): boolean {
     return false;
   }

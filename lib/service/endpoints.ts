@@ -4,7 +4,7 @@ import type { ServiceErrorKey } from './errors';
 import * as schema from './schemas';
 
 /**
- * How a request may be repeated when it is not known whether it was carried out: `safe` always; `delete` always, and a
+ * How a request may be retried when it is not known whether it was carried out: `safe` always; `delete` always, and a
  * 404 is then a success; `once` only as `repeatSends` allows.
  */
 export type Repeat = 'safe' | 'delete' | 'once';

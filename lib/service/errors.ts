@@ -72,7 +72,7 @@ export interface Problem extends ProblemFields {
   notBefore?: number;
   /** Nothing was to be sent: the problem is what would have happened. */
   dryRun?: true;
-  /** Stored with the problem, so that it can be told in any language after a restart; not part of `msg.error`. */
+  /** Stored with the problem, so that it can be given in any language after a restart; not part of `msg.error`. */
   wording?: Wording;
 }
 
@@ -99,7 +99,7 @@ export class ServiceError extends Error {
   }
 }
 
-/** Whether an error without a problem body may be repeated. */
+/** Whether a request that failed without a problem body may be retried. */
 const isRetryable = (code: Code): boolean => code === 'network_error' || code === 'authorization_required';
 
 /**

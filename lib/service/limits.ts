@@ -83,7 +83,7 @@ const shareSeenAfter = second;
 export interface QueuePlace {
   readonly lane: string;
   readonly priority: 'normal' | 'poll';
-  /** A repeat goes before requests of its lane that have not begun. */
+  /** A retry goes before requests of its lane that have not started. */
   readonly front: boolean;
   readonly signal: AbortSignal | undefined;
 }

@@ -3,12 +3,12 @@ import { hour, second } from '../durations';
 export type RepeatSends = 'never' | 'contract' | 'always';
 
 /**
- * A `read` or `replace` can be repeated freely, a repeated `delete` may find its work done, and the rest must happen
+ * A `read` or `replace` can be retried freely, a retried `delete` may find its work done, and the rest must happen
  * `once`.
  */
 export type RepeatKind = 'read' | 'replace' | 'delete' | 'once';
 
-/** The result of an attempt, as far as repeating it is concerned. */
+/** The result of an attempt, as far as a retry is concerned. */
 export type Happened =
   | { readonly what: 'done' }
   /** There was no connection, so the request cannot have been carried out. */
@@ -26,7 +26,7 @@ export type Happened =
 
 /** What has happened to this call so far. */
 export interface Course {
-  /** The number of repeats that count against `retries`. */
+  /** The number of retries that count against `retries`. */
   readonly retried: number;
   /** The token was refreshed after a 401. */
   readonly refreshed: boolean;
@@ -57,7 +57,7 @@ const longestBackoff = 20 * second;
 export const backoff = (round: number, random: number): number =>
   random * Math.min(firstBackoff * 2 ** round, longestBackoff);
 
-/** Milliseconds for which all requests pause after a 429, whatever becomes of the one that got it. */
+/** Milliseconds for which all requests pause after a 429, even if the call that got it fails. */
 export const pauseAfter = (retryAfter: number | undefined, limited: number, random: number): number => {
   const asked = Math.min(retryAfter ?? 0, hour);
   return asked > 0 ? asked : backoff(limited, random);
@@ -120,7 +120,7 @@ export const decide = (
   return fail(kind, happened, course);
 };
 
-/** The doubt after an attempt that will be repeated. */
+/** The doubt after an attempt that will be retried. */
 export const doubtAfter = (doubt: Course['doubt'], happened: Happened): Course['doubt'] => {
   if (inDoubt(happened)) return 'unknown';
   return doubt === 'none' && happened.what === 'problem' ? 'problem' : doubt;

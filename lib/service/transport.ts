@@ -123,7 +123,7 @@ export class Exchange {
   }
 
   onConnect(abort: (error?: Error) => void): void {
-    // A second start means that undici repeats the request by itself, which is never allowed.
+    // A second start means that undici retries the request by itself, which is never allowed.
     if (this.settle === undefined || this.abort !== undefined) abort();
     else this.abort = abort;
   }
@@ -312,7 +312,7 @@ export const createTransport = ({ base, timeout, connections, proxy }: Transport
     keepAliveTimeout: idleLimit,
     keepAliveMaxTimeout: idleLimit,
     connect: way === undefined ? { timeout: connectWithin } : tunnelThrough(way, connectWithin),
-    // The time limits of undici start anew with every byte; `Exchange` has one for the whole request.
+    // The time limits of undici restart with every byte; `Exchange` has one for the whole request.
     headersTimeout: 0,
     bodyTimeout: 0,
   });

@@ -55,7 +55,7 @@ export const announcerOf = (RED: Red): ((environment: string) => void) => {
   const publish = (): void => {
     isDue = false;
     lastTime = elapsedBy(systemClock);
-    // A change may be on record only a moment later, so it is announced once more.
+    // A change may be saved only a moment later, so it is announced once more.
     const news: ChangeNews = { number: ++number, environments: [...new Set([...changed, ...before])] };
     before = changed;
     changed = new Set();
@@ -71,7 +71,7 @@ export const announcerOf = (RED: Red): ((environment: string) => void) => {
   return announce;
 };
 
-/** For load balancers: whether messages that come in can be put on record. */
+/** For load balancers: whether incoming messages can be saved. */
 export const health = (RED: Red, response: Response): void => {
   const isWell = [...runningOf(RED)].every(({ troubledFor }) => troubledFor < troubleAllowedFor);
   response
@@ -123,7 +123,7 @@ const waitsFound = async (
 const states = ['queued', 'held', 'sending'] as const;
 const mostPatient = 8 * second;
 
-/** Limits the wait for somebody who is looking: the store may be away for long. */
+/** Limits the wait of somebody at a page: the store may be unavailable for long. */
 export const soon = async <T>(work: Promise<T>): Promise<T> => {
   const done = await within(systemClock, mostPatient, work);
   if (done === 'late') throw new Refused(503, 'refused.storeAway');

@@ -271,7 +271,7 @@ export const adminRoutes = (RED: Red, services: Services): void => {
       void reply(
         { log: services.log, request, response, mayWrite, hide: (said) => (form ? form.hide(said) : said) },
         () =>
-          // A read that a deploy interrupts is repeated on the new environment.
+          // A read that a deploy interrupts is retried on the new environment.
           tryOnce().catch((fault: unknown) => {
             if (method === 'get' && isReplaced()) return tryOnce();
             throw fault;

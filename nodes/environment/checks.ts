@@ -22,12 +22,12 @@ const answerWithin = 10 * second;
 
 export interface Check<Name extends string = CheckName> {
   readonly check: Name;
-  /** Null when the check was not tried, has no verdict, or has nothing to judge. */
+  /** Null when the check was not made, or has no result. */
   readonly ok: boolean | null;
   readonly message: string;
 }
 
-/** Tells apart what a null `ok` may mean: `untried` could have been tried, `none` has no verdict. */
+/** What a null `ok` means: `untried` could have been checked, `none` cannot be known. */
 export type Mark = 'ok' | 'wrong' | 'untried' | 'none';
 export const markOf = (ok: Verdict): Mark => {
   if (ok === 'untried') return ok;
@@ -67,7 +67,7 @@ const inTheDialog = (fault: unknown): Omit<Finding, 'check'> | undefined => {
   return undefined;
 };
 
-/** The most milliseconds for pauses and repeats, while somebody looks at the dialog. */
+/** The most milliseconds for pauses and retries, while somebody looks at the dialog. */
 const pauses = 20 * second;
 
 /** These findings have no check of their own in the route: they are shown with the query names. */

@@ -95,7 +95,7 @@ const namesOf = (value: unknown): Record<string, string> => {
   );
 };
 
-/** The pattern is checked before anything is sent: a text that was refused could not be told from one that lacks consent. */
+/** The pattern is checked before anything is sent: a refused text could not be distinguished from one that lacks consent. */
 const checkPattern = (pattern: string): void => {
   try {
     new RegExp(pattern, 'i');
@@ -160,7 +160,7 @@ const addresses = ['baseUrl', 'authUrl', 'tokenUrl', 'redirectUri', 'name', 'con
  * `invalid_input` for a wrong value.
  */
 export const faultInValues = (values: EnvironmentValues): ServiceError | undefined => {
-  // `checkService` reports this, and nothing else can be judged without a service.
+  // `checkService` reports this, and nothing else can be checked without a service.
   if (serviceOf(values) === undefined) return undefined;
   const settings = spec.fields.flatMap(({ kind, name }) =>
     ['choice', 'number', 'flag', 'text'].includes(kind) && !addresses.includes(name) ? [name] : [],

@@ -203,7 +203,7 @@ export class RunningEnvironment implements Environment {
     };
   }
 
-  /** A pause after a 429 holds for all processes. Many requests may get a 429 at the same time: the others are told once. */
+  /** A pause after a 429 holds for all processes. Many requests may get a 429 at the same time: the other processes are notified once. */
   private tellOfPause(ms: number): void {
     const until = performance.now() + ms;
     if (!this.shared || until < this.toldPause + second) return;
@@ -237,7 +237,7 @@ export class RunningEnvironment implements Environment {
   get opening(): Promise<void> | undefined {
     const { vault } = this.ownServices;
     if (!this.needsVault || vault.isOpen) return undefined;
-    // While another process has the store, messages are accepted all the same, and wait in the outbox.
+    // While another process has the store, messages are still accepted, and wait in the outbox.
     const isElsewhere = (): boolean => !this.shared && this.storeTrouble !== undefined;
     if (isElsewhere()) return undefined;
     return this.store()
@@ -395,7 +395,7 @@ export class RunningEnvironment implements Environment {
     this.giveUpStore?.();
     this.isClosing = true;
     this.forgetLook?.();
-    // A token that is being refreshed must be put on record, or the advisor would have to authorize again.
+    // A token that is being refreshed must be saved, or the advisor would have to authorize again.
     if (this.read)
       await within(systemClock, longestClose, this.ownServices.tokens.leave(this.read.connection));
     const client = await Promise.resolve(this.openClient).catch(() => undefined);
@@ -479,7 +479,7 @@ export class RunningEnvironment implements Environment {
     }
   }
 
-  /** Milliseconds for which nothing could be put on record, by the monotonic clock. */
+  /** Milliseconds for which nothing could be saved, by the monotonic clock. */
   get troubledFor(): number {
     if (this.isStoreLost || this.isStoreGone) return Infinity;
     const { since } = this.ownServices.outage;
@@ -507,7 +507,7 @@ export class RunningEnvironment implements Environment {
   }
 
   private async recognize(store: Store): Promise<void> {
-    // Texts of a simulator reach nobody, and it may be begun anew at any time.
+    // Texts of a simulator reach nobody, and it may be reset at any time.
     if (this.service === 'simulator') return;
     const { recognition, log } = this.ownServices;
     await recognition.look(store);

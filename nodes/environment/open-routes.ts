@@ -113,7 +113,7 @@ export const openRoutes = (RED: Red, services: Services): OpenRoutes => {
     try {
       connection = environment?.connection();
     } catch {
-      // The person who opened the link cannot mend this; the environment's dialog shows the fault.
+      // The person who opened the link cannot fix this; the environment's dialog shows the fault.
     }
     if (!connection) {
       sendPage(request, response, 400, 'notReady');

@@ -42,7 +42,7 @@ const whileInstalled =
 export const routes = (RED: Red, onDemand: () => OnDemand): void => {
   const settings: RuntimeSettings = RED.settings;
   // This runs before Node-RED has loaded its credentials: the secret that Node-RED once generated is still there, so
-  // that data keys can be wrapped anew by a secret that was set since.
+  // that data keys can be wrapped again by a secret that was set since.
   if (areKeysKept(settings)) onDemand().readKeys(RED);
 
   const { events } = RED;

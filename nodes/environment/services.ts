@@ -40,7 +40,7 @@ export interface Services {
   readonly openStore: () => Promise<Store>;
   /** Whether the store is the one that was there before. */
   readonly recognition: StoreRecognition;
-  /** Since when nothing could be put on record, by the monotonic clock. A deploy does not reset it. */
+  /** Since when nothing could be saved, by the monotonic clock. A deploy does not reset it. */
   readonly outage: { since: number | undefined };
   /** The store in memory, which outlives a deploy, but not the process. */
   readonly memory: () => Store;
@@ -68,7 +68,7 @@ const post: PostForm = async (address, fields, options) => {
 };
 
 /**
- * The keys of runtimes without settings, as in tests, by user directory: records in that directory are sealed with
+ * The keys of runtimes without settings, as in tests, by user directory: records in that directory are encrypted with
  * them, so they live as long as the process.
  */
 const unsaved = processMemory('unsavedKeys', new Map<string, DataKeys>());
@@ -176,7 +176,7 @@ const start = (RED: Red): Services => {
       };
       let opened: PostgresHandle | undefined;
       const openShared = async (): Promise<Store> => {
-        // A store that was lost is opened anew by the same handle.
+        // A store that was lost is opened again by the same handle.
         const handle = (opened ??= openDatabase());
         const close = async (): Promise<void> => {
           if (opened === handle) opened = undefined;

@@ -231,7 +231,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [['      if (usable !== undefined && !isNearEnd(grant, clock.now())) return usable;\n', '']],
       shownBy: {
         'unit/auth/tokens.test.ts': [
-          'takes what another process has renewed instead of giving up after a 400',
+          'uses what another process has refreshed instead of giving up after a 400',
         ],
       },
     },
@@ -539,7 +539,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [["? 'unreadable' : undefined", '? undefined : undefined']],
       shownBy: {
         'unit/guards/do-not-text.test.ts': [
-          'stops whose entry cannot be read, and nobody else, until they are blocked anew or unblocked',
+          'stops numbers whose entry cannot be read, and no others, until they are blocked again or unblocked',
         ],
       },
     },

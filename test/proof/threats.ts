@@ -93,7 +93,7 @@ export const threats: Readonly<Record<number, Threat>> = {
         'goes on with it, says so, and stores it once there is room',
       ],
       'unit/auth/vault.test.ts': [
-        'does not use a refresh token before that is on record',
+        'does not use a refresh token before the intent to use it is saved',
         'before it asks: the authorization goes on',
         'after the answer, before it is stored: the token at hand serves to its end, and only then is the old one tried',
         'after the answer is stored: the next goes on with the rotated token',
@@ -184,7 +184,7 @@ export const threats: Readonly<Record<number, Threat>> = {
       'unit/guards/do-not-text.test.ts': [
         'stops texts and consent requests, one by one, in a list, as a resend and in a dry run',
         'stops everybody when nobody knows who was on it',
-        'stops whose entry cannot be read, and nobody else, until they are blocked anew or unblocked',
+        'stops numbers whose entry cannot be read, and no others, until they are blocked again or unblocked',
         'has whom a process blocks that has one of them alone, and keeps them when that one leaves',
         'lets nobody be texted until it is whole',
         'is kept to, whenever somebody is put on it while lists are under way',

@@ -15,7 +15,16 @@ const scanned = [
   'SUPPORT.md',
   'docs',
   'locales/en-US',
-  'scripts/docs/details',
+  'command',
+  'lib/address-book',
+  'lib/auth',
+  'lib/check',
+  'lib/editor',
+  'lib/guards',
+  'lib/service',
+  'nodes/environment',
+  'scripts',
+  'simulator',
 ];
 
 /** Words and phrases that do not read as plain English, and what to write instead. */
@@ -34,7 +43,7 @@ const plain: readonly (readonly [RegExp, string])[] = [
   [/\bfor none is\b/i, 'because no … is'],
   [/\bheed(s|ed)?\b/i, 'accept'],
   [/\bother signs\b/i, 'other characters'],
-  [/(?<!meter )\bprovider\b/i, 'operator'],
+  [/(?<!meter |identity )\bprovider\b/i, 'operator'],
   [/\brepeat(s|ed|ing)? (a|the|such a|one) (request|send|text)\b/i, 'retry'],
   [/\bwant of\b/i, 'lack of'],
   [/\bafresh\b|\banew\b/i, 'again, from the start'],

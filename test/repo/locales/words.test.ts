@@ -108,7 +108,7 @@ describe('the words of the runtime', () => {
     reasoned('HTTP 503').should.match(/\(HTTP 503\)/);
   });
 
-  it('say what was put on record', () => {
+  it('say what was saved', () => {
     const { problem } = serviceError('network_error', 'unreached', { reason: { reason: 'timeout' } });
     const recorded = JSON.parse(JSON.stringify(problem)) as typeof problem;
     should(wordsIn('de').problem(recorded)).match(/^Der Dienst war nicht erreichbar \(Zeitüberschreitung\)/);

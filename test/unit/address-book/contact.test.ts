@@ -209,7 +209,7 @@ describe('contact node', () => {
       should(phones(requests())).deepEqual(['+12065550101']);
     });
 
-    it('goes as it is without a country: the service judges it', async () => {
+    it('goes as it is without a country: the service decides', async () => {
       const { environment, requests } = await scripted(() => ({ body: { id: 7 } }));
       const flow = await contactNode(environment, { operation: 'create' });
       await flow.ask({ payload: { phone: '(206) 555-0101' } });
@@ -364,7 +364,7 @@ describe('contact node', () => {
     });
   });
 
-  it('cancels with msg.reset what has not begun, and tells each', async () => {
+  it('cancels with msg.reset what has not started, and emits each', async () => {
     const { opened: held, open: answer } = gate();
     const { environment, requests } = await scripted(async () => {
       await held;
@@ -388,7 +388,7 @@ describe('contact node', () => {
     should(payloads(failures)).deepEqual(failures.map(({ msg }) => msg.contact));
   });
 
-  it('finishes at close what has begun, and does the rest after a deploy', async () => {
+  it('finishes at close what has started, and does the rest after a deploy', async () => {
     const { opened: held, open: answer } = gate();
     const { environment, requests } = await scripted(async () => {
       await held;

@@ -95,7 +95,7 @@ describe('ids that are no small integers', () => {
     should(requests().at(-1)).containEql({ method: 'DELETE', path: '/v1/core/contact/groups/Friends' });
   });
 
-  it('a create that names none is done all the same', async () => {
+  it('a create that names none is still done', async () => {
     const { environment } = await scripted(() => ({ status: 201 }));
     const flow = await contactNode(environment, { operation: 'create' });
     const { port, msg } = only(await flow.ask({ payload: { firstName: 'A' } }));

@@ -90,7 +90,7 @@ describe('members of a group', () => {
     should(contactReads(requests())).equal(4);
   });
 
-  it('are those whose groupIds say so, whatever names the search gives', async () => {
+  it('are those whose groupIds say so, not those of the names in the search', async () => {
     const twins = new Map([
       [clients, 'Clients'],
       [9, 'Clients'],
@@ -110,7 +110,7 @@ describe('members of a group', () => {
     should(flow.arrivals.all.map(({ msg }) => msg.contactId)).deepEqual([1]);
   });
 
-  it('cannot be told where neither says which groups a contact is in', async () => {
+  it('cannot be determined where neither says which groups a contact is in', async () => {
     const people = [member(1, { groupIds: undefined, groupNames: undefined })];
     const { environment } = await scripted(serviceOf(people));
     const flow = await groupNode(environment, config);
@@ -158,7 +158,7 @@ describe('members of a group', () => {
     should(flow.arrivals.all.map(({ msg }) => msg.phone)).deepEqual(['+12065550101', '+12065550102']);
   });
 
-  it('of an empty group are none, and that is told', async () => {
+  it('of an empty group are none, and the summary says so', async () => {
     const { environment } = await scripted(serviceOf([member(1, { groupIds: [], groupNames: [] })]));
     const flow = await groupNode(environment, config);
     const done = await end(flow);

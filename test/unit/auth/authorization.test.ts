@@ -367,7 +367,7 @@ describe('authorization', () => {
       should(await red.authorizations.readLink('')).be.undefined();
     });
 
-    it('is good for one success, however many visits had begun', async () => {
+    it('is good for one success, however many visits had started', async () => {
       const token = await red.authorizations.createLink('env1', 'bob');
       const visits = [await visit(token), await visit(token), await visit(token)];
       const results = await Promise.all(visits.slice(0, 2).map((query) => finish(query)));
@@ -378,7 +378,7 @@ describe('authorization', () => {
       should(red.posted).have.length(before);
     });
 
-    it('lets a visit that was begun in time end after its day', async () => {
+    it('lets a visit that started in time finish after its day', async () => {
       const token = await red.authorizations.createLink('env1', 'bob');
       await clock.move(minutes(24 * 60) - 1);
       const query = await visit(token);

@@ -49,7 +49,7 @@ describe('data keys', () => {
     return { settings, warnings, keys, seal, open };
   };
 
-  it('open after a restart what they sealed, and nothing under another name', async () => {
+  it('decrypt after a restart what they encrypted, and nothing under another name', async () => {
     const sealed = await start().seal('text');
     should(start().open(sealed)).equal('text');
     should(start().keys.open(sealed, 'other')).be.undefined();

@@ -379,7 +379,7 @@ describe('environment', () => {
     }
   });
 
-  it('has to be authorized again once a token that cannot be renewed has ended', async () => {
+  it('has to be authorized again once a token that cannot be refreshed has expired', async () => {
     const simulator = await startSimulator({ settings: { accessTokenLifetime: 1 } });
     try {
       const { baseUrl, authUrl, tokenUrl, credentials } = simulator;

@@ -306,7 +306,7 @@ describe('the built nodes in the test helper, which has no settings', () => {
     }
   });
 
-  it('ask for every scope they can use, and to be renewed, where the flow names none', async () => {
+  it('ask for every scope they can use, and for a refresh token, where the flow names none', async () => {
     await load(sandbox(), credentials);
     const { body } = await helper.request().post('/advisor-texting/env/authorize').send({});
     const scopes = new URL((body as { url: string }).url).searchParams.get('scope')?.split(' ');

@@ -120,7 +120,7 @@ describe('a token endpoint that others wrote, and its odd answers', () => {
   };
   const token = (): Promise<string> => patiently(clock, () => red.tokens.token(connection, 'default'));
 
-  it('authorizes, and renews with what it was given', async () => {
+  it('authorizes, and refreshes with what it was given', async () => {
     const begun = new URL(await red.authorizations.begin(connection, 'ann'));
     const page = await fetch(begun, { redirect: 'manual' });
     const back = new URL(page.headers.get('location') ?? '');

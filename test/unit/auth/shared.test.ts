@@ -49,7 +49,7 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
     await until(() => one.advisorState('alice') === 'unknown');
   });
 
-  it('renews a token once for all', async () => {
+  it('refreshes a token once for all', async () => {
     const [one, two] = [start('one', 'a'), start('two', 'a')];
     await Promise.all([one.opening, two.opening]);
     await authorize(one.services, one.connection(), 'alice');
@@ -173,7 +173,7 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
     should(healthOf(next)).equal(503);
   });
 
-  it('is to be authorized again on all once one has learnt so, and is well: what comes in can be put on record', async () => {
+  it('has to be authorized again on all instances once one finds out, and stays healthy: messages can be saved', async () => {
     const [one, two] = [start('one', 'a'), start('two', 'a')];
     await Promise.all([one.opening, two.opening]);
     await authorize(one.services, one.connection(), 'alice');

@@ -281,7 +281,7 @@ describe('while the token endpoint is in trouble', () => {
     should(await patiently(clock, () => waiting, 10_000)).be.a.String();
   });
 
-  it('tries for somebody who authorizes, whatever it remembers', async () => {
+  it('makes an attempt for somebody who authorizes, even while a failure is remembered', async () => {
     begin({ status: 401 });
     await failureOf(() => troubled.tokens.token(connection(), 'default'));
     for (const [now, result] of [

@@ -65,7 +65,7 @@ describe('tokens', () => {
     should(fault.problem.retryable).be.true();
   });
 
-  it('renews ahead of the end while the token at hand goes on serving', async () => {
+  it('refreshes ahead of expiry while the current token is still used', async () => {
     await authorize(red, connection());
     const first = red.tokens.token(connection(), 'default');
     await clock.move((lifetime - 100) * 1000);
@@ -119,7 +119,7 @@ describe('tokens', () => {
     should((await start()).tokens.token(connection(), 'default')).equal(token);
   });
 
-  describe('while a renewed token cannot be stored', () => {
+  describe('while a refreshed token cannot be saved', () => {
     let stored: string;
     /** What befalls the disk while the service answers. */
     let meanwhile: () => void;
@@ -183,7 +183,7 @@ describe('tokens', () => {
     });
   });
 
-  it('renews a token the service rejected, once, and gives those who come late the newer one', async () => {
+  it('refreshes a token that the service rejected, once, and gives later callers the newer one', async () => {
     await authorize(red, connection());
     const old = await red.tokens.token(connection(), 'default');
     await clock.move(1000);
@@ -216,7 +216,7 @@ describe('tokens', () => {
     should(await red.tokens.token({ ...connection(), service: 'sandbox' }, 'default')).be.a.String();
   });
 
-  it('takes what another process has renewed instead of giving up after a 400', async () => {
+  it('uses what another process has refreshed instead of giving up after a 400', async () => {
     await authorize(red, connection());
     const other = await start();
     await spend();
@@ -293,7 +293,7 @@ describe('tokens', () => {
     should(await red.tokens.token(connection(), 'default')).be.a.String();
   });
 
-  it('asks to authorize again when there is no refresh token to renew with', async () => {
+  it('asks to authorize again when there is no refresh token', async () => {
     const online = { ...connection(), scopes: ['openid', 'text.messaging.read'] };
     await authorize(red, online);
     should(states()).deepEqual(['authorized']);
@@ -326,7 +326,7 @@ describe('tokens', () => {
     should(await status(await (await start()).tokens.token(online, 'default'))).equal(200);
   });
 
-  it('does not bring back an advisor who was disconnected during a renewal', async () => {
+  it('does not bring back an advisor who was disconnected during a refresh', async () => {
     await authorize(red, connection());
     await spend();
     const slow = await start({

@@ -129,7 +129,7 @@ describe('vault', () => {
       await release();
     });
 
-    it('hears of one also while it renews others all the time', async () => {
+    it('notices one also while it refreshes others all the time', async () => {
       let renewals = 0;
       const vault: Vault = vaultOn('ours', async (table, range) => {
         const found = await memory.page(table, range);
@@ -190,7 +190,7 @@ describe('vault', () => {
     should(known(await restart())).be.empty();
   });
 
-  it('writes less than 2 kB when one of 1,000 authorizations is renewed', async () => {
+  it('writes less than 2 kB when one of 1,000 authorizations is refreshed', async () => {
     const red = await start();
     await authorize(red, connection(), 'default');
     const entry = red.vault.get(connection(), 'default');
@@ -209,7 +209,7 @@ describe('vault', () => {
     should((await restart()).tokens.token(connection(), 'default')).be.a.String();
   });
 
-  describe('of a process that is killed while it renews', () => {
+  describe('of a process that is killed during a refresh', () => {
     /** A process of its own, which stops at a moment of renewing so that it can be killed there. */
     const killedAt = async (moment: string, ahead: number): Promise<void> => {
       const settings = JSON.stringify({ connection: connection(), now: clock.now() + ahead, moment });
@@ -270,7 +270,7 @@ describe('vault', () => {
     });
   });
 
-  it('does not use a refresh token before that is on record', async () => {
+  it('does not use a refresh token before the intent to use it is saved', async () => {
     const red = await start({
       post: async (...request) => {
         if (request[1]['grant_type'] === 'refresh_token') should(red.disk.bytes).be.above(0);

@@ -32,7 +32,7 @@ describe('the command bundle', () => {
     writeFileSync(join(directory, 'flows.json'), JSON.stringify(nodes));
   };
 
-  it('tells no secret, number, text or name, whatever stands in whichever setting', async () => {
+  it('contains no secret, number, text or name, whatever the settings hold', async () => {
     const canaries = new Canaries();
     const manners = [
       (name: string) => canaries.secret(name),

@@ -89,7 +89,7 @@ describe('the command check, of a user directory', function () {
   const lineOf = (lines: readonly Line[], name: string): Line | undefined =>
     lines.find((line) => line.check === name);
 
-  it('ticks the connection, the machine and the flows of one that is ready, and ends with 0', async () => {
+  it('passes the connection, the machine and the flows of one that is ready, and ends with 0', async () => {
     const { code, err, out, lines } = await run();
     should({ code, err }).eql({ code: 0, err: '' });
     lines

@@ -50,7 +50,7 @@ describe('guards, where two of them meet', () => {
     await closeAll();
   });
 
-  it('who was blocked after being asked is told as blocked, not as asked', async () => {
+  it('who was blocked after being asked leaves as blocked, not as asked', async () => {
     await begin(noon);
     const flow = await load(request, block);
     should((await ask(flow, { phone: unasked }, 'request')).port).equal(0);
@@ -60,7 +60,7 @@ describe('guards, where two of them meet', () => {
     should(errorOf(msg).code).equal('blocked');
   });
 
-  it('are asked in their order: a zone that is none is told before the list is asked, and that before keys and hours', async () => {
+  it('run in their order: an invalid zone is reported before the list is checked, and that before keys and hours', async () => {
     await begin(night, { textHours: { ...hold.textHours, outside: 'fail' } });
     const once = { ...send, onceKeyType: 'text' } as typeof send;
     const flow = await load({ ...once, hours: 'any' } as typeof send, { ...once, id: 'later' }, block);
@@ -75,7 +75,7 @@ describe('guards, where two of them meet', () => {
     should(await codeOf({ timeZone: 'nowhere', dryRun: true })).equal('invalid_input');
   });
 
-  it('who was asked within the day, or as often as may be, is told so at once outside the hours', async () => {
+  it('who was asked within the day, or as often as allowed, leaves at once outside the hours', async () => {
     await begin(noon, hold);
     const limited = { ...request, id: 'limited', every: 0, limit: 1 } as typeof request;
     const flow = await load(request, limited);

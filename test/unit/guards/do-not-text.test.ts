@@ -130,7 +130,7 @@ describe('the do-not-text list', () => {
     should(later.msg.payload).containEql({ reason: 'cancelled' });
   });
 
-  it('fails no wait that is on record when it cannot be read', async () => {
+  it('fails no saved wait when it cannot be read', async () => {
     const flow = await load({ id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' });
     const list = await doNotTextOf(on.environment);
     const reads: string[] = [];
@@ -477,7 +477,7 @@ describe('the do-not-text list', () => {
     });
   });
 
-  it('stops whose entry cannot be read, and nobody else, until they are blocked anew or unblocked', async () => {
+  it('stops numbers whose entry cannot be read, and no others, until they are blocked again or unblocked', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'advisor-list-'));
     const options = { directory, sealer: sealerOf('test'), warn: () => undefined };
     const before = await openEmbedded(options);

@@ -113,7 +113,7 @@ describe('an environment whose store was lost', function () {
     await sends(await start({}, freshFolder()));
   });
 
-  it('is never a simulator, which may be begun anew at any time', async () => {
+  it('is never a simulator, which may be reset at any time', async () => {
     await lose();
     const after = await start({ service: 'simulator' });
     should([after.environment.isStoreLost, after.environment.trouble, after.health]).eql([

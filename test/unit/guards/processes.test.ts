@@ -84,7 +84,7 @@ describe('a text with a key, whose process loses its store', () => {
     await closeAll();
   });
 
-  it('and does not know whether it is on record, keeps the key for whoever goes on with it', async () => {
+  it('and does not know whether it is saved, keeps the key for whoever continues it', async () => {
     await begin(noon);
     const { on, reached, held, received } = await slowService();
     const memory = createMemoryStore();
@@ -383,7 +383,7 @@ describe('of processes that share one PostgreSQL', function () {
       should(received()).equal(1);
     });
 
-    it('it is answered once the other was killed, and what that had under way is told', async () => {
+    it('it is answered once the other was killed, and its requests in progress are reported', async () => {
       const { texts, blocks, events, blocking, held } = await texting();
       events.push('killed');
       await kill(texts);

@@ -128,7 +128,7 @@ describe('flows on a service that somebody else might have written', function ()
     await flow.completed.next();
   });
 
-  it('is rehearsed by reads, and whatever is wrong is named', async () => {
+  it('is checked by reads, and every problem is named', async () => {
     const scopes = ['text.messaging.read', 'core.contacts.read'];
     const settings = {
       baseUrl: service.baseUrl,

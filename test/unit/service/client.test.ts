@@ -224,7 +224,7 @@ describe('a call to the service', () => {
       should((await settle(clock, first)).attempts).be.above(1);
     });
 
-    it('goes before those of its lane that have not begun', async () => {
+    it('goes before requests of its lane that have not started', async () => {
       const server = await startServer(({ index }) =>
         index === 0 ? { status: 429, headers: { 'retry-after': '5' } } : { body: sent },
       );

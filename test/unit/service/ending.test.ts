@@ -179,7 +179,7 @@ describe('a call', () => {
       should(server.received).have.length(1);
     });
 
-    it('is told of within the limit if the service does not answer', async () => {
+    it('is reported within the limit if the service does not answer', async () => {
       const server = await startServer(() => undefined);
       const client = clientOf(server.url);
       const send = codeOf(client.call('sendMessage', text, advisor));

@@ -59,7 +59,7 @@ describe('the limits of an environment', () => {
     should(served).eql(['send 1', 'send 2', 'poll 1', 'poll 2']);
   });
 
-  it('put a repeat before those of its lane that have not begun', async () => {
+  it('put a retry before requests of its lane that have not started', async () => {
     const limits = new Limits(frozenClock(), 1, 0);
     const served: string[] = [];
     void limits.enter(place());

@@ -31,7 +31,7 @@ describe('what an answer means', () => {
       }
     });
 
-    it('a delete, with whatever body or none', () => {
+    it('a delete, with any body or none', () => {
       for (const body of ['', '{"id":5}', 'gone', '<html>']) {
         should(judge('deleteContact', answered(204, body)).happened.what).equal('done');
       }
@@ -270,7 +270,7 @@ describe('what an answer means', () => {
       }
     }
 
-    it('says that a gateway or firewall gave it, whatever the status', () => {
+    it('says that a gateway or firewall gave it, for every status', () => {
       for (const status of [302, 400, 401, 403, 404, 409, 413, 415, 418, 429]) {
         should(failed('sendMessage', answered(status, '<html>')).message).match(
           /gateway or firewall, not the/,
@@ -292,7 +292,7 @@ describe('what an answer means', () => {
       should(failed('getConsent', answered(404, '<html>')).message).match(/check the service address/);
     });
 
-    it('is told apart from the word of the service', () => {
+    it('is distinguished from an answer of the service', () => {
       const error = (name: EndpointName, result: Result): boolean =>
         endAs('answered', judge(name, result), 1).hasProblemBody;
       for (const code of Object.keys(serviceCodes) as ServiceCode[]) {

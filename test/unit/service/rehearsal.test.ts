@@ -96,7 +96,7 @@ describe('a rehearsal', () => {
     should(found('phones')[0]).equal(true);
   });
 
-  it('finds the foreign service in order once it has been told how that differs', async () => {
+  it('finds no problem with the foreign service once the settings describe how it differs', async () => {
     await start({ profile: 'foreign' });
     const found = await try_(foreign());
     for (const check of ['reachability', 'token', 'apiKey', 'scopes', 'prefixes', 'names'] as const)
@@ -142,7 +142,7 @@ describe('a rehearsal', () => {
     }
   }
 
-  it('says which names no read can judge, and what to do about them', async () => {
+  it('says which names reading cannot check, and what to do about them', async () => {
     await start();
     const baseUrl = await serve(({ url = '' }, response) => {
       const query = new URL(url, 'http://service').searchParams;
@@ -227,7 +227,7 @@ describe('a rehearsal', () => {
       should((await try_(wrong))('names')).match(['untried', /^Not tested/]);
   });
 
-  it('does not judge names by an address book without a second page', async () => {
+  it('draws no conclusion about names from an address book without a second page', async () => {
     await start();
     const pageInfo = { page: 1, pageSize: 1, totalRecord: 1 };
     const baseUrl = await serve(({ url = '' }, response) => {
@@ -683,7 +683,7 @@ describe('a rehearsal on services written by hand', () => {
     should(service.asked).be.below(160);
   });
 
-  it('names the node that needs a permission which is not ticked, or not granted', async () => {
+  it('names the node that needs a permission which is not selected, or not granted', async () => {
     const needs: Need[] = [
       { endpoint: 'sendMessage', node: '"greet"' },
       { endpoint: 'requestConsent', node: '"ask"' },

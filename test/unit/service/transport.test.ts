@@ -110,7 +110,7 @@ describe('every request', () => {
     ]);
   });
 
-  it('is answered in plain text, also by a service that compresses whatever it may', async () => {
+  it('is answered in plain text, also by a service that compresses whenever it may', async () => {
     const server = await startServer(({ headers }, response) => {
       if (headers['accept-encoding'] === 'identity') return { body: sent };
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(JSON.stringify(sent)));
