@@ -157,7 +157,9 @@ for (const version of versions) {
       const choice = field('textHours');
       const note = page.locator('.form-row', { has: choice }).locator('.advisor-hint');
       const byTheirClock = (hours: string): RegExp =>
-        new RegExp(`^${hours} by the recipient's clock.*as of [A-Z]\\w+ 20\\d\\d.* No legal advice: ask `);
+        new RegExp(
+          `^${hours} in the recipient’s time zone.*as of [A-Z]\\w+ 20\\d\\d.* not legal advice: ask `,
+        );
       const presets = [
         ['8 to 21 (federal)', '08:00', '21:00', byTheirClock('8:00 to 21:00')],
         ['8 to 20 (strictest states)', '08:00', '20:00', byTheirClock('8:00 to 20:00')],
@@ -228,7 +230,7 @@ for (const version of versions) {
             RED.events.emit('nodes:change', node);
           })()`);
         await disable(true);
-        const told = page.locator('.red-ui-notification', { hasText: 'delete or disable: 1 ' });
+        const told = page.locator('.red-ui-notification', { hasText: 'unfinished work: 1 ' });
         await told.waitFor();
         await told.click();
         await told.waitFor({ state: 'detached' });
@@ -420,7 +422,7 @@ for (const version of versions) {
       (await fetch(back, { headers: { cookie } })).status.should.equal(200);
       await stateOf('bob', 'Confirm the change');
       const facts = await factsOf('bob');
-      facts.should.match(/Riley Chen had authorized before/);
+      facts.should.match(/Riley Chen authorized first/);
       facts.should.containEql(`now ${hostile} has signed in`);
       await press('bob', 'Confirm').click();
       await stateOf('bob', 'Authorized');

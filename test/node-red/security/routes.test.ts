@@ -388,7 +388,7 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
     });
     should(status).equal(400);
     should(json).containEql({ code: 'not_configured' });
-    should((json as { message: string }).message).match(/UNHELD.*: deploy first, or ask somebody who may/);
+    should((json as { message: string }).message).match(/UNHELD.*: deploy first, or ask someone who may/);
   });
 
   it('names a missing scope as it is written', async () => {

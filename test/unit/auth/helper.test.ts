@@ -260,7 +260,7 @@ describe('the built nodes in the test helper, which has no settings', () => {
     const [port, { error }] = await ask({ phone, text: 'Hello' });
     should(port).equal(1);
     should(error).containEql({ code: 'not_configured' });
-    should((error as Error).message).match(/one exact address, without the wildcard \*/);
+    should((error as Error).message).match(/one exact address without a wildcard/);
     const asked = await helper.request().post('/advisor-texting/env/authorize').send({ advisor: 'ann' });
     should(asked.status).equal(400);
     should(asked.text).match(/wildcard/);
