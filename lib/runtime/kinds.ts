@@ -33,8 +33,8 @@ export const folded = (text: string): string => text.normalize('NFD').replaceAll
 /** Whether a text is meant as a list or an object in JSON; `[206] 555 0142` is a number. */
 export const isJsonText = (text: string): boolean => /^(?:\{|\[.*(?:["'{,]|\]$))/s.test(text.trim());
 
-/** The name of a field in double braces, in a typed text. */
-export const placeholder = /\{\{\s*([^{}]+?)\s*\}\}/g;
+/** The name of a field in double braces, in a typed text. No two parts of it can match the same spaces, so it is fast. */
+export const placeholder = /\{\{(\s*[^\s{}][^{}]*)\}\}/g;
 
 /** Whether a text has double braces without a field's name between them: they would be sent as they are. */
 export const hasBrokenPlaceholder = (text: string): boolean => text.replace(placeholder, '').includes('{{');

@@ -72,7 +72,7 @@ export const compileTemplate = (template: string): ((sources: readonly FieldSour
   let from = 0;
   for (const match of template.matchAll(placeholder)) {
     pieces.push(template.slice(from, match.index));
-    names.push(match[1] ?? '');
+    names.push(match[1]?.trim() ?? '');
     from = match.index + match[0].length;
   }
   const tail = template.slice(from);

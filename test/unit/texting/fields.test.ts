@@ -69,6 +69,12 @@ describe('a text with fields to fill in', () => {
     });
   }
 
+  it('takes no time to find broken, whatever stands behind the braces', () => {
+    // A pattern that tries all ways to divide the spaces takes seconds for these.
+    const text = `Hi {{${' '.repeat(1200)}`;
+    should(compileTemplate(text)([() => 'Ann'])).eql({ isBroken: true });
+  });
+
   it('may hold single braces', () => {
     should(compileTemplate('{a} {{ name }} }}')([() => 'Ann'])).eql({ text: '{a} Ann }}' });
   });
