@@ -104,7 +104,7 @@ child.stdout.on('data', (text) => {
   if (isReady) console.log(`\n  ${now}\n`);
   else
     console.log(`
-  ${isNew ? 'Ready.' : 'Ready, as you left it (npm start -- --fresh begins anew and sets this aside).'}
+  ${isNew ? 'Ready.' : 'Ready, with your flows as you left them (npm start -- --fresh starts over and sets them aside).'}
 
 ${addresses(address)}
 

@@ -201,7 +201,7 @@ describe('npm start', function () {
     });
 
     it('takes the next port, and goes on with what a person made of it', async () => {
-      said.should.containEql('as you left it');
+      said.should.containEql('as you left them');
       port = Number(/is taken, so this is on (\d+)/.exec(said)?.[1]);
       labels(await flows())
         .should.containEql('Welcome')
