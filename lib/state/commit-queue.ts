@@ -1,5 +1,5 @@
 import { recordName, versionOf } from './sealing';
-import { checkSize, largestCommit, TakenOver, type Condition, type Table, type Version } from './store';
+import { largestCommit, TakenOver, type Condition, type Table, type Version } from './store';
 
 /** What a write is made under: the ownership of a file, or a lease. Once that is lost, the write is rejected. */
 export interface Fence {
@@ -12,6 +12,12 @@ export interface Change {
   readonly key: Buffer;
   readonly bytes?: Buffer | undefined;
 }
+
+export const bytesIn = (changes: readonly Change[]): number => {
+  let sum = 0;
+  for (const { key, bytes } of changes) sum += key.length + (bytes?.length ?? 0);
+  return sum;
+};
 
 export interface Write<F extends Fence> {
   readonly fences: readonly F[];
@@ -92,9 +98,7 @@ export class CommitQueue<F extends Fence> {
 
   add(write: Write<F>): Promise<boolean> {
     if (this.ended) return Promise.reject(this.ended);
-    let bytes = 0;
-    for (const { key, bytes: value } of write.changes) bytes += key.length + (value?.length ?? 0);
-    checkSize(bytes);
+    const bytes = bytesIn(write.changes);
     this.unwritten += bytes;
     return new Promise((settle, reject) => {
       this.queue.push({ ...write, bytes, settle, reject });

@@ -1,31 +1,684 @@
-import { chmodSync, mkdirSync, realpathSync } from 'node:fs';
-import { loadLmdb, type Lmdb } from './database-file';
-import { EmbeddedStore, type EmbeddedOptions } from './embedded-store';
-import { createMemoryStore, type MemoryStore } from './memory';
-import { NewerFormat, reasonOf, type Store } from './store';
+import { minute, second } from '../durations';
+import { randomBytes } from 'node:crypto';
+import { chmodSync, existsSync, mkdirSync, realpathSync, statSync } from 'node:fs';
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { systemClock, type Clock } from '../service/clock';
+import { CommitQueue, type Batch, type Change, type Committer, type Fence } from './commit-queue';
+import {
+  claimKey,
+  CommitFailed,
+  DatabaseFile,
+  format,
+  loadLmdb,
+  type Lmdb,
+  type Ownership,
+} from './database-file';
+import { createMemoryEngine } from './memory';
+import { storeOver, type Engine, type Row } from './engine';
+import { bootId, forget, lifeOf, livingOwner, showLife, type SignOfLife } from './sign-of-life';
+import { compactFile, forgetStarts, isDamage, prepareFile } from './recovery';
+import { Sealing, versionOf, type Sealer } from './sealing';
+import {
+  asName,
+  NewerFormat,
+  reasonOf,
+  storeClosed,
+  type Condition,
+  type Range,
+  type Store,
+  type Table,
+  type Version,
+} from './store';
 import { processMemory } from '../process-memory';
 
-export type { EmbeddedOptions } from './embedded-store';
+export interface EmbeddedOptions {
+  readonly directory: string;
+  readonly sealer: Sealer;
+  readonly warn: (text: string) => void;
+  /** Without `elapsed`, `now` serves as the monotonic clock too. */
+  readonly clock?: Pick<Clock, 'now' | 'elapsed'>;
+  /**
+   * A wall clock that shows an earlier time is wrong, as on a machine without a battery whose time has not arrived yet. A
+   * store is not begun then: everything in it would be decades old at the next start.
+   */
+  readonly earliest?: number;
+  /** The boot id of the system. */
+  readonly boot?: string | undefined;
+}
+
+const fileName = 'store.mdb';
+/** The most milliseconds between two checks of who owns the file. */
+const lookEvery = 2 * second;
+/** Milliseconds that an owner without a sign of life has to answer a claim. */
+const claimFor = 6 * second;
+/** A process that has run for this many milliseconds counts as started. */
+const calmAfter = minute;
+const shortestPause = 250;
+const longestPause = 5 * second;
+const mostRebuilds = 3;
+/** Bytes that must fit on the disk before a failed commit is repeated. */
+const roomNeeded = 1024 * 1024;
+
+const neverBack = (now: () => number): (() => number) => {
+  let latest = now();
+  return () => (latest = Math.max(latest, now()));
+};
+
+/** Files of an earlier version that the log has named already. */
+const mentioned = processMemory('saidOnce', new Set<string>());
+
+type FoundOwner = NonNullable<ReturnType<typeof ownerIn>>;
+const ownerIn = (file: DatabaseFile): { readonly value: Ownership; readonly version: number } | undefined =>
+  file.meta('owner');
+
+/** Where a record of a table is set aside. */
+const asideKey = (table: Table, key: Buffer): Buffer => Buffer.concat([Buffer.from(`${table}/`), key]);
+
+/** The file in one directory: one for the whole process. */
+class EmbeddedEngine implements Engine, Committer<Fence> {
+  readonly durable = true;
+  private readonly directory: string;
+  private readonly path: string;
+  private readonly lmdb: Lmdb;
+  readonly sealing: Sealing;
+  private readonly warn: (text: string) => void;
+  private readonly clock: { readonly now: () => number; readonly elapsed: () => number };
+  private readonly earliest: number;
+  /** The store's time was taken from the record, because the wall clock was wrong at the start. */
+  private isTimeOld = false;
+  private readonly boot: string | undefined;
+  private readonly holder = randomBytes(16).toString('hex');
+  private readonly queue = new CommitQueue<Fence>(this);
+  private readonly listeners = new Set<() => void>();
+  trouble: string | undefined = 'The stored state is being opened.';
+  /** Reads and commits that wait until this process owns the file. */
+  private waiting: { readonly resolve: () => void; readonly reject: (fault: Error) => void }[] = [];
+  /** The difference between the store's time and the monotonic clock. */
+  private epoch: number;
+
+  private file: DatabaseFile | undefined;
+  private life: SignOfLife | undefined;
+  /** The version of the owner's record; undefined while another process owns the file. */
+  private owned: number | undefined;
+  /** What is written until another process takes the file over. */
+  private fence = { isLost: false };
+  private isWritable = false;
+  /** The number of the last commit. */
+  private lastCommit = 0;
+  private applying: Promise<unknown> | undefined;
+  private claimed: { readonly version: number; readonly at: number } | undefined;
+  /** The file that is open, by its inode. */
+  private inode: number | undefined;
+  isGone = false;
+  crashes = 0;
+  private hasLooked = false;
+  private isDamaged = false;
+  private timesDamaged = 0;
+  private isStarted = false;
+  private isClosed = false;
+  private look: NodeJS.Timeout | undefined;
+  private looking: Promise<void> = Promise.resolve();
+  private calm: NodeJS.Timeout | undefined;
+  private failures = 0;
+  private retry: NodeJS.Timeout | undefined;
+
+  private hasToldOfLocked = false;
+  private readonly movingAside = new Set<string>();
+  private newlyDamaged = 0;
+  /** Whether the file has damaged records, or notes that some were lost. */
+  private hasDamage = true;
+
+  constructor(
+    lmdb: Lmdb,
+    { directory, sealer, warn, clock = systemClock, earliest = 0, boot = bootId() }: EmbeddedOptions,
+  ) {
+    this.lmdb = lmdb;
+    this.directory = directory;
+    this.path = join(directory, fileName);
+    this.sealing = new Sealing(sealer);
+    this.warn = warn;
+    this.earliest = earliest;
+    this.boot = boot;
+    this.clock = {
+      now: () => clock.now(),
+      elapsed: clock.elapsed?.bind(clock) ?? neverBack(() => clock.now()),
+    };
+    this.epoch = this.clock.now() - this.clock.elapsed();
+  }
+
+  /** Resolves when the store can be used, or when this process has to wait for the file. */
+  async start(): Promise<void> {
+    await this.lookNow();
+    this.isStarted = true;
+  }
+
+  get unwritten(): number {
+    return this.queue.unwritten;
+  }
+
+  onChange(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  now(): number {
+    return Math.floor(this.epoch + this.clock.elapsed());
+  }
+
+  write(changes: readonly Change[], conditions: readonly Condition[] = []): Promise<boolean> {
+    return this.queue.add({ fences: [this.fence], changes, conditions });
+  }
+
+  // Committing
+
+  async ready(): Promise<void> {
+    const { fence } = this;
+    while (!this.isWritable && !fence.isLost) await this.nextChange();
+  }
+
+  /**
+   * Only the owner of the file writes, so conditions are checked before the commit: either they still hold when it is
+   * made, or this process is no longer the owner and nothing is written.
+   */
+  async apply(batch: Batch<Fence>): Promise<boolean> {
+    const { file, owned, fence } = this;
+    if (!this.isWritable || !file || owned === undefined) return false;
+    file.refresh();
+    const changes = batch.begin((table, key) => this.versionIn(file, table, key));
+    if (this.sealing.sawLocked) changes.push(...this.lockedUnder(file, changes));
+    if (changes.length === 0) return true;
+    const commit = this.lastCommit + batch.attempt;
+    const committing = file.commit(owned, this.ownership(commit), changes);
+    this.applying = committing.catch(() => undefined);
+    const isMade = await committing;
+    if (isMade) this.lastCommit = commit;
+    else if (!fence.isLost) this.lose();
+    return isMade;
+  }
+
+  async lastMade(batch: Batch<Fence>): Promise<number> {
+    const owner = this.file && ownerIn(this.file)?.value;
+    const attempt = owner?.holder === this.holder ? owner.commit - this.lastCommit : 0;
+    if (attempt < 1 || attempt > batch.attempt) return 0;
+    this.lastCommit += attempt;
+    return attempt;
+  }
+
+  succeeded(): void {
+    this.failures = 0;
+    if (this.owned !== undefined && !this.isGone) this.setTrouble(undefined);
+  }
+
+  /** A record whose key is not at hand counts as absent, or nothing could ever take its place. */
+  private versionIn(file: DatabaseFile, table: Table, key: Buffer): Version | undefined {
+    const sealed = file.peek(table, key);
+    if (!sealed) return undefined;
+    const version = versionOf(sealed);
+    return this.sealing.isLocked(sealed) ? undefined : version;
+  }
+
+  /** Sets aside the records whose key may come back, where new ones take their place. */
+  private lockedUnder(file: DatabaseFile, changes: readonly Change[]): Change[] {
+    return changes.flatMap(({ table, key, bytes }) => {
+      if (!bytes || table === 'damaged' || table === 'meta') return [];
+      const sealed = file.get(table, key);
+      const aside = asideKey(table, key);
+      if (!sealed || !this.sealing.isLocked(sealed) || file.peek('damaged', aside)) return [];
+      return [{ table: 'damaged', key: aside, bytes: sealed }];
+    });
+  }
+
+  // Reading
+
+  get(table: Table, key: Buffer): Buffer | undefined | Promise<Buffer | undefined> {
+    return this.read((file) => file.get(table, key));
+  }
+
+  range(table: Table, range: Range): readonly Row[] | Promise<readonly Row[]> {
+    return this.read((file) => file.range(table, range));
+  }
+
+  keys(table: Table, range: Range): readonly Buffer[] | Promise<readonly Buffer[]> {
+    return this.read((file) => file.keys(table, range));
+  }
+
+  count(table: Table, from: Buffer, to: Buffer): number | Promise<number> {
+    return this.read((file) => file.count(table, from, to));
+  }
+
+  async hasLost(table: Table, from: Buffer, to: Buffer, at = 0): Promise<boolean> {
+    // Every text asks this, and nearly always nothing was lost.
+    if (this.owned !== undefined && !this.hasDamage && !this.sealing.sawLocked) return false;
+    const lossAt = await this.read((file) => file.lossAt);
+    if (lossAt !== undefined && at <= lossAt) return true;
+    const [first, end] = [asideKey(table, from), asideKey(table, to)];
+    for (const name of this.movingAside) if (name >= asName(first) && name < asName(end)) return true;
+    const aside = await this.read((file) => file.count('damaged', first, end));
+    let start = from;
+    while (aside === 0 && this.sealing.sawLocked) {
+      const range = { from: start, to, limit: 1000 };
+      const page = await this.read((file) => file.range(table, range));
+      if (page.some(({ value }) => this.sealing.isLocked(value))) return true;
+      const last = page.at(-1);
+      if (!last) return false;
+      start = Buffer.concat([last.key, Buffer.alloc(1)]);
+    }
+    return aside > 0;
+  }
+
+  async hasLostKeys(): Promise<boolean> {
+    return this.sealing.sawLocked || (await this.read((file) => file.lossAt)) !== undefined;
+  }
+
+  /** Reads at once while this process owns the file: a promise costs more than most reads. */
+  private read<T>(use: (file: DatabaseFile) => T): T | Promise<T> {
+    const file = this.file;
+    if (this.isClosed || !file || this.owned === undefined) return this.readLater(use);
+    try {
+      return use(file);
+    } catch {
+      return this.readLater(use);
+    }
+  }
+
+  /** Reads as soon as this process owns the file. */
+  private async readLater<T>(use: (file: DatabaseFile) => T): Promise<T> {
+    for (;;) {
+      if (!this.isClosed && this.file && this.owned !== undefined) {
+        try {
+          return use(this.file);
+        } catch (fault) {
+          // A file that was just rebuilt is not damaged by chance: to rebuild it again would not help.
+          if (!isDamage(fault) || this.timesDamaged >= mostRebuilds) throw fault;
+          this.giveUpDamaged(fault);
+        }
+      }
+      await this.nextChange();
+    }
+  }
+
+  private nextChange(): Promise<void> {
+    if (this.isClosed) return Promise.reject(storeClosed());
+    return new Promise((resolve, reject) => this.waiting.push({ resolve, reject }));
+  }
+
+  private wakeWaiting(): void {
+    for (const { resolve } of this.waiting.splice(0)) resolve();
+  }
+
+  unreadable(table: Table, row: Row): void {
+    if (this.sealing.isLocked(row.value)) this.passOver();
+    else this.setAside(table, row);
+  }
+
+  private passOver(): void {
+    if (this.hasToldOfLocked) return;
+    this.hasToldOfLocked = true;
+    this.warn(
+      'Stored records are sealed with a key that is not to be had, as after a start with another credential secret. ' +
+        'They stay where they are, and are read again once it is back. Everything else goes on.',
+    );
+  }
+
+  private setAside(table: Table, { key, value: sealed }: Row): void {
+    const aside = asideKey(table, key);
+    const name = asName(aside);
+    if (this.movingAside.has(name)) return;
+    this.movingAside.add(name);
+    this.hasDamage = true;
+    const move = [
+      { table: 'damaged', key: aside, bytes: sealed },
+      { table, key },
+    ] as const;
+    this.write(move, [{ table, key, version: versionOf(sealed) }])
+      .catch(() => undefined)
+      .finally(() => this.movingAside.delete(name));
+    this.newlyDamaged += 1;
+    if (this.newlyDamaged > 1) return;
+    setImmediate(() => {
+      this.warn(
+        `${this.newlyDamaged} stored record(s) were damaged and have been set aside in the table "damaged". ` +
+          'Everything else goes on.',
+      );
+      this.newlyDamaged = 0;
+    });
+  }
+
+  // Owning
+
+  private lookLater(): void {
+    if (this.isClosed) return;
+    clearTimeout(this.look);
+    // The random pause keeps two processes from giving way to each other for ever.
+    this.look = setTimeout(() => void this.lookNow(), lookEvery * (0.5 + Math.random() / 2)).unref();
+  }
+
+  private async lookNow(): Promise<void> {
+    clearTimeout(this.look);
+    this.looking = this.lookOnce()
+      .catch((fault: unknown) => {
+        if (fault instanceof NewerFormat && !this.isStarted) throw fault;
+        this.setTrouble(
+          `The state in ${this.directory} cannot be opened (${reasonOf(fault)}): nothing is sent until it can be. ` +
+            'Make the directory writable, or free some space; it then goes on by itself.',
+        );
+      })
+      .finally(() => this.lookLater());
+    await this.looking;
+  }
+
+  private async lookOnce(): Promise<void> {
+    // Between two attempts to write, the file is closed for a moment.
+    if (this.retry || this.isClosed) return;
+    if (this.owned !== undefined) {
+      if (this.isInPlace()) this.checkOwnership(this.owned);
+      else this.noteGone();
+      return;
+    }
+    if (this.isClockWrong && !existsSync(this.path)) {
+      this.setTrouble(
+        `The clock of this machine shows ${new Date(this.clock.now()).toISOString()}, which cannot be: nothing is accepted ` +
+          'until it is set. It then goes on by itself.',
+      );
+      return;
+    }
+    await this.dropFile();
+    mkdirSync(this.directory, { recursive: true, mode: 0o700 });
+    const living = await livingOwner(this.directory);
+    if (living !== undefined) {
+      this.leaveTo(living);
+      return;
+    }
+    this.life = await showLife(this.directory);
+    try {
+      // Of two processes that show life at the same time, at least one sees the other, so that both never go on.
+      if ((await livingOwner(this.directory, this.life.address)) === undefined) await this.tryToOwn();
+    } finally {
+      if (!this.begin()) {
+        await this.dropFile();
+        await this.hideLife();
+      }
+    }
+  }
+
+  /** A file that was deleted can be read and written on, but nobody will ever find it again. */
+  private isInPlace(): boolean {
+    const found = statSync(this.path, { throwIfNoEntry: false });
+    return found !== undefined && found.ino === this.inode;
+  }
+
+  private noteGone(): void {
+    this.isGone = true;
+    this.isWritable = false;
+    this.setTrouble(
+      `The state in ${this.directory} was deleted or replaced while it was in use: nothing is sent. Put it back as it was, ` +
+        'or stop Node-RED, restore a backup, and start it. Without one, the next start begins with an empty store, and ' +
+        'texts nobody until you confirm that.',
+    );
+  }
+
+  private get isClockWrong(): boolean {
+    return this.clock.now() < this.earliest;
+  }
+
+  private checkOwnership(owned: number): void {
+    if (this.isTimeOld && !this.isClockWrong) {
+      this.isTimeOld = false;
+      this.epoch = Math.max(this.epoch, this.clock.now() - this.clock.elapsed());
+    }
+    if (this.isGone) this.begin();
+    this.file?.refresh();
+    if (this.file?.meta('owner')?.version !== owned) this.lose();
+    else if (this.file.meta('claim')) this.write([{ table: 'meta', key: claimKey }]).catch(() => undefined);
+  }
+
+  /** Called while no other process shows life. */
+  private async tryToOwn(): Promise<void> {
+    const { isMostlyFree, crashes } = await prepareFile(this.lmdb, this.path, this.warn, {
+      isDamaged: this.isDamaged,
+      isFirst: !this.hasLooked,
+    });
+    if (!this.hasLooked) this.crashes = crashes;
+    this.hasLooked = true;
+    this.isDamaged = false;
+    const file = (this.file = new DatabaseFile(this.lmdb, this.path));
+    if ((file.meta('format')?.value.version ?? 0) > format.version) throw new NewerFormat();
+    const owner = ownerIn(file);
+    if (owner?.value.holder !== undefined && !(await this.hasEnded(file, owner))) {
+      this.leaveTo(owner.value.pid);
+      return;
+    }
+    if (!(await this.takeOver(file, owner)) || !isMostlyFree) return;
+    // The change of owner has fenced any process that still has the old file open.
+    this.owned = undefined;
+    await this.dropFile();
+    await compactFile(this.lmdb, this.path, this.warn);
+    const compact = (this.file = new DatabaseFile(this.lmdb, this.path));
+    await this.takeOver(compact, ownerIn(compact));
+  }
+
+  private async hasEnded(file: DatabaseFile, { value, version }: FoundOwner): Promise<boolean> {
+    if (value.boot !== undefined && this.boot !== undefined && value.boot !== this.boot) return true;
+    const life = await lifeOf(this.directory, value.address);
+    if (life !== 'unknown') {
+      this.claimed = undefined;
+      return life === 'dead';
+    }
+    const at = performance.now();
+    if (this.claimed?.version !== version || !file.meta('claim')) {
+      this.claimed = { version, at };
+      await file.claim(this.holder);
+      return false;
+    }
+    return at - this.claimed.at >= claimFor;
+  }
+
+  private async takeOver(file: DatabaseFile, before: FoundOwner | undefined): Promise<boolean> {
+    const time = Math.max(this.clock.now(), before?.value.time ?? 0, this.now());
+    const epoch = time - this.clock.elapsed();
+    const commit = (before?.value.commit ?? 0) + 1;
+    if (!(await file.hand(before?.version, { ...this.ownership(commit), time }))) return false;
+    this.epoch = epoch;
+    this.isTimeOld = this.isClockWrong;
+    this.owned = (before?.version ?? 0) + 1;
+    this.lastCommit = commit;
+    this.claimed = undefined;
+    if (before?.value.address !== undefined) forget(this.directory, before.value.address);
+    return true;
+  }
+
+  private ownership(commit: number): Ownership {
+    return {
+      holder: this.holder,
+      address: this.life?.address,
+      pid: process.pid,
+      boot: this.boot,
+      commit,
+      time: this.now(),
+    };
+  }
+
+  /** Returns false when this process does not own the file. */
+  private begin(): boolean {
+    const { file } = this;
+    if (!file || this.owned === undefined) return false;
+    this.hasDamage = file.hasDamage;
+    this.inode = statSync(this.path, { throwIfNoEntry: false })?.ino;
+    this.isGone = false;
+    this.nameOldFile();
+    clearTimeout(this.calm);
+    this.calm = setTimeout(() => forgetStarts(this.path), calmAfter).unref();
+    this.setTrouble(undefined);
+    this.isWritable = true;
+    this.wakeWaiting();
+    return true;
+  }
+
+  private leaveTo(pid: number | undefined): void {
+    this.setTrouble(
+      `Another process (${pid ?? 'unknown'}) works with the state in ${this.directory}: nothing is sent from here ` +
+        'until it ends. Then this one takes over. If both are to work, give each Node-RED its own user directory.',
+    );
+  }
+
+  /**
+   * Another process has wrongly taken this one for dead. Writes in the queue follow from earlier reads, and the new
+   * owner may have made the same ones: they are given up.
+   */
+  private lose(): void {
+    this.owned = undefined;
+    this.isWritable = false;
+    this.fence.isLost = true;
+    this.fence = { isLost: false };
+    this.queue.rejectLost();
+    this.wakeWaiting();
+    this.setTrouble(
+      `Another process has taken over the state in ${this.directory}: nothing is sent from here until it ends. ` +
+        'Give each Node-RED its own user directory.',
+    );
+    void this.hideLife();
+  }
+
+  /** Only the owner shows life: waiting processes that did would wait for each other. */
+  private async hideLife(): Promise<void> {
+    const life = this.life;
+    this.life = undefined;
+    await life?.close();
+  }
+
+  private async dropFile(): Promise<void> {
+    this.isWritable = false;
+    await this.applying;
+    const file = this.file;
+    this.file = undefined;
+    await file?.close();
+  }
+
+  // Trouble
+
+  private setTrouble(trouble: string | undefined): void {
+    if (trouble === this.trouble) return;
+    if (trouble !== undefined) this.warn(trouble);
+    this.trouble = trouble;
+    for (const listener of [...this.listeners]) listener();
+  }
+
+  failed(fault: unknown): void {
+    this.isWritable = false;
+    if (isDamage(fault) && this.timesDamaged < mostRebuilds) this.giveUpDamaged(fault);
+    else this.fail(fault);
+  }
+
+  private fail(fault: unknown): void {
+    const pause = Math.min(longestPause, shortestPause * 2 ** this.failures);
+    this.failures += 1;
+    if (this.isInPlace())
+      this.setTrouble(
+        `The state in ${this.directory} cannot be written (${reasonOf(fault instanceof CommitFailed ? fault.cause : fault)}): ` +
+          'nothing is sent until it can be. Free some space, or make the directory writable; it then goes on by itself.',
+      );
+    else this.noteGone();
+    clearTimeout(this.retry);
+    this.retry = setTimeout(() => void this.tryAgain(), pause).unref();
+  }
+
+  /**
+   * Opens the file anew: after an error of the disk, lmdb may refuse all commits, and only the file tells whether the
+   * last one was made.
+   */
+  private async tryAgain(): Promise<void> {
+    try {
+      // Opening would make a new file, and nobody would know of the loss.
+      if (!this.isInPlace()) throw new Error('it was deleted');
+      await this.checkRoom();
+      await this.dropFile();
+      const file = (this.file = new DatabaseFile(this.lmdb, this.path));
+      const owner = ownerIn(file);
+      clearTimeout(this.retry);
+      this.retry = undefined;
+      if (owner?.value.holder !== this.holder) this.lose();
+      else this.begin();
+    } catch (fault) {
+      if (!this.isClosed) this.fail(fault);
+    }
+  }
+
+  /**
+   * lmdb writes to the console about each failed commit, so a commit is tried only when a file of some size can be
+   * written.
+   */
+  private async checkRoom(): Promise<void> {
+    const scratch = `${this.path}.room`;
+    try {
+      await writeFile(scratch, Buffer.alloc(roomNeeded), { flush: true, mode: 0o600 });
+    } finally {
+      await rm(scratch, { force: true }).catch(() => undefined);
+    }
+  }
+
+  /** lmdb reports damage: the next attempt to own the file carries over what can be read. */
+  private giveUpDamaged(fault: unknown): void {
+    if (this.owned === undefined) return;
+    this.isDamaged = true;
+    this.timesDamaged += 1;
+    this.owned = undefined;
+    this.isWritable = false;
+    this.setTrouble(
+      `The state in ${this.directory} is damaged (${reasonOf(fault)}): what can be read is carried over into a new file.`,
+    );
+    void this.hideLife();
+    clearTimeout(this.look);
+    this.look = setTimeout(() => void this.lookNow(), 0);
+  }
+
+  private nameOldFile(): void {
+    const old = join(this.directory, 'state.mdb');
+    if (mentioned.has(old) || !existsSync(old)) return;
+    mentioned.add(old);
+    this.warn(`${old} was written by a version before the first release and is not used. It can be deleted.`);
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.look);
+    await this.looking.catch(() => undefined);
+    if (this.retry) {
+      clearTimeout(this.retry);
+      await this.tryAgain();
+    }
+    await this.queue.close(storeClosed(), () => !this.isWritable);
+    this.isClosed = true;
+    for (const timer of [this.look, this.retry, this.calm]) clearTimeout(timer);
+    for (const { reject } of this.waiting.splice(0)) reject(storeClosed());
+    if (this.file && this.owned !== undefined) {
+      const given = { commit: this.lastCommit, time: this.now() };
+      await this.file.hand(this.owned, given).catch(() => false);
+      forgetStarts(this.path);
+    }
+    await this.dropFile();
+    await this.hideLife();
+  }
+}
 
 interface SharedFile {
   users: number;
-  readonly opening: Promise<Store>;
+  readonly opening: Promise<Engine>;
 }
 
 const sharedFiles = processMemory('stores', new Map<string, SharedFile>());
 const closing = processMemory('stores', new Map<string, Promise<void>>());
 /** A deploy closes and opens stores. A store in memory is kept, or a deploy would lose what is in it. */
-const inMemory = processMemory('storesInMemory', new Map<string, MemoryStore>());
+const inMemory = processMemory('storesInMemory', new Map<string, Engine>());
 
-const openOnce = async (options: EmbeddedOptions): Promise<Store> => {
+const openOnce = async (options: EmbeddedOptions): Promise<Engine> => {
   const { directory, warn, clock } = options;
   const earlier = inMemory.get(directory);
   if (earlier) return earlier;
-  const inMemoryBecause = (reason: string): Store => {
+  const inMemoryBecause = (reason: string): Engine => {
     warn(`${reason}: texts, waits and authorizations live in memory and are lost when this process ends.`);
-    const store = createMemoryStore(clock && { clock });
-    inMemory.set(directory, store);
-    return store;
+    const engine = createMemoryEngine(clock);
+    inMemory.set(directory, engine);
+    return engine;
   };
   let lmdb: Lmdb;
   try {
@@ -33,12 +686,12 @@ const openOnce = async (options: EmbeddedOptions): Promise<Store> => {
   } catch (fault) {
     return inMemoryBecause(`The database lmdb cannot be loaded on this machine (${reasonOf(fault)})`);
   }
-  const store = new EmbeddedStore(lmdb, options);
+  const engine = new EmbeddedEngine(lmdb, options);
   try {
-    await store.start();
-    return store;
+    await engine.start();
+    return engine;
   } catch (fault) {
-    await store.close();
+    await engine.close();
     if (!(fault instanceof NewerFormat)) throw fault;
     return inMemoryBecause(
       `The state in ${directory} was written by a newer version of this package and is left alone. Install that version again to go on with it`,
@@ -72,7 +725,7 @@ export const openEmbedded = async (options: EmbeddedOptions): Promise<Store> => 
   }
   entry.users += 1;
   const mine = entry;
-  const store = await mine.opening;
+  const engine = await mine.opening;
   let isOpen = true;
   const close = async (): Promise<void> => {
     if (!isOpen) return;
@@ -80,39 +733,11 @@ export const openEmbedded = async (options: EmbeddedOptions): Promise<Store> => 
     mine.users -= 1;
     if (mine.users > 0) return;
     sharedFiles.delete(directory);
-    if (!store.durable) return;
-    const ending = store.close();
+    if (!engine.durable) return;
+    const ending = engine.close();
     closing.set(directory, ending);
     await ending;
     if (closing.get(directory) === ending) closing.delete(directory);
   };
-  return handleOf(store, close);
+  return storeOver(engine, close);
 };
-
-const handleOf = (store: Store, close: () => Promise<void>): Store => ({
-  durable: store.durable,
-  behind: store,
-  get trouble() {
-    return store.trouble;
-  },
-  get crashes() {
-    return store.crashes ?? 0;
-  },
-  get isGone() {
-    return store.isGone === true;
-  },
-  get unwritten() {
-    return store.unwritten;
-  },
-  onChange: (listener) => store.onChange(listener),
-  now: () => store.now(),
-  hash: (text) => store.hash(text),
-  get: (table, key) => store.get(table, key),
-  page: (table, range) => store.page(table, range),
-  keys: (table, range) => store.keys(table, range),
-  count: (table, from, to) => store.count(table, from, to),
-  hasLost: (table, from, to, at) => store.hasLost(table, from, to, at),
-  hasLostKeys: async () => (await store.hasLostKeys?.()) ?? false,
-  write: (operations, conditions) => store.write(operations, conditions),
-  close,
-});

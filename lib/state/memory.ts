@@ -1,18 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import { decode, encode } from './sealing';
-import {
-  asName,
-  checkSize,
-  checkWrite,
-  storeClosed,
-  tables,
-  type Condition,
-  type StoreEntry,
-  type Operation,
-  type Range,
-  type Store,
-  type Table,
-} from './store';
+import { storeOver, type Engine } from './engine';
+import { Sealing, versionOf, type Sealer } from './sealing';
+import { asName, storeClosed, type Condition, type Range, type Store, type Table } from './store';
 
 const fullBlock = 512;
 
@@ -92,34 +81,19 @@ class OrderedKeys {
   }
 }
 
-interface MemoryRecord {
-  /** Encoded bytes, so that a record never shares objects with the code that wrote it. */
-  readonly bytes: Buffer;
-  readonly version: number;
-}
-
 class MemoryTable {
-  readonly records = new Map<string, MemoryRecord>();
+  readonly records = new Map<string, Buffer>();
   readonly keys = new OrderedKeys();
-  bytes = 0;
 
-  put(key: string, record: MemoryRecord): void {
-    const before = this.records.get(key);
-    if (before) this.bytes -= before.bytes.length;
-    else {
-      this.keys.add(key);
-      this.bytes += key.length;
+  change(key: string, bytes: Buffer | undefined): void {
+    const isThere = this.records.has(key);
+    if (bytes) {
+      this.records.set(key, bytes);
+      if (!isThere) this.keys.add(key);
+    } else if (isThere) {
+      this.records.delete(key);
+      this.keys.delete(key);
     }
-    this.bytes += record.bytes.length;
-    this.records.set(key, record);
-  }
-
-  remove(key: string): void {
-    const before = this.records.get(key);
-    if (!before) return;
-    this.bytes -= before.bytes.length + key.length;
-    this.records.delete(key);
-    this.keys.delete(key);
   }
 
   *range({ from, to, limit, skip = 0, reverse }: Range): Generator<string> {
@@ -134,68 +108,58 @@ class MemoryTable {
   }
 }
 
-export interface MemoryStore extends Store {
-  /** Bytes of all records and their keys. */
-  readonly held: number;
-}
+/** The name of a key and a nonce, as every sealer puts them before a record. */
+const headLength = 21;
 
-export interface MemoryStoreOptions {
-  readonly clock?: { now(): number };
-}
-
-/** A store that keeps every promise of `Store` but survival. */
-export const createMemoryStore = ({ clock = Date }: MemoryStoreOptions = {}): MemoryStore => {
-  const memory = { wait: new MemoryTable(), work: new MemoryTable() } satisfies Record<Table, MemoryTable>;
+/** Encrypts nothing: what is in memory can be read there. */
+const plainSealer = (): Sealer => {
   const secret = randomBytes(32);
   let version = 0;
+  return {
+    seal: (plain) => {
+      const head = Buffer.alloc(headLength);
+      head.writeUIntBE(++version, 9, 6);
+      return Buffer.concat([head, plain]);
+    },
+    open: (sealed) => sealed.subarray(headLength),
+    hash: (text) => createHmac('sha256', secret).update(text).digest('base64url'),
+  };
+};
+
+/** Keeps every promise of a store but survival. A write is made at once. */
+export const createMemoryEngine = (clock: { now(): number } = Date): Engine => {
+  const memory = { wait: new MemoryTable(), work: new MemoryTable() } satisfies Record<Table, MemoryTable>;
   let latest = 0;
   let isClosed = false;
-
-  const entryOf = <T>(key: Buffer, { bytes, version: recorded }: MemoryRecord): StoreEntry<T> => ({
-    key,
-    value: decode(bytes) as T,
-    version: recorded,
-  });
-
-  const holds = ({ table, key, version: expected }: Condition): boolean =>
-    memory[table].records.get(asName(key))?.version === expected;
-
-  /** Encodes the value before anything is changed. */
-  const prepare = (operation: Operation): (() => void) => {
-    const table = memory[operation.table];
-    if ('remove' in operation) return () => table.remove(asName(operation.remove));
-    const [key, bytes] = [asName(operation.put), encode(operation.value)];
-    checkSize(bytes.length);
-    return () => table.put(key, { bytes, version: ++version });
+  const keyOf = (name: string): Buffer => Buffer.from(name, 'latin1');
+  const holds = ({ table, key, version }: Condition): boolean => {
+    const found = memory[table].records.get(asName(key));
+    return (found && versionOf(found)) === version;
   };
-
   return {
     durable: false,
     trouble: undefined,
+    isGone: false,
+    crashes: 0,
     unwritten: 0,
-    get held() {
-      return tables.reduce((sum, table) => sum + memory[table].bytes, 0);
-    },
+    sealing: new Sealing(plainSealer()),
     onChange: () => () => undefined,
     now: () => (latest = Math.max(latest, clock.now())),
-    hash: (text) => createHmac('sha256', secret).update(text).digest().subarray(0, 16),
-    get: async <T>(table: Table, key: Buffer) => {
-      const record = memory[table].records.get(asName(key));
-      return record && entryOf<T>(key, record);
-    },
-    page: async <T>(table: Table, range: Range) =>
-      Array.from(memory[table].range(range)).flatMap((key) => {
-        const record = memory[table].records.get(key);
-        return record ? [entryOf<T>(Buffer.from(key, 'latin1'), record)] : [];
-      }),
-    keys: async (table, range) => Array.from(memory[table].range(range), (key) => Buffer.from(key, 'latin1')),
-    count: async (table, from, to) => memory[table].keys.count(asName(from), asName(to)),
+    get: (table, key) => memory[table].records.get(asName(key)),
+    range: (table, range) =>
+      Array.from(memory[table].range(range), (name) => ({
+        key: keyOf(name),
+        value: memory[table].records.get(name) ?? Buffer.alloc(0),
+      })),
+    keys: (table, range) => Array.from(memory[table].range(range), keyOf),
+    count: (table, from, to) => memory[table].keys.count(asName(from), asName(to)),
+    unreadable: () => undefined,
     hasLost: async () => false,
-    write: async (operations, conditions = []) => {
+    hasLostKeys: async () => false,
+    write: async (changes, conditions) => {
       if (isClosed) throw storeClosed();
-      checkWrite(operations, conditions);
       if (!conditions.every(holds)) return false;
-      for (const apply of operations.map(prepare)) apply();
+      for (const { table, key, bytes } of changes) memory[table].change(asName(key), bytes);
       return true;
     },
     close: async () => {
@@ -203,3 +167,6 @@ export const createMemoryStore = ({ clock = Date }: MemoryStoreOptions = {}): Me
     },
   };
 };
+
+export const createMemoryStore = ({ clock }: { readonly clock?: { now(): number } } = {}): Store =>
+  storeOver(createMemoryEngine(clock));

@@ -16,8 +16,9 @@ import {
 } from './leases';
 import type { Destination } from './moving';
 import { pause, PostgresConnection, type KeyRow } from './postgres-connection';
+import { changesOf } from './engine';
 import type { Sealer, Sealing } from './sealing';
-import { doubtKey, prefixOf, Slot, type SlotDatabase } from './slot';
+import { doubtKey, prefixOf, SlotEngine, slotOver, type Slot, type SlotDatabase } from './slot';
 import {
   asName,
   endOf,
@@ -94,7 +95,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
   readonly slots = new Map<number, Slot>();
   /** Slots that other processes hold; they can be read here. */
   private elsewhere = new Map<number, Slot>();
-  readonly writes: CommitQueue<Slot>;
+  readonly writes: CommitQueue<SlotEngine>;
   readonly reads = new GatheredReads(() => this.reading);
   private readonly connection: PostgresConnection;
   private readonly leases: Leases;
@@ -144,12 +145,12 @@ class SlotRegister implements SlotDatabase, JointWriter {
     this.connection = new PostgresConnection(options.url, this.group, options.sealer, leaseFor);
     this.leases = new Leases(writing, this.group, this.holder, leaseFor);
     this.watch = new LeaseWatch(leaseFor);
-    const commits = new FencedCommits<Slot>({
+    const commits = new FencedCommits<SlotEngine>({
       pool: writing,
       group: this.group,
       leaseFor,
       rowOf: (slot) => this.leases.row(slot),
-      lost: (slot, row) => this.lost(slot, row),
+      lost: (engine, row) => this.lost(engine, row),
       failed: (fault) => {
         this.areWritesFailing = true;
         return this.failed(fault);
@@ -187,37 +188,45 @@ class SlotRegister implements SlotDatabase, JointWriter {
     return () => this.listeners.delete(listener);
   }
 
+  /** Calls the listener with each slot of a process that has ended: this process is to go on with its work. */
   onOrphan(listener: (store: Slot) => void): () => void {
     this.orphanListeners.add(listener);
-    for (const slot of this.slots.values()) if (slot.isOrphan) listener(slot);
+    for (const slot of this.slots.values()) if (slot.kind === 'orphan') listener(slot);
     return () => this.orphanListeners.delete(listener);
   }
 
+  /** Calls the listener with each command that another process has given. */
   onCommand(listener: StoreCommandListener): () => void {
     this.commandListeners.add(listener);
     return () => this.commandListeners.delete(listener);
   }
 
+  /** Calls the listener after a pulse when other processes have written since the last. */
   onNews(listener: () => void): () => void {
     this.newsListeners.add(listener);
     return () => this.newsListeners.delete(listener);
   }
 
+  /** How many of `most` requests at once this process may make. */
   share(most: number): number {
     return shareOf(most, { processes: this.processes, busy: this.busy, isKnown: this.isKnownBusy });
   }
 
+  /** `load` is asked with each pulse for the most requests at once that were wanted since the last pulse. */
   addLoad(load: () => number): () => void {
     this.loads.add(load);
     return () => this.loads.delete(load);
   }
 
-  slotsBeside(slot: Slot): readonly Slot[] {
-    return [...this.slots.values(), ...this.elsewhere.values()].filter((each) => each !== slot);
+  slotsBeside(slot: number): readonly Slot[] {
+    return [...this.slots.values(), ...this.elsewhere.values()].filter(({ lease }) => lease.slot !== slot);
   }
 
-  async tell(to: { readonly only: Slot } | { readonly allBut: Slot }, command: StoreCommand): Promise<void> {
-    const [only, but] = 'only' in to ? [to.only.lease.slot, common] : [null, to.allBut.lease.slot];
+  async tell(
+    to: { readonly only: number } | { readonly allBut: number },
+    command: StoreCommand,
+  ): Promise<void> {
+    const [only, but] = 'only' in to ? [to.only, common] : [null, to.allBut];
     const key = Buffer.concat([commands, keyOf(command.at), randomBytes(6)]);
     const bytes = this.sealing.seal('work', key, command);
     await this.patiently(() =>
@@ -238,23 +247,26 @@ class SlotRegister implements SlotDatabase, JointWriter {
     }
   }
 
+  /** Gives a slot to another living process; false when that one is gone. Nothing may be under way in the slot. */
   handOn(slot: Slot, to: string): Promise<boolean> {
     return this.inTurn(async () => {
       if (this.slots.get(slot.lease.slot) !== slot || !(await this.leases.handOn(slot.lease, to)))
         return false;
       this.slots.delete(slot.lease.slot);
-      slot.isLost = true;
+      slot.behind.isLost = true;
       this.writes.rejectLost();
       return true;
     });
   }
 
+  /** A place for work that is moved here from another store, by the id of the move. */
   async takeIn(id: string): Promise<Destination> {
-    const slot = new Slot(this, await this.patiently(() => this.leases.moving(id)), 'orphan');
+    const lease = await this.patiently(() => this.leases.moving(id));
+    const engine = new SlotEngine(this, lease, 'orphan');
     return {
-      store: slot,
+      store: slotOver(engine),
       release: () => this.patiently(() => this.leases.release(id)),
-      discard: () => this.patiently(() => slot.drop(this.writing)),
+      discard: () => this.patiently(() => engine.drop(this.writing)),
     };
   }
 
@@ -298,19 +310,19 @@ class SlotRegister implements SlotDatabase, JointWriter {
   write(
     parts: readonly { readonly store: Store; readonly operations: readonly Operation[] }[],
   ): Promise<boolean> {
-    const fences: Slot[] = [];
+    const fences: SlotEngine[] = [];
     const changes = parts.flatMap(({ store, operations }) => {
-      const slot = slotsOfStores.get(store);
-      if (!slot) throw new Error('not a store of this database');
-      fences.push(slot);
-      return slot.changesOf(operations);
+      const { behind } = store;
+      if (!(behind instanceof SlotEngine)) throw new Error('not a store of this database');
+      fences.push(behind);
+      return behind.whole(changesOf(this.sealing, operations));
     });
     return this.fenced(fences, changes, []);
   }
 
   /** Rejects with `TakenOver` when one of the slots was lost. */
   fenced(
-    fences: readonly Slot[],
+    fences: readonly SlotEngine[],
     changes: readonly Change[],
     conditions: readonly Condition[],
   ): Promise<boolean> {
@@ -411,7 +423,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
     const { mine, others, isAlone } = await this.leases.free(before);
     for (const row of [...mine, ...others]) {
       const isLeft = !isAlone && !mine.includes(row);
-      if (isLeft && (await new Slot(this, leaseIn(row), 'elsewhere').hasJobs(this.writing))) continue;
+      if (isLeft && (await new SlotEngine(this, leaseIn(row), 'elsewhere').hasJobs(this.writing))) continue;
       const lease = await this.leases.take(row);
       if (lease) return this.have(lease, 'own');
     }
@@ -426,7 +438,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
       others.map((row) => {
         const known = before.get(row.slot);
         const isKnown = known?.lease.token === row.token;
-        return [row.slot, isKnown ? known : new Slot(this, leaseIn(row), 'elsewhere')];
+        return [row.slot, isKnown ? known : slotOver(new SlotEngine(this, leaseIn(row), 'elsewhere'))];
       }),
     );
     let hasChanged = before.size !== this.elsewhere.size;
@@ -444,8 +456,8 @@ class SlotRegister implements SlotDatabase, JointWriter {
   }
 
   private async have(lease: Lease, kind: 'own' | 'orphan'): Promise<Slot> {
-    const slot = new Slot(this, lease, kind);
-    await slot.readDoubt(this.writing);
+    const slot = slotOver(new SlotEngine(this, lease, kind));
+    await slot.behind.readDoubt(this.writing);
     this.slots.set(lease.slot, slot);
     this.elsewhere.delete(lease.slot);
     return slot;
@@ -471,7 +483,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
     const slots = [...this.slots.values()];
     const seqs = new Map(slots.map((slot) => [slot, slot.lease.seq]));
     const isBusy = Math.max(0, ...Array.from(this.loads, (load) => load())) > 1;
-    const calm = slots.filter(({ since }) => performance.now() - since >= calmAfter);
+    const calm = slots.filter(({ behind }) => performance.now() - behind.since >= calmAfter);
     const { time, rows } = await this.leases.beat(
       [...this.slots.keys()],
       isBusy,
@@ -484,7 +496,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
     for (const slot of slots) {
       const row = rows.find((each) => each.slot === slot.lease.slot);
       const isBehind = row !== undefined && BigInt(row.seq) < (seqs.get(slot) ?? 0n);
-      if (row?.token !== slot.lease.token || isBehind) await this.lost(slot, row);
+      if (row?.token !== slot.lease.token || isBehind) await this.lost(slot.behind, row);
     }
     await this.recordDoubts();
     if (!this.areWritesFailing) this.setTrouble(undefined);
@@ -502,10 +514,10 @@ class SlotRegister implements SlotDatabase, JointWriter {
     const [now, elapsed] = [this.now(), performance.now()];
     const areAllDue = elapsed - this.allCommandsReadAt >= tryCommandsFor;
     const prefixes: Buffer[] = [];
-    const starts = Array.from(this.slots.values(), ({ lease, since }) => {
+    const starts = Array.from(this.slots.values(), ({ lease, behind }) => {
       const prefix = keyOf(prefixOf(this.group, lease.slot), commands);
       prefixes.push(prefix);
-      return areAllDue || elapsed - since < tryCommandsFor
+      return areAllDue || elapsed - behind.since < tryCommandsFor
         ? prefix
         : keyOf(prefix, this.commandsReadAt - tryCommandsFor);
     });
@@ -554,11 +566,11 @@ class SlotRegister implements SlotDatabase, JointWriter {
     for (const listener of [...this.orphanListeners]) listener(slot);
   }
 
-  private async lost(slot: Slot, row: LeaseRow | undefined): Promise<void> {
-    const { lease } = slot;
-    if (this.slots.get(lease.slot) === slot) this.slots.delete(lease.slot);
-    if (slot.isLost) return;
-    slot.isLost = true;
+  private async lost(engine: SlotEngine, row: LeaseRow | undefined): Promise<void> {
+    const { lease } = engine;
+    if (this.slots.get(lease.slot)?.behind === engine) this.slots.delete(lease.slot);
+    if (engine.isLost) return;
+    engine.isLost = true;
     this.writes.rejectLost();
     const isSetBack =
       row !== undefined &&
@@ -568,7 +580,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
         'The database has lost commits that it had confirmed, as after a failover to a standby that was behind. What was under way comes out as outcome_unknown: check before you repeat it, and use a synchronous standby.',
       );
       this.setBack.add(row);
-    } else if (!slot.isOrphan) this.options.warn(slot.trouble ?? '');
+    } else if (engine.kind === 'own') this.options.warn(engine.trouble ?? '');
     this.changed();
     await this.recordDoubts();
   }
@@ -600,89 +612,38 @@ class SlotRegister implements SlotDatabase, JointWriter {
   /** Removes slots that were taken over and have no work left. */
   private async dropEmpty(): Promise<void> {
     for (const [number, slot] of this.slots) {
-      if (!slot.isOrphan || (await slot.hasJobs(this.writing))) continue;
+      if (slot.kind !== 'orphan' || (await slot.behind.hasJobs(this.writing))) continue;
       this.slots.delete(number);
-      await slot.drop(this.writing);
+      await slot.behind.drop(this.writing);
       this.changed();
     }
   }
 }
 
 /** The store of a group of processes, as one of the processes uses it. */
-export interface PostgresHandle {
+export interface PostgresHandle extends Pick<
+  SlotRegister,
+  | 'trouble'
+  | 'isGone'
+  | 'processes'
+  | 'share'
+  | 'addLoad'
+  | 'onChange'
+  | 'onOrphan'
+  | 'onCommand'
+  | 'onNews'
+  | 'handOn'
+  | 'takeIn'
+> {
   /** Resolves when the database is open. After `isLost`, this is a new promise, for a new slot. */
   readonly opened: Promise<Slot>;
-  readonly trouble: string | undefined;
-  readonly isGone: boolean;
-  readonly processes: number;
-  /** How many of `most` requests at once this process may make. */
-  share(most: number): number;
-  /** `load` is asked with each pulse for the most requests at once that were wanted since the last pulse. */
-  addLoad(load: () => number): () => void;
-  onChange(listener: () => void): () => void;
-  /**
-   * Calls the listener with each slot of a process that has ended, now and later: this process is to go on with its
-   * work.
-   */
-  onOrphan(listener: (store: Slot) => void): () => void;
-  /** Calls the listener with each command that another process has given. */
-  onCommand(listener: StoreCommandListener): () => void;
-  /** Calls the listener after a pulse when other processes have written since the last. */
-  onNews(listener: () => void): () => void;
-  /** Gives a slot to another living process; false when that one is gone. Nothing may be under way in the slot. */
-  handOn(slot: Slot, to: string): Promise<boolean>;
-  /**
-   * A place for work that is moved here from another store, by the id of the move. To be called once `opened` has
-   * resolved.
-   */
-  takeIn(id: string): Promise<Destination>;
   /** Ends the waiting for a database that has not been reached yet. */
   abandon(): void;
   close(): Promise<void>;
 }
 
-const slotsOfStores = new WeakMap<Store, Slot>();
-
 /** The store of a handle; it closes with the handle. */
-export const storeOf = (slot: Slot, close: () => Promise<void>): Store => {
-  const store: Store = {
-    durable: slot.durable,
-    behind: slot,
-    isShared: true,
-    get isLost() {
-      return slot.isLost;
-    },
-    get crashes() {
-      return slot.crashes;
-    },
-    get trouble() {
-      return slot.trouble;
-    },
-    get unwritten() {
-      return slot.unwritten;
-    },
-    joint: slot.joint,
-    processName: slot.processName,
-    part: slot.part,
-    others: () => slot.others(),
-    tellHolder: (command) => slot.tellHolder(command),
-    isAlive: (processName) => slot.isAlive(processName),
-    onChange: (listener) => slot.onChange(listener),
-    now: () => slot.now(),
-    hash: (text) => slot.hash(text),
-    get: (table, of) => slot.get(table, of),
-    page: (table, range) => slot.page(table, range),
-    keys: (table, range) => slot.keys(table, range),
-    count: (table, from, to) => slot.count(table, from, to),
-    hasLost: (table, from, to) => slot.hasLost(table, from, to),
-    isInDoubt: (at) => slot.isInDoubt(at),
-    write: (operations, conditions) => slot.write(operations, conditions),
-    tellOthers: (command) => slot.tellOthers(command),
-    close,
-  };
-  slotsOfStores.set(store, slot);
-  return store;
-};
+export const storeOf = (slot: Slot, close: () => Promise<void>): Store => slotOver(slot.behind, close);
 
 export type { Slot } from './slot';
 

@@ -3,22 +3,20 @@ import type { Change } from './commit-queue';
 import type { Leased } from './fenced-writes';
 import type { GatheredReads } from './gathered-reads';
 import { common, schema, type Lease } from './leases';
-import { recordName, versionOf, type Sealing } from './sealing';
+import { storeOver, type Engine, type RecordChange, type Row } from './engine';
+import { recordName, type Sealing } from './sealing';
 import {
-  checkWrite,
   endOf,
-  fullPage,
   isShared,
   nextKey,
   key as keyOf,
   storeClosed,
   TakenOver,
   type Condition,
-  type StoreEntry,
   type JointWriter,
-  type Operation,
   type Range,
-  type Store,
+  type Peers,
+  type RecordStore,
   type StoreCommand,
   type Table,
 } from './store';
@@ -33,6 +31,7 @@ export interface SlotDatabase {
   readonly reading: Pool;
   readonly reads: GatheredReads;
   readonly trouble: string | undefined;
+  readonly isGone: boolean;
   readonly unwritten: number;
   onChange(listener: () => void): () => void;
   now(): number;
@@ -40,11 +39,11 @@ export interface SlotDatabase {
   /** Resolves when the task may be repeated, and rejects when the database is closed. */
   failed(fault: unknown): Promise<void>;
   /** Gives a command to the holder of one slot, or to the holders of all others. */
-  tell(to: { readonly only: Slot } | { readonly allBut: Slot }, command: StoreCommand): Promise<void>;
+  tell(to: { readonly only: number } | { readonly allBut: number }, command: StoreCommand): Promise<void>;
   /** All slots of the group but this one. */
-  slotsBeside(slot: Slot): readonly Slot[];
+  slotsBeside(slot: number): readonly Slot[];
   fenced(
-    fences: readonly Slot[],
+    fences: readonly SlotEngine[],
     changes: readonly Change[],
     conditions: readonly Condition[],
   ): Promise<boolean>;
@@ -66,58 +65,46 @@ export const prefixOf = (group: Buffer, slot: number): Buffer => {
 
 const bare = (key: Buffer): Buffer => key.subarray(prefixLength);
 
-/** The records that one lease covers, as a store. */
-export class Slot implements Store, Leased {
+/** The records that one lease covers. */
+export class SlotEngine implements Engine, Leased {
   readonly durable = true;
-  readonly isShared = true;
   /** Another process has the slot: nothing may be done that follows from what was read here. */
   isLost = false;
+  private isClosed = false;
   /** The monotonic time from which on this process knows the slot. */
   readonly since = performance.now();
-  private isClosed = false;
   private newlyDamaged = 0;
-  private doubt = -Infinity;
+  /** When the database was last known to have lost commits of this slot. */
+  doubt = -Infinity;
   /** When each range was last searched for damaged records. */
   private readonly searched = new Map<string, { readonly at: number; readonly isDamaged: boolean }>();
 
   /** The kind `elsewhere` means that another process has the slot: it is only read here. */
   constructor(
-    private readonly database: SlotDatabase & JointWriter,
+    readonly database: SlotDatabase & JointWriter,
     readonly lease: Lease,
     readonly kind: 'own' | 'orphan' | 'elsewhere',
   ) {}
-
-  get isOrphan(): boolean {
-    return this.kind === 'orphan';
-  }
-
-  get crashes(): number {
-    return this.lease.crashes;
-  }
-
-  get part(): string {
-    return String(this.lease.slot);
-  }
-
-  others(): readonly Slot[] {
-    return this.database.slotsBeside(this);
-  }
-
-  tellHolder(command: StoreCommand): Promise<void> {
-    return this.database.tell({ only: this }, command);
-  }
 
   get trouble(): string | undefined {
     if (!this.isLost) return this.database.trouble;
     return 'This instance was out of touch with the database for longer than its lease: another has taken over what it had.';
   }
 
+  get isGone(): boolean {
+    return this.database.isGone;
+  }
+
+  get crashes(): number {
+    return this.lease.crashes;
+  }
+
   get unwritten(): number {
     return this.database.unwritten;
   }
 
-  get joint(): JointWriter {
-    return this.database;
+  get sealing(): Sealing {
+    return this.database.sealing;
   }
 
   onChange(listener: () => void): () => void {
@@ -128,40 +115,15 @@ export class Slot implements Store, Leased {
     return this.database.now();
   }
 
-  hash(text: string): Buffer {
-    return this.database.sealing.hash(text);
-  }
-
-  get processName(): string {
-    return this.database.holder;
-  }
-
   async isAlive(processName: string): Promise<boolean> {
-    if (processName === this.processName) return true;
+    if (processName === this.database.holder) return true;
     // A holder can write after the end of its lease, until another process takes the slot.
     const select = `select 1 from ${schema}.lease where grp = $1 and holder = $2 limit 1`;
     return (await this.read(select, [this.database.group, processName])).length > 0;
   }
 
-  isInDoubt(at: number): boolean {
-    return at <= this.doubt;
-  }
-
-  async get<T>(table: Table, key: Buffer): Promise<StoreEntry<T> | undefined> {
-    const { reads } = this.database;
-    const found = await this.patiently(() => reads.value(table, this.full(table, key)));
-    return found && this.opened<T>(table, key, found);
-  }
-
-  async page<T>(table: Table, range: Range): Promise<readonly StoreEntry<T>[]> {
-    return fullPage(
-      range,
-      async (each) => {
-        const rows = await this.range(true, table, each);
-        return rows.map(({ key, value }) => ({ key: bare(key), value }));
-      },
-      ({ key, value }) => this.opened<T>(table, key, value),
-    );
+  get(table: Table, key: Buffer): Promise<Buffer | undefined> {
+    return this.patiently(() => this.database.reads.value(table, this.full(table, key)));
   }
 
   async keys(table: Table, range: Range): Promise<readonly Buffer[]> {
@@ -171,8 +133,11 @@ export class Slot implements Store, Leased {
       const first = await this.patiently(() => this.database.reads.firstKey(table, { from, to }, reverse));
       return first ? [bare(first)] : [];
     }
-    const rows = await this.range(false, table, range);
-    return rows.map(({ key }) => bare(key));
+    return (await this.rows(table, 'key', range)).map(({ key }) => key);
+  }
+
+  range(table: Table, range: Range): Promise<readonly Row[]> {
+    return this.rows(table, 'key, value', range);
   }
 
   async count(table: Table, from: Buffer, to: Buffer): Promise<number> {
@@ -194,26 +159,18 @@ export class Slot implements Store, Leased {
     return isDamaged;
   }
 
-  async write(operations: readonly Operation[], conditions: readonly Condition[] = []): Promise<boolean> {
+  async hasLostKeys(): Promise<boolean> {
+    return false;
+  }
+
+  async write(changes: readonly RecordChange[], conditions: readonly Condition[]): Promise<boolean> {
     if (this.isClosed) throw storeClosed();
-    if (this.isLost) throw new TakenOver(false);
-    checkWrite(operations, conditions);
-    const whole = conditions.map((each) => ({ ...each, key: this.full(each.table, each.key) }));
-    return this.database.fenced([this], this.changesOf(operations), whole);
+    return this.database.fenced([this], this.whole(changes), this.whole(conditions));
   }
 
-  tellOthers(command: StoreCommand): Promise<void> {
-    return this.database.tell({ allBut: this }, command);
-  }
-
-  /** The operations as the database takes them: whole keys and sealed values. */
-  changesOf(operations: readonly Operation[]): Change[] {
-    const { sealing } = this.database;
-    return operations.map((each): Change => {
-      const key = 'put' in each ? each.put : each.remove;
-      const whole = { table: each.table, key: this.full(each.table, key) };
-      return 'put' in each ? { ...whole, bytes: sealing.seal(each.table, key, each.value) } : whole;
-    });
+  /** Changes or conditions by their keys in the database. */
+  whole<T extends { readonly table: Table; readonly key: Buffer }>(each: readonly T[]): T[] {
+    return each.map((one) => ({ ...one, key: this.full(one.table, one.key) }));
   }
 
   /** Reads that wait for the database are rejected. */
@@ -227,9 +184,9 @@ export class Slot implements Store, Leased {
     const { rows } = await pool.query<{ value: Buffer }>(select, [this.full('work', doubtKey)]);
     const [row] = rows;
     if (!row) return;
-    const found = this.opened<number>('work', doubtKey, row.value);
     // When the mark cannot be read, everything is in doubt.
-    this.doubt = found?.value ?? Infinity;
+    const found = this.sealing.open('work', doubtKey, row.value);
+    this.doubt = found ? (found.value as number) : Infinity;
   }
 
   async hasJobs(pool: Pool): Promise<boolean> {
@@ -266,18 +223,17 @@ export class Slot implements Store, Leased {
     return [Buffer.concat([prefix, from]), Buffer.concat([prefix, to])];
   }
 
-  /** Reads keys alone unless `isWhole` is set. */
-  private async range(
-    isWhole: boolean,
+  private async rows(
     table: Table,
+    columns: string,
     { from, to, limit, skip = 0, reverse = false }: Range,
-  ): Promise<readonly { readonly key: Buffer; readonly value: Buffer }[]> {
+  ): Promise<readonly Row[]> {
     if (limit <= 0 || Buffer.compare(from, to) >= 0) return [];
     const select =
-      `select key${isWhole ? ', value' : ''} from ${schema}.${table} where key >= $1 and key < $2 ` +
+      `select ${columns} from ${schema}.${table} where key >= $1 and key < $2 ` +
       `order by key ${reverse ? 'desc' : 'asc'} limit $3 offset $4`;
-    const rows = await this.read(select, [...this.limits(table, from, to), limit, skip]);
-    return rows as { key: Buffer; value: Buffer }[];
+    const rows = (await this.read(select, [...this.limits(table, from, to), limit, skip])) as Row[];
+    return rows.map((row) => ({ ...row, key: bare(row.key) }));
   }
 
   private read(statement: string, values: unknown[]): Promise<unknown[]> {
@@ -300,18 +256,15 @@ export class Slot implements Store, Leased {
   private async findLost(table: Table, from: Buffer, to: Buffer): Promise<boolean> {
     for (let start = from; ;) {
       const range = { from: start, to, limit: 1000 };
-      const rows = await this.range(true, table, range);
-      const { sealing } = this.database;
-      if (rows.some(({ key, value }) => !sealing.open(table, bare(key), value))) return true;
+      const rows = await this.range(table, range);
+      if (rows.some(({ key, value }) => !this.sealing.open(table, key, value))) return true;
       const last = rows.at(-1);
       if (!last || rows.length < range.limit) return false;
-      start = Buffer.concat([bare(last.key), Buffer.alloc(1)]);
+      start = nextKey(last.key);
     }
   }
 
-  private opened<T>(table: Table, key: Buffer, sealed: Buffer): StoreEntry<T> | undefined {
-    const opened = this.database.sealing.open(table, key, sealed);
-    if (opened) return { key, value: opened.value as T, version: versionOf(sealed) };
+  unreadable(): void {
     this.newlyDamaged += 1;
     if (this.newlyDamaged === 1)
       setImmediate(() => {
@@ -319,6 +272,36 @@ export class Slot implements Store, Leased {
           `${this.newlyDamaged} record(s) in the database cannot be read. They stay where they are; everything else goes on.`,
         );
       });
-    return undefined;
   }
 }
+
+/** A slot as a store. */
+export interface Slot extends RecordStore, Peers {
+  readonly behind: SlotEngine;
+  readonly lease: Lease;
+  readonly kind: SlotEngine['kind'];
+  others(): readonly Slot[];
+}
+
+export const slotOver = (engine: SlotEngine, close?: () => Promise<void>): Slot => {
+  const { database, lease, kind } = engine;
+  const { slot } = lease;
+  const members: Omit<Slot, Exclude<keyof RecordStore, 'behind'>> = {
+    behind: engine,
+    lease,
+    kind,
+    isShared: true,
+    part: String(slot),
+    joint: database,
+    processName: database.holder,
+    get isLost() {
+      return engine.isLost;
+    },
+    isInDoubt: (at) => at <= engine.doubt,
+    isAlive: (processName) => engine.isAlive(processName),
+    others: () => database.slotsBeside(slot),
+    tellHolder: (command) => database.tell({ only: slot }, command),
+    tellOthers: (command) => database.tell({ allBut: slot }, command),
+  };
+  return Object.defineProperties(storeOver(engine, close), Object.getOwnPropertyDescriptors(members)) as Slot;
+};

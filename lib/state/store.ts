@@ -1,30 +1,12 @@
 import { systemClock, type Clock } from '../service/clock';
 import { day } from '../durations';
 
-/**
- * Holds everything that must not be lost: texts on their way, waits, authorizations, the simulator's state. A store is
- * ordered records by key. Its users do not know whether it is a file, a database server shared by several machines, or
- * memory.
- */
-export interface Store {
+/** Ordered records by key. */
+export interface RecordStore {
   /** False when nothing survives the end of the process: every status then says so. */
   readonly durable: boolean;
-  /** Other processes use the store at the same time. */
-  readonly isShared?: boolean;
   /** An object that all handles of one store in this process have in common. */
   readonly behind?: object;
-  /** The name of this process among those that share the store. */
-  readonly processName?: string;
-  /** The name of this part of a shared store. */
-  readonly part?: string;
-  /** The other parts of a shared store. They can only be read. */
-  others?(): readonly Store[];
-  /** Gives a command to the process that works with this part; resolves as `tellOthers` does. */
-  tellHolder?(command: StoreCommand): Promise<void>;
-  /** False once another process has taken over all parts of the named one: nothing that it writes is accepted any more. */
-  isAlive?(processName: string): Promise<boolean>;
-  /** Another process has taken this part over for good: the store must be opened anew. */
-  readonly isLost?: boolean;
   /** How many processes before this one have crashed in a row, each within a minute of its start. */
   readonly crashes?: number;
   /** The reason why nothing can be written at the moment, as a sentence for status and log; undefined while writing works. */
@@ -66,18 +48,43 @@ export interface Store {
    * store closes before, when another process takes it over, or when a record is too large.
    */
   write(operations: readonly Operation[], conditions?: readonly Condition[]): Promise<boolean>;
+  /** Waits for writes in the queue, as far as they can be made, and gives the store up. */
+  close(): Promise<void>;
+}
+
+/** What only processes that share a store need: each has a part of it. */
+export interface Peers {
+  /** Other processes use the store at the same time. */
+  readonly isShared: boolean;
+  /** The name of this process among those that share the store. */
+  readonly processName: string;
+  /** The name of this part of a shared store. */
+  readonly part: string;
+  /** The other parts of a shared store. They can only be read. */
+  others(): readonly Store[];
+  /** Gives a command to the process that works with this part; resolves as `tellOthers` does. */
+  tellHolder(command: StoreCommand): Promise<void>;
+  /** False once another process has taken over all parts of the named one: nothing that it writes is accepted any more. */
+  isAlive(processName: string): Promise<boolean>;
+  /** Another process has taken this part over for good: the store must be opened anew. */
+  readonly isLost: boolean;
   /** True when confirmed commits were lost: what was accepted at `at` may have come further than the record says. */
-  isInDoubt?(at: number): boolean;
+  isInDoubt(at: number): boolean;
   /**
    * Gives a command to all other parts of the store, also to those that were left by processes that ended. Resolves when
    * all living processes have carried it out.
    */
-  tellOthers?(command: StoreCommand): Promise<void>;
+  tellOthers(command: StoreCommand): Promise<void>;
   /** Stores with the same joint writer can be written to in one commit. */
-  readonly joint?: JointWriter;
-  /** Waits for writes in the queue, as far as they can be made, and gives the store up. */
-  close(): Promise<void>;
+  readonly joint: JointWriter;
 }
+
+/**
+ * Holds everything that must not be lost: texts on their way, waits, authorizations, the simulator's state. Its
+ * users do not know whether it is a file, a database server shared by several machines, or
+ * memory.
+ */
+export interface Store extends RecordStore, Partial<Peers> {}
 
 /** What one process tells others to do. Carrying it out twice has the same effect as once. */
 export interface StoreCommand {
@@ -142,8 +149,6 @@ export interface Condition {
   readonly version?: Version;
 }
 
-/** A length that every engine accepts. */
-const longestKey = 1024;
 export const largestWrite = 64 * 1024 * 1024;
 /** Bytes: writes that wait are put into one commit up to this size, so that none takes long. */
 export const largestCommit = 4 * 1024 * 1024;
@@ -155,16 +160,6 @@ export class TooLarge extends Error {}
 export class StoreClosed extends Error {}
 
 export const storeClosed = (): Error => new StoreClosed('the store is closed');
-
-/** Throws when a key is empty or too long. */
-export const checkWrite = (operations: readonly Operation[], conditions: readonly Condition[]): void => {
-  const check = (key: Buffer): void => {
-    if (key.length === 0) throw new Error('a record without a key');
-    if (key.length > longestKey) throw new Error(`a key of ${key.length} bytes, at most ${longestKey}`);
-  };
-  for (const operation of operations) check('put' in operation ? operation.put : operation.remove);
-  for (const { key } of conditions) check(key);
-};
 
 export const checkSize = (bytes: number): void => {
   if (bytes > largestWrite)
@@ -222,31 +217,6 @@ export const asName = (bytes: Buffer): string => bytes.toString('latin1');
 
 /** The key that follows `key` immediately. */
 export const nextKey = (key: Buffer): Buffer => Buffer.concat([key, Buffer.of(0)]);
-
-/** The fewest records that are read at once where many in a row cannot be opened. */
-const readOn = 100;
-
-/** Reads a page. Where records cannot be opened, it reads on until the page is full or the range ends. */
-export const fullPage = async <R extends { readonly key: Buffer }, T>(
-  range: Range,
-  read: (range: Range) => readonly R[] | Promise<readonly R[]>,
-  open: (row: R) => StoreEntry<T> | undefined,
-): Promise<readonly StoreEntry<T>[]> => {
-  const entries: StoreEntry<T>[] = [];
-  for (let left = range; ;) {
-    const reading = read(left);
-    const rows = reading instanceof Promise ? await reading : reading;
-    for (const row of rows) {
-      const entry = entries.length < range.limit && open(row);
-      if (entry) entries.push(entry);
-    }
-    const last = rows.at(-1);
-    if (!last || entries.length === range.limit || rows.length < left.limit) return entries;
-    const bounds = range.reverse ? { to: last.key } : { from: nextKey(last.key) };
-    left = { ...left, ...bounds, limit: Math.max(range.limit, readOn), skip: 0 };
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-};
 
 /** Removes all records whose keys begin with `prefix`. */
 export const removeUnder = async (store: Store, table: Table, prefix: Buffer): Promise<void> => {

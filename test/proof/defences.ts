@@ -431,7 +431,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'after PostgreSQL has lost commits, what was accepted before is in doubt',
       file: 'lib/state/slot.ts',
-      changes: [['    return at <= this.doubt;\n', '    return at < -Infinity;\n']],
+      changes: [['at <= engine.doubt', 'at < -Infinity']],
       shownBy: {
         'unit/state/postgres.test.ts': [
           'know when the database has lost commits, and leave in doubt what was accepted before',
@@ -851,7 +851,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'a file that is deleted while it is open is noticed',
-      file: 'lib/state/embedded-store.ts',
+      file: 'lib/state/embedded.ts',
       changes: [['found !== undefined && found.ino === this.inode', 'true']],
       shownBy: {
         'unit/guards/lost-store.test.ts': [
@@ -863,7 +863,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   21: [
     {
       what: 'a store is not begun while the clock is wrong by years',
-      file: 'lib/state/embedded-store.ts',
+      file: 'lib/state/embedded.ts',
       changes: [['this.isClockWrong && !existsSync(this.path)', 'this.isClosed']],
       shownBy: {
         'unit/guards/wrong-clock.test.ts': [

@@ -15,7 +15,7 @@ import { ServiceError } from '../../lib/service/errors';
 import { CommitQueue } from '../../lib/state/commit-queue';
 import { FencedCommits, type Leased } from '../../lib/state/fenced-writes';
 import { Leases, type Lease } from '../../lib/state/leases';
-import { createMemoryStore, type MemoryStore } from '../../lib/state/memory';
+import { createMemoryStore } from '../../lib/state/memory';
 import { openPostgres } from '../../lib/state/postgres';
 import { prefixOf } from '../../lib/state/slot';
 import { TakenOver, type Store } from '../../lib/state/store';
@@ -33,7 +33,7 @@ interface Timer {
 
 /** Several processes on one store. Time passes when nothing else can happen: a request takes none of it. */
 class World {
-  readonly memory: MemoryStore = createMemoryStore({ clock: { now: () => this.now } });
+  readonly memory: Store = createMemoryStore({ clock: { now: () => this.now } });
   readonly alive = new Set<string>();
   readonly timers = new Set<Timer>();
   now = 1_000_000;

@@ -1,5 +1,5 @@
 import type { Clock, MovableClock } from '../../../lib/service/clock';
-import { createMemoryStore, type MemoryStore } from '../../../lib/state/memory';
+import { createMemoryStore } from '../../../lib/state/memory';
 import type { Operation, Store } from '../../../lib/state/store';
 import { nextIteration } from '../event-loop';
 
@@ -15,7 +15,7 @@ export interface Process {
 
 /** What is left when a process is killed: the records of one, for the next. */
 export class Disk {
-  readonly memory: MemoryStore;
+  readonly memory: Store;
   private reads = 0;
   private readonly holds = new Set<() => void>();
 
