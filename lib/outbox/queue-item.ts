@@ -104,6 +104,10 @@ export class QueueItem<I extends OutboxItem, O, E> {
     this.state = state;
     this.outcome = outcome;
     this.isChanged = true;
+    if (this.lane !== heldLane) return;
+    // The next start must find it at once, also where its time has not come.
+    this.lane = laneFor(this.message.record.count);
+    this.dueAt = 0;
   }
 
   hold(notBefore: number, delays: number | undefined): void {
@@ -170,7 +174,7 @@ export interface InMemory<I extends OutboxItem, O, E> {
   /** Messages that are accepted and not saved yet, by arrival. */
   readonly saving: Map<string, Promise<void>>;
   /** The queue of the latest start. */
-  latest: { offer(item: QueueItem<I, O, E>): void } | undefined;
+  latest: { offer(lane: number, due: Buffer): void } | undefined;
 }
 
 const inMemory = processMemory('queues', new WeakMap<object, Map<string, unknown>>());

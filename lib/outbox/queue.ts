@@ -285,6 +285,7 @@ export class Queue<I extends OutboxItem, O, E> {
     const lane = this.lanes[laneFor(batch.count)];
     const isAtHand =
       this.isStarted &&
+      !this.isClosing &&
       !isLong &&
       lane !== undefined &&
       !lane.hasMore &&
@@ -367,10 +368,10 @@ export class Queue<I extends OutboxItem, O, E> {
     if (this.memory.latest === this) this.memory.latest = undefined;
   }
 
-  /** An item lies in the store, and not in memory: it may be one of an earlier start. */
-  offer(item: QueueItem<I, O, E>): void {
-    this.lanes[item.lane]?.expect(item.due);
-    if (item.lane === heldLane) this.expectHeld();
+  /** Items lie in the store from there on, and not in memory: an earlier start may have accepted them. */
+  offer(lane: number, due: Buffer): void {
+    this.lanes[lane]?.expect(due);
+    if (lane === heldLane) this.expectHeld();
     this.pump();
   }
 
@@ -406,7 +407,7 @@ export class Queue<I extends OutboxItem, O, E> {
   /** The item leaves memory: all of it is saved, or gone. */
   private release(item: QueueItem<I, O, E>): void {
     if (!this.forget(item) || item.isGone) return;
-    this.memory.latest?.offer(item);
+    this.memory.latest?.offer(item.lane, item.due);
   }
 
   private forget(item: QueueItem<I, O, E>): boolean {
@@ -464,8 +465,7 @@ export class Queue<I extends OutboxItem, O, E> {
   /** A long list is saved: its items have their turn. */
   private expect({ arrival }: MessageItems<O>, { items, count }: Batch<I, O>): void {
     const lane = laneFor(count);
-    this.lanes[lane]?.expect(this.keys.due(lane, 0, arrival, items[0]?.index ?? 0));
-    this.pump();
+    this.memory.latest?.offer(lane, this.keys.due(lane, 0, arrival, items[0]?.index ?? 0));
   }
 
   /** Lets the items of a message leave that is not saved; in doubt, another process may carry them out. */
@@ -570,7 +570,7 @@ export class Queue<I extends OutboxItem, O, E> {
         return Promise.all(found.map((due) => this.read(due, lane.number, left)));
       });
       for (const item of read)
-        if (item && this.isClosing) this.forget(item);
+        if (item && this.isClosing) this.release(item);
         else if (item) lane.hand.push(item);
     } finally {
       lane.isReading = false;
@@ -957,7 +957,7 @@ export class Queue<I extends OutboxItem, O, E> {
       return found?.notBefore === undefined ? undefined : this.read(due, heldLane, left);
     });
     if (item && (await this.hasRoom())) this.held.hand.push(item);
-    else if (item) this.forget(item);
+    else if (item) this.release(item);
     this.pump();
   }
 
@@ -1058,8 +1058,7 @@ export class Queue<I extends OutboxItem, O, E> {
         if (!item) continue;
         const hasRoom = await this.hasRoom();
         await item.message.load(this.store);
-        if (!hasRoom || this.hasClosed()) this.forget(item);
-        else if (!isEnded(item)) this.release(item);
+        if (!hasRoom || this.hasClosed() || !isEnded(item)) this.release(item);
         // Damage may hide what it is for.
         else this.turn(item);
       }
@@ -1115,10 +1114,10 @@ export class Queue<I extends OutboxItem, O, E> {
       const range = { ...after(items, last), limit: readAtOnce };
       const found = await this.store.page<ItemRecord<I, O, E>>(records, range);
       await this.store.write(
-        found.map(({ key: at, value: { notBefore } }): Operation => {
+        found.map(({ key: at, value: { state, notBefore } }): Operation => {
           const { arrival, index } = itemAt(at);
-          const put =
-            notBefore === undefined ? due(0, 0, arrival, index) : due(heldLane, notBefore, arrival, index);
+          const isHeld = state === 'accepted' && notBefore !== undefined;
+          const put = isHeld ? due(heldLane, notBefore, arrival, index) : due(0, 0, arrival, index);
           return { table: timetable, put, value: 0 };
         }),
       );

@@ -1,0 +1,145 @@
+import should from 'should';
+import { hour } from '../../../lib/durations';
+import { Held } from '../../../lib/outbox/queue';
+import { MovableClock, systemClock, type Clock } from '../../../lib/service/clock';
+import { createMemoryStore } from '../../../lib/state/memory';
+import type { Store, Table } from '../../../lib/state/store';
+import { nextIteration } from '../../support/event-loop';
+import { gate } from '../../support/gate';
+import { acceptMany, acceptOne, requestsOn, type Host, type Requests } from '../../support/outbox/requests';
+
+const sends: Host['work'] = async ({ begin }) => {
+  await begin();
+  return 'sent';
+};
+
+const pass = async (turns: number): Promise<void> => {
+  for (let left = turns; left > 0; left--) await nextIteration();
+};
+
+/** A node whose starts share a store, as those of a deploy do. */
+class Node {
+  readonly told: string[] = [];
+
+  constructor(
+    private readonly store: Store,
+    private readonly clock: Clock = systemClock,
+  ) {}
+
+  make(host: Partial<Host> = {}): Requests {
+    const emit: Host['emit'] = async (_job, { index, phone }, { outcome }) => {
+      this.told.push(`${phone ?? index} ${outcome}`);
+      return true;
+    };
+    return requestsOn(this.store, { work: sends, emit, ...host }, { clock: this.clock });
+  }
+
+  async haveLeft(count: number): Promise<void> {
+    for (let turns = 0; turns < 2000 && this.told.length < count; turns++) await nextIteration();
+    should(this.told.length).equal(count);
+  }
+}
+
+describe('the next start of a node, while the close of the one before has given up waiting', () => {
+  it('sends a long list that the store takes only then', async () => {
+    const memory = createMemoryStore();
+    const { opened, open } = gate();
+    let writes = 0;
+    const write: Store['write'] = async (...args) => {
+      writes += 1;
+      if (writes > 2) await opened;
+      return memory.write(...args);
+    };
+    const node = new Node({ ...memory, write });
+    const before = node.make();
+    await before.start();
+    acceptMany(before, 2500);
+    await pass(10);
+    const closed = before.close();
+    const after = node.make();
+    await after.start();
+    await pass(100);
+    open();
+    await node.haveLeft(2500);
+    await Promise.all([closed, after.close()]);
+    should(new Set(node.told).size).equal(2500);
+  });
+
+  it('sends what that one was reading', async () => {
+    const memory = createMemoryStore();
+    const { opened, open } = gate();
+    let slow = '';
+    const get: Store['get'] = async <T>(table: Table, key: Buffer) => {
+      const found = await memory.get<T>(table, key);
+      if (slow !== '' && JSON.stringify(found)?.includes(slow)) await opened;
+      return found;
+    };
+    const node = new Node({ ...memory, get });
+    const first = node.make();
+    for (const phone of ['a', 'b', 'c']) acceptOne(first, phone);
+    await first.close();
+
+    slow = '"phone":"c"';
+    const before = node.make();
+    await before.start();
+    await pass(5);
+    const closed = before.close();
+    slow = '';
+    const after = node.make();
+    await after.start();
+    await pass(20);
+    open();
+    await node.haveLeft(3);
+    await Promise.all([closed, after.close()]);
+    should(node.told.sort()).eql(['a sent', 'b sent', 'c sent']);
+  });
+
+  it('sends what that one accepted at the very last', async () => {
+    const node = new Node(createMemoryStore());
+    const before = node.make();
+    await before.start();
+    await pass(20);
+    const closed = before.close();
+    acceptOne(before, 'late');
+    const after = node.make();
+    await after.start();
+    await node.haveLeft(1);
+    await Promise.all([closed, after.close()]);
+    should(node.told).eql(['late sent']);
+  });
+});
+
+describe('the outcome of a text that was held for long', () => {
+  it('leaves at the next start when its node closed as it was cancelled, whatever its time', async () => {
+    const clock = new MovableClock(() => 1_750_000_000_000);
+    const node = new Node(createMemoryStore({ clock }), clock);
+    const cancelled = gate();
+    const isCancelling = gate();
+    let held = 0;
+    const before = node.make({
+      work: async () => {
+        held += 1;
+        throw new Held(clock.now() + 10 * hour);
+      },
+      outcomeFor: async (_item, reason) => {
+        isCancelling.open();
+        await cancelled.opened;
+        return reason;
+      },
+    });
+    await before.start();
+    acceptOne(before, 'held');
+    while (held < 1) await nextIteration();
+    await pass(20);
+    before.reset();
+    await isCancelling.opened;
+    const closed = before.close();
+    cancelled.open();
+    await closed;
+    const after = node.make();
+    await after.start();
+    await node.haveLeft(1);
+    await after.close();
+    should(node.told).eql(['held reset']);
+  });
+});
