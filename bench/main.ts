@@ -2,9 +2,10 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, release, totalmem, type } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { commandOf, root, type Version } from '../test/support/installation';
+import { buildCommit, compare, type OtherCommit } from './against';
 import { isReached } from './figures';
+import { optionsOf, usualRounds, type Options } from './options';
 import type { Part, Surroundings } from './part';
 import { axios } from './parts/axios';
 import { growth } from './parts/growth';
@@ -43,36 +44,16 @@ const parts: readonly Part[] = [
 const help = `Usage: npm run bench [-- [NAME…] [options]]
 
   NAME            ${parts.map(({ name }) => name).join(', ')}; all of them when none is named
-  --rounds N      rounds of each measurement (default 5); some take fewer or more
+  --rounds N      rounds of each measurement (default ${String(usualRounds)}); some take fewer or more
   --scale N       multiplies the counts (default 1)
   --versions V    4, 5 or 5,4 (default)
   --heap N        limits V8's heap in Node-RED to so many megabytes
   --profile DIR   writes CPU profiles of what runs in Node-RED
+  --against C     compares the CPU time with that of another commit, in alternating rounds
 
-Only what was measured whole is written down: both versions, scale 1, the usual rounds or more, no profiles, no other heap.`;
+Only complete measurements are written down: both versions, scale 1, the usual rounds or more, no other option.`;
 
-const usualRounds = 5;
-
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    rounds: { type: 'string', default: String(usualRounds) },
-    scale: { type: 'string', default: '1' },
-    versions: { type: 'string', default: '5,4' },
-    heap: { type: 'string' },
-    profile: { type: 'string' },
-    help: { type: 'boolean', default: false },
-  },
-});
-
-const versions = values.versions.split(',').map((version) => Number(version) as Version);
-const isWhole =
-  Number(values.scale) === 1 &&
-  Number(values.rounds) >= usualRounds &&
-  versions.includes(4) &&
-  versions.includes(5) &&
-  values.heap === undefined &&
-  values.profile === undefined;
+let options: Options;
 
 const resultsFile = join(__dirname, 'results.json');
 const document = join(root, 'docs', 'performance.md');
@@ -97,30 +78,27 @@ const machine = (): Machine => ({
   nodes: `Node ${nodeOf(5)} for Node-RED 5 and ${nodeOf(4)} for 4.1`,
 });
 
-const measure = async (part: Part): Promise<Measured> => {
+const measure = async (part: Part, other?: OtherCommit): Promise<Measured> => {
   const from = Date.now();
   const before = machine();
   const sources = commit();
   const running: BenchRed[] = [];
   const service = await startService();
-  const scale = Number(values.scale);
   const around: Surroundings = {
     service,
-    rounds: (part.roundsFor ?? ((asked) => asked))(Number(values.rounds)),
-    versions,
-    scaled: (count) => Math.max(1, Math.round(count * scale)),
-    async start(version, database) {
-      const node = await startBenchRed(version, service.url, {
-        profile: values.profile,
-        database,
-        heap: values.heap === undefined ? undefined : Number(values.heap),
-      });
+    rounds: (part.roundsFor ?? ((asked) => asked))(options.rounds),
+    versions: options.versions,
+    scaled: (count) => Math.max(1, Math.round(count * options.scale)),
+    async start(version, where) {
+      const { profile, heap } = options;
+      const node = await startBenchRed(version, service.url, { ...where, profile, heap });
       running.push(node);
       return node;
     },
   };
   try {
-    const rows = await part.run(around);
+    const compared = other && part.compared?.(around);
+    const rows = await (compared ? compare(compared, around, other) : part.run(around));
     return {
       name: part.name,
       title: part.title,
@@ -135,12 +113,6 @@ const measure = async (part: Part): Promise<Measured> => {
     for (const node of running) await node.close();
     service.close();
   }
-};
-
-const chosen = (): readonly Part[] => {
-  const unknown = positionals.filter((name) => !parts.some((part) => part.name === name));
-  if (unknown.length > 0) throw new Error(`There is no measurement "${unknown.join(', ')}".\n${help}`);
-  return positionals.length === 0 ? parts : parts.filter(({ name }) => positionals.includes(name));
 };
 
 const earlier = (): Results =>
@@ -160,22 +132,32 @@ const write = (results: Results): void => {
   writeFileSync(scaling, withTable(readFileSync(scaling, 'utf8'), scalingOf(results), 'figures'));
 };
 
-const main = async (): Promise<void> => {
-  if (values.help) {
-    console.log(help);
-    return;
-  }
-  if (values.profile !== undefined) mkdirSync(values.profile, { recursive: true });
+const measureAll = async (other: OtherCommit | undefined): Promise<void> => {
   const measured: Measured[] = [];
-  for (const part of chosen()) {
+  for (const part of options.parts) {
     console.log(`\n${part.name}: ${part.title}`);
-    const found = await measure(part);
+    const found = await measure(part, other);
     measured.push(found);
     console.log(tableOf({ parts: [found] }));
-    if (isWhole) write(merged(earlier(), [found]));
+    if (options.isComplete) write(merged(earlier(), [found]));
   }
   const missed = measured.flatMap(({ rows }) => rows.filter((row) => isReached(row) === false));
   for (const row of missed) console.log(`Not reached: ${row.measurement}`);
+};
+
+const main = async (): Promise<void> => {
+  options = optionsOf(process.argv.slice(2), parts);
+  if (options.isHelp) {
+    console.log(help);
+    return;
+  }
+  if (options.profile !== undefined) mkdirSync(options.profile, { recursive: true });
+  const other = options.against === undefined ? undefined : buildCommit(options.against);
+  try {
+    await measureAll(other);
+  } finally {
+    other?.remove();
+  }
 };
 
 main().catch((fault: unknown) => {

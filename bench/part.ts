@@ -1,6 +1,6 @@
 import type { Version } from '../test/support/installation';
 import type { Row } from './figures';
-import type { BenchRed } from './red';
+import type { BenchRed, Cost } from './red';
 import type { Service } from './service';
 
 /** What a part of the bench is given. */
@@ -10,8 +10,24 @@ export interface Surroundings {
   readonly rounds: number;
   /** A count, made smaller or larger as the command line asks. */
   readonly scaled: (count: number) => number;
-  /** A Node-RED with the flows to be measured, ended when the part ends; with `database`, its state is there. */
-  readonly start: (version: Version, database?: string) => Promise<BenchRed>;
+  /** A Node-RED with the flows to be measured, ended when the part ends. */
+  readonly start: (version: Version, options?: StartOptions) => Promise<BenchRed>;
+}
+
+export interface StartOptions {
+  /** Where its state is, unless in a file. */
+  readonly database?: string;
+  /** The folder of the sources whose build it runs, unless these. */
+  readonly product?: string;
+}
+
+/** What of a part can be compared with another commit. */
+export interface Compared {
+  readonly each: 'text' | 'poll';
+  readonly count: number;
+  /** Before the first round, in each Node-RED. */
+  readonly prepare?: (node: BenchRed) => Promise<unknown>;
+  readonly works: Readonly<Record<string, (node: BenchRed) => Promise<Cost>>>;
 }
 
 export interface Part {
@@ -19,5 +35,6 @@ export interface Part {
   readonly title: string;
   /** Long parts make do with fewer rounds than were asked for, and unsteady ones need more. */
   readonly roundsFor?: (asked: number) => number;
+  readonly compared?: (around: Surroundings) => Compared;
   run(around: Surroundings): Promise<readonly Row[]>;
 }

@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { freshUserDir, type Version } from '../test/support/installation';
 import { type RealRed, startRed } from '../test/support/node-red';
 import { benchFlows } from './flows';
+import type { StartOptions } from './part';
 
 /** Milliseconds of processor and of wall time. */
 export interface Cost {
@@ -34,15 +35,21 @@ export const startBenchRed = async (
   {
     profile,
     database,
+    product,
     heap,
-  }: {
+  }: StartOptions & {
     readonly profile?: string | undefined;
-    readonly database?: string | undefined;
     /** Megabytes of V8's heap; without a limit, it leaves garbage lying as long as the machine has room. */
     readonly heap?: number | undefined;
   } = {},
 ): Promise<BenchRed> => {
   const userDir = freshUserDir();
+  if (product !== undefined) {
+    const installed = join(userDir, 'node_modules', '@advisor-texting', 'node-red', 'dist');
+    // Its files are links to those of the other installations: removed, not written over.
+    rmSync(installed, { recursive: true });
+    cpSync(join(product, 'dist'), installed, { recursive: true });
+  }
   if (database !== undefined)
     symlinkSync(dirname(require.resolve('pg/package.json')), join(userDir, 'node_modules', 'pg'));
   for (const file of ['bench-driver.js', 'bench-driver.html']) {

@@ -88,7 +88,7 @@ const severalInstances = async (around: Surroundings, version: Version, url: str
   const nodes: BenchRed[] = [];
   const rows: Row[] = [];
   while (nodes.length < most) {
-    nodes.push(await start(version, url));
+    nodes.push(await start(version, { database: url }));
     const each = Math.ceil(count / nodes.length);
     const send = (node: BenchRed): Promise<Cost> =>
       node.order('list', { output: outputs.on, end: 'on', count: each });
@@ -130,7 +130,7 @@ const millionWaits = async (around: Surroundings, server: Postgres): Promise<Row
   const rows: Row[] = [];
   for (const version of versions) {
     const where = nameOf(version);
-    const node = await start(version, url);
+    const node = await start(version, { database: url });
     if (rows.length === 0) {
       const parts = new Set(Array.from({ length: lists }, (_, part) => part));
       for (let first = 0; first < waits; first += each) {
@@ -187,7 +187,7 @@ export const instances: Part = {
     try {
       for (const version of versions) {
         const own = await start(version);
-        const shared = await start(version, await server.database(`one${version}`));
+        const shared = await start(version, { database: await server.database(`one${version}`) });
         rows.push(...(await compared(around, nameOf(version), own, shared)));
         await Promise.all([own.close(), shared.close()]);
         rows.push(...(await severalInstances(around, version, await server.database(`many${version}`))));

@@ -1,14 +1,27 @@
 import { figureOf, interleaved, microsOf, nameOf, ratesOf, ratioOf, type Row } from '../figures';
 import { inFlight, outputs } from '../flows';
 import type { Part } from '../part';
-import type { Cost } from '../red';
+import type { BenchRed, Cost } from '../red';
 
 const reach: Pick<Row, 'goal'> = { goal: { of: 'ratio', atLeast: 1.3 } };
+
+const listTo =
+  (end: 'off' | 'on', count: number) =>
+  (node: BenchRed): Promise<Cost> =>
+    node.order('list', { output: outputs[end], end, count });
 
 /** A list in one message against as many messages. */
 export const list: Part = {
   name: 'list',
   title: '10,000 recipients in one message',
+  compared({ scaled }) {
+    const count = scaled(10_000);
+    return {
+      each: 'text',
+      count,
+      works: { 'journal off': listTo('off', count), 'journal on': listTo('on', count) },
+    };
+  },
   async run({ service, versions, rounds, scaled, start }) {
     const rows: Row[] = [];
     const count = scaled(10_000);
@@ -20,7 +33,7 @@ export const list: Part = {
       for (const end of ['on', 'off'] as const) {
         const details = { output: outputs[end], end, count };
         const sides = {
-          lists: () => node.order('list', details),
+          lists: () => listTo(end, count)(node),
           singles: () => node.order('texts', { ...details, inFlight: 1 }),
           many: () => node.order('texts', { ...details, inFlight }),
         };

@@ -2,7 +2,7 @@ import type { Version } from '../../test/support/installation';
 import { figureOf, interleaved, microsOf, nameOf, ratesOf, ratioOf, type Row } from '../figures';
 import { firstToken, inFlight, outputs } from '../flows';
 import type { Part, Surroundings } from '../part';
-import type { Cost } from '../red';
+import type { BenchRed, Cost } from '../red';
 
 /** At least so many times as fast as the flow of core nodes. */
 const goals: Readonly<Record<Version, { readonly off: number; readonly on: number }>> = {
@@ -73,18 +73,19 @@ const rowsOf = (
   return rows;
 };
 
+const textsOf = (node: BenchRed, count: number) => (end: 'off' | 'on' | 'http') => (): Promise<Cost> =>
+  node.order('texts', { count, inFlight, output: outputs[end], end });
+
 const measure = async (around: Surroundings, version: Version): Promise<readonly Row[]> => {
   const { service, rounds, scaled } = around;
   const node = await around.start(version);
   const count = scaled(10_000);
-  const more = { count, inFlight };
-  const texts = (end: 'off' | 'on' | 'http') => () =>
-    node.order('texts', { ...more, output: outputs[end], end });
+  const texts = textsOf(node, count);
   const sides = {
     off: texts('off'),
     on: texts('on'),
     http: texts('http'),
-    bare: () => node.order('bare', { ...more, url: service.url, token: firstToken }),
+    bare: () => node.order('bare', { count, inFlight, url: service.url, token: firstToken }),
   };
   // Compiled code and open connections first; the flow of core nodes warms up as long.
   await interleaved(2, sides);
@@ -95,6 +96,11 @@ const measure = async (around: Surroundings, version: Version): Promise<readonly
 export const send: Part = {
   name: 'send',
   title: 'texts through send text in a real Node-RED',
+  compared({ scaled }) {
+    const count = scaled(10_000);
+    const texts = (end: 'off' | 'on') => (node: BenchRed) => textsOf(node, count)(end)();
+    return { each: 'text', count, works: { 'journal off': texts('off'), 'journal on': texts('on') } };
+  },
   async run(around) {
     const rows: Row[] = [];
     for (const version of around.versions) rows.push(...(await measure(around, version)));

@@ -203,6 +203,15 @@ export const waits: Part = {
   name: 'waits',
   title: '100,000 waits for consent',
   roundsFor: (asked) => Math.min(asked, 3),
+  compared(around) {
+    const count = around.scaled(20_000);
+    return {
+      each: 'poll',
+      count,
+      prepare: (node) => beginWaits(node, around, count),
+      works: { waits: (node) => pollAll(node, around, count) },
+    };
+  },
   async run(around) {
     const { rounds, scaled, versions, start } = around;
     const count = scaled(100_000);
