@@ -10,6 +10,7 @@ const counts = { texts: 0, polls: 0, pages: 0, refreshes: 0, rejected: 0, limite
 /** Epoch milliseconds of the first text and the first poll that were counted. */
 const first = { text: 0, poll: 0 };
 let isLimited = false;
+let consent = 'pending';
 let contacts = 100_000;
 let generation = 1;
 
@@ -53,6 +54,7 @@ const refreshed = (): string => {
 const control = (path: string): string => {
   const [, , order, value] = path.split('/');
   if (order === 'contacts') contacts = Number(value);
+  if (order === 'consent' && value !== undefined) consent = value;
   if (order === 'expire') generation += 1;
   if (order === 'limit') isLimited = value === 'on';
   if (order === 'reset') {
@@ -82,7 +84,7 @@ const served = (head: string): string => {
   if (path.startsWith('/v1/text/messaging/consents')) {
     first.poll ||= Date.now();
     counts.polls += 1;
-    return ok('{"memberId":7,"state":"pending","lastChanged":1700000000000}');
+    return ok(`{"memberId":7,"state":"${consent}","lastChanged":1700000000000}`);
   }
   if (path.startsWith('/v1/core/contact/contacts')) {
     counts.pages += 1;

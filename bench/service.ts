@@ -27,6 +27,8 @@ export interface Service {
   reset(): Promise<Counts>;
   expire(): Promise<Counts>;
   setContacts(count: number): Promise<Counts>;
+  /** What every look at a consent sees. */
+  setConsent(state: 'pending' | 'accepted'): Promise<Counts>;
   /** Every text meets a 429 that asks for half an hour. */
   limit(isOn: boolean): Promise<Counts>;
   close(): void;
@@ -60,6 +62,7 @@ export const startService = async (): Promise<Service> => {
     reset: () => control('reset'),
     expire: () => control('expire'),
     setContacts: (count) => control(`contacts/${String(count)}`),
+    setConsent: (state) => control(`consent/${state}`),
     limit: (isOn) => control(`limit/${isOn ? 'on' : 'off'}`),
     close: () => {
       child.disconnect();
