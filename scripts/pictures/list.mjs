@@ -38,7 +38,7 @@ export const pictures = [
     name: 'sidebar',
     open: ['sidebar'],
     of: '.advisor-sidebar',
-    viewport: { width: 1500, height: 668 },
+    viewport: { width: 1500, height: 800 },
     shows: [
       '.advisor-side-waits li:has-text("+12175550107")',
       '.advisor-side-advisors li:has-text("authorized")',
@@ -57,7 +57,7 @@ export const pictures = [
     name: 'check-consent',
     open: ['node', 'check-consent'],
     of: 'dialog',
-    viewport: { width: 1280, height: 900 },
+    viewport: { width: 1280, height: 1100 },
     shows: ['mode', 'pollEvery', 'giveUpAfter'].map(
       (field) => `.advisor-form[data-type="advisor-check-consent"] [data-field=${field}]`,
     ),
