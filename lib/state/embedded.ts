@@ -91,7 +91,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
   private readonly holder = randomBytes(16).toString('hex');
   private readonly queue = new CommitQueue<Fence>(this);
   private readonly listeners = new Set<() => void>();
-  trouble: string | undefined = 'The stored state is being opened.';
+  trouble: string | undefined = 'The saved data is being opened.';
   /** Reads and commits that wait until this process owns the file. */
   private waiting: { readonly resolve: () => void; readonly reject: (fault: Error) => void }[] = [];
   /** The difference between the store's time and the monotonic clock. */
@@ -316,8 +316,8 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     if (this.hasToldOfLocked) return;
     this.hasToldOfLocked = true;
     this.warn(
-      'Stored records are sealed with a key that is not to be had, as after a start with another credential secret. ' +
-        'They stay where they are, and are read again once it is back. Everything else goes on.',
+      'Saved records are encrypted with a key that is unavailable, as after a start with another credential secret. ' +
+        'They are kept, and can be read again once the key is back. Everything else continues.',
     );
   }
 
@@ -338,8 +338,8 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     if (this.newlyDamaged > 1) return;
     setImmediate(() => {
       this.warn(
-        `${this.newlyDamaged} stored record(s) were damaged and have been set aside in the table "damaged". ` +
-          'Everything else goes on.',
+        `${this.newlyDamaged} saved record(s) were damaged and were moved to the table "damaged". ` +
+          'Everything else continues.',
       );
       this.newlyDamaged = 0;
     });
@@ -360,8 +360,8 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
       .catch((fault: unknown) => {
         if (fault instanceof NewerFormat && !this.isStarted) throw fault;
         this.setTrouble(
-          `The state in ${this.directory} cannot be opened (${reasonOf(fault)}): nothing is sent until it can be. ` +
-            'Make the directory writable, or free some space; it then goes on by itself.',
+          `The state in ${this.directory} cannot be opened (${reasonOf(fault)}): nothing is sent until this is fixed. ` +
+            'Make the directory writable, or free some space; sending then resumes on its own.',
         );
       })
       .finally(() => this.lookLater());
@@ -378,8 +378,8 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     }
     if (this.isClockWrong && !existsSync(this.path)) {
       this.setTrouble(
-        `The clock of this machine shows ${new Date(this.clock.now()).toISOString()}, which cannot be: nothing is accepted ` +
-          'until it is set. It then goes on by itself.',
+        `The clock of this machine shows ${new Date(this.clock.now()).toISOString()}, which cannot be right: nothing is accepted ` +
+          'until it is set. Work then resumes on its own.',
       );
       return;
     }
@@ -412,9 +412,9 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     this.isGone = true;
     this.isWritable = false;
     this.setTrouble(
-      `The state in ${this.directory} was deleted or replaced while it was in use: nothing is sent. Put it back as it was, ` +
-        'or stop Node-RED, restore a backup, and start it. Without one, the next start begins with an empty store, and ' +
-        'texts nobody until you confirm that.',
+      `The state in ${this.directory} was deleted or replaced while it was in use: nothing is sent. Put it back, ` +
+        'or stop Node-RED, restore a backup, and start it. Without a backup, the next start begins with an empty store, and ' +
+        'nobody is texted until you confirm it.',
     );
   }
 
@@ -517,8 +517,8 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
 
   private leaveTo(pid: number | undefined): void {
     this.setTrouble(
-      `Another process (${pid ?? 'unknown'}) works with the state in ${this.directory}: nothing is sent from here ` +
-        'until it ends. Then this one takes over. If both are to work, give each Node-RED its own user directory.',
+      `Another process (${pid ?? 'unknown'}) is using the state in ${this.directory}: nothing is sent from here ` +
+        'until it ends. Then this process takes over. To run both, give each Node-RED its own user directory.',
     );
   }
 
@@ -576,7 +576,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     if (this.isInPlace())
       this.setTrouble(
         `The state in ${this.directory} cannot be written (${reasonOf(fault instanceof CommitFailed ? fault.cause : fault)}): ` +
-          'nothing is sent until it can be. Free some space, or make the directory writable; it then goes on by itself.',
+          'nothing is sent until this is fixed. Free some space, or make the directory writable; sending then resumes on its own.',
       );
     else this.noteGone();
     clearTimeout(this.retry);
@@ -625,7 +625,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     this.owned = undefined;
     this.isWritable = false;
     this.setTrouble(
-      `The state in ${this.directory} is damaged (${reasonOf(fault)}): what can be read is carried over into a new file.`,
+      `The state in ${this.directory} is damaged (${reasonOf(fault)}): readable records are copied to a new file.`,
     );
     void this.hideLife();
     clearTimeout(this.look);
@@ -675,7 +675,9 @@ const openOnce = async (options: EmbeddedOptions): Promise<Engine> => {
   const earlier = inMemory.get(directory);
   if (earlier) return earlier;
   const inMemoryBecause = (reason: string): Engine => {
-    warn(`${reason}: texts, waits and authorizations live in memory and are lost when this process ends.`);
+    warn(
+      `${reason}: texts, waits and authorizations are kept in memory and are lost when this process ends.`,
+    );
     const engine = createMemoryEngine(clock);
     inMemory.set(directory, engine);
     return engine;
@@ -694,7 +696,7 @@ const openOnce = async (options: EmbeddedOptions): Promise<Engine> => {
     await engine.close();
     if (!(fault instanceof NewerFormat)) throw fault;
     return inMemoryBecause(
-      `The state in ${directory} was written by a newer version of this package and is left alone. Install that version again to go on with it`,
+      `The state in ${directory} was written by a newer version of this package and is not used. Install that version again to continue with it`,
     );
   }
 };

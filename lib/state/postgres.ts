@@ -80,7 +80,7 @@ const dropEvery = 10;
 /** undefined_table and invalid_schema_name lead to it. */
 const tablesGone =
   'The tables of this package are gone from the database: nothing is sent. Stop Node-RED, restore a backup, and start it. ' +
-  'Without one, the next start begins with an empty store, and texts nobody until you confirm that.';
+  'Without a backup, the next start begins with an empty store, and nobody is texted until you confirm it.';
 
 /** The data key in the database cannot be opened with this process's credential secret. */
 export class OtherSecret extends Error {}
@@ -119,7 +119,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
     () => performance.now(),
     (seconds) => {
       this.options.warn(
-        `The clock of the database was changed by ${seconds} seconds. Ages and polls go on by the time as it was until this Node-RED is restarted.`,
+        `The clock of the database was changed by ${seconds} seconds. Until this Node-RED is restarted, ages and checks still follow the previous time.`,
       );
     },
   );
@@ -366,26 +366,26 @@ class SlotRegister implements SlotDatabase, JointWriter {
     const reason = reasonOf(fault);
     if (fault instanceof NewerFormat)
       this.setTrouble(
-        'The state in the database was written by a newer version of this package and is left alone: nothing is sent. Install that version here too.',
+        'The state in the database was written by a newer version of this package and is not used: nothing is sent. Install that version here too.',
       );
     else if (fault instanceof OtherSecret)
       this.setTrouble(
-        'The state in the database is sealed with another credentialSecret than the one of this Node-RED: nothing is sent from here. Set the same credentialSecret in settings.js of all instances.',
+        'The state in the database is encrypted with another credentialSecret than that of this Node-RED: nothing is sent from here. Set the same credentialSecret in settings.js of all instances.',
       );
     else if (code === '42P01' || code === '3F000') this.setTrouble(tablesGone);
     else if (code === '25006')
       this.setTrouble(
-        'The database takes no writes (read-only): nothing is sent until it does. It then goes on by itself.',
+        'The database is read-only: nothing is sent until it accepts writes. Sending then resumes on its own.',
       );
     else if (code === '42501')
       this.setTrouble(
-        `The role in the address of the database may not do what is needed (${reason}): nothing is sent until it may. docs/scaling.md says what it needs.`,
+        `The role in the address of the database lacks a permission (${reason}): nothing is sent until it has it. See docs/scaling.md for what it needs.`,
       );
     else if (code === '53100')
       this.setTrouble('The disk of the database is full: nothing is sent until there is room.');
     else
       this.setTrouble(
-        `The database cannot be used (${reason}): nothing is sent until it can be. It then goes on by itself.`,
+        `The database cannot be used (${reason}): nothing is sent until it can. Sending then resumes on its own.`,
       );
   }
 
@@ -577,7 +577,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
       (BigInt(row.token) < BigInt(lease.token) || (row.token === lease.token && BigInt(row.seq) < lease.seq));
     if (isSetBack) {
       this.options.warn(
-        'The database has lost commits that it had confirmed, as after a failover to a standby that was behind. What was under way comes out as outcome_unknown: check before you repeat it, and use a synchronous standby.',
+        'The database has lost commits that it had confirmed, as after a failover to a standby that was behind. Work that was in progress leaves as outcome_unknown: check before you try again, and use a synchronous standby.',
       );
       this.setBack.add(row);
     } else if (engine.kind === 'own') this.options.warn(engine.trouble ?? '');

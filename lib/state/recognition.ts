@@ -82,7 +82,7 @@ export class StoreRecognition {
 
 /** For the log, and for whoever looks at the environment. */
 export const lostTrouble = (environment: string): string =>
-  'The store that this environment had is gone, and an empty one was found in its place: the do-not-text list, queued ' +
-  'texts, waits and authorizations are lost, and so is who was texted and asked. Nobody is texted. Stop Node-RED, restore ' +
+  'The store of this environment is gone, and an empty one was found in its place: the do-not-text list, queued ' +
+  'texts, waits, authorizations, and the record of who was texted and asked are lost. Nobody is texted. Stop Node-RED, restore ' +
   'a backup and start it; or enter the blocked numbers again, then confirm the empty store in the dialog of the ' +
   `environment, or with POST advisor-texting/${environment}/store/confirm.`;

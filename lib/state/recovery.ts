@@ -279,10 +279,10 @@ const replaceFile = async (
     const aside = join(dirname(path), `store-damaged-${date}.mdb`);
     keepAside(path, aside);
     warn(
-      `The stored state was damaged. ${kept} record(s) could be read and were carried over, ${lost} could not; the damaged ` +
-        `file was set aside as ${aside}. Texts and waits among those that were lost have to be sent in again.`,
+      `The saved data was damaged. ${kept} record(s) could be read and were kept, ${lost} could not; the damaged ` +
+        `file was set aside as ${aside}. Send lost texts and waits again.`,
     );
-  } else if (isDamaged) warn('The stored state was damaged and has been written anew. Nothing was lost.');
+  } else if (isDamaged) warn('The saved data was damaged and has been rewritten. Nothing was lost.');
   putInPlace(made, path);
   forgetStarts(path);
 };

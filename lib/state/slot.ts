@@ -88,7 +88,7 @@ export class SlotEngine implements Engine, Leased {
 
   get trouble(): string | undefined {
     if (!this.isLost) return this.database.trouble;
-    return 'This instance was out of touch with the database for longer than its lease: another has taken over what it had.';
+    return 'This instance lost contact with the database for longer than its lease: another instance has taken over its work.';
   }
 
   get isGone(): boolean {
@@ -269,7 +269,7 @@ export class SlotEngine implements Engine, Leased {
     if (this.newlyDamaged === 1)
       setImmediate(() => {
         this.database.warn(
-          `${this.newlyDamaged} record(s) in the database cannot be read. They stay where they are; everything else goes on.`,
+          `${this.newlyDamaged} record(s) in the database cannot be read. They are kept; everything else continues.`,
         );
       });
   }

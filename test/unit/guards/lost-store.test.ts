@@ -63,7 +63,7 @@ describe('an environment whose store was lost', function () {
     let after = await start();
     should(after.environment.isStoreLost).be.true();
     should(after.environment.trouble).match(/do-not-text list.*store\/confirm/s);
-    should(after.logged.join('\n')).match(/Office: The store that this environment had is gone/);
+    should(after.logged.join('\n')).match(/Office: The store of this environment is gone/);
     should(after.health).equal(503);
     await after.until(() => after.storeEvents().length > 0);
     should(after.storeEvents()).eql([false]);

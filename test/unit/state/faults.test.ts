@@ -76,7 +76,7 @@ describe('a store in trouble', function () {
       assert.equal(await store.get('work', key('b')), undefined);
       while ((await store.count('work', everything.from, everything.to)) > 2) await turn();
       assert.equal(warnings.length, 1);
-      assert.match(warnings[0] ?? '', /^2 stored record\(s\) were damaged/);
+      assert.match(warnings[0] ?? '', /^2 saved record\(s\) were damaged/);
       assert.equal(await store.hasLost('work', key('b'), endOf(key('b'))), true);
       assert.equal(await store.hasLost('work', key('a'), endOf(key('a'))), false);
       assert.equal(await store.hasLost('wait', key('b'), endOf(key('b'))), false);
@@ -112,7 +112,7 @@ describe('a store in trouble', function () {
       assert.equal(await store.get('work', key('a')), undefined);
       assert.equal(await store.hasLost('work', key('a'), endOf(key('a'))), true);
       assert.equal(warnings.length, 1);
-      assert.match(warnings[0] ?? '', /read again once it is back/);
+      assert.match(warnings[0] ?? '', /read again once the key is back/);
       assert.equal(await store.write([put('b', 'new')], [{ table: 'work', key: key('b') }]), true);
       assert.equal((await store.get('work', key('b')))?.value, 'new');
       await store.close();

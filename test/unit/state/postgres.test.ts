@@ -665,7 +665,7 @@ describe('several processes on one PostgreSQL', () => {
         if (n === 10) await server.stop();
       }
       await until(() => one.trouble !== undefined);
-      assert.match(one.trouble ?? '', /cannot be used.*goes on by itself/);
+      assert.match(one.trouble ?? '', /cannot be used.*resumes on its own/);
       await server.run();
       await Promise.all(written);
     }
@@ -765,7 +765,7 @@ describe('several processes on one PostgreSQL', () => {
     await Promise.all(handles.splice(0).map((handle) => handle.close()));
     makeEarlier('owned');
     const one = start('one', 60_000, url.replace('test@', 'least@'));
-    await until(() => one.trouble?.includes('may not do what is needed') === true);
+    await until(() => one.trouble?.includes('lacks a permission') === true);
     await start('owner', 60_000, url).opened;
     await (await one.opened).write([put('job', 1)]);
     assert.equal(versionIn('owned'), current);
