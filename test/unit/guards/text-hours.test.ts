@@ -39,6 +39,7 @@ describe('the hours of a number', () => {
     ['in the Caribbean', '+18765550101', ['America/Jamaica']],
     ['by country', '+33612345678', ['Europe/Paris']],
     ['toll-free', '+18005550113', undefined],
+    ['toll-free in Germany', '+498001234567', undefined],
     ['personal in the USA', '+15005550113', undefined],
     ['personal in the United Kingdom', '+447011123456', undefined],
     ['of an area code that is not listed', '+12995550113', undefined],
