@@ -293,6 +293,16 @@ describe('tokens', () => {
     should(await red.tokens.token(connection(), 'default')).be.a.String();
   });
 
+  it('never sends an authorization for another application than the one it was issued to', async () => {
+    await authorize(red, connection());
+    const before = red.posted.length;
+    const fault = await failureOf(() =>
+      red.tokens.token({ ...connection(), clientId: 'another' }, 'default'),
+    );
+    should(fault.code).equal('authorization_required');
+    should(red.posted).have.length(before);
+  });
+
   it('asks to authorize again when there is no refresh token', async () => {
     const online = { ...connection(), scopes: ['openid', 'text.messaging.read'] };
     await authorize(red, online);
