@@ -198,6 +198,8 @@ export class Queue<I extends OutboxItem, O, E> {
   private isStarted = false;
   private isClosing = false;
   private isCancelling = false;
+  /** The type and the space that held items belong to are on record. */
+  private hasHome = false;
   /** Passes that wait for room. */
   private readonly waiting = new Set<() => void>();
   private landed: (() => void) | undefined;
@@ -257,11 +259,13 @@ export class Queue<I extends OutboxItem, O, E> {
     await moveRetypedWaits(this.store, this.options.node, this.options.type);
     await this.readCancels();
     await this.restoreTimetable();
+    const home = (await this.store.get<string>(records, this.keys.home))?.value;
+    this.hasHome = home !== undefined;
     if (this.isClosing) return;
     this.isStarted = true;
     this.track(this.dropUnaccepted());
     if (!this.cancels.isEmpty) this.cancelSaved();
-    this.track(this.moveHome());
+    if (this.hasHome && home !== this.home) this.track(this.moveHome());
     this.pump();
     this.expectHeld();
   }
@@ -881,6 +885,8 @@ export class Queue<I extends OutboxItem, O, E> {
   private async hold(item: QueueItem<I, O, E>, { notBefore, delays }: Held): Promise<void> {
     const release = this.keepClockStill();
     item.hold(notBefore, delays);
+    if (!this.hasHome) item.inNextCommit.push(this.putHome());
+    this.hasHome = true;
     await this.changed(item).catch(released(release));
     // What was cancelled meanwhile was not found among those held.
     if (this.cancels.isMeant(item.arrival, item.item)) this.endWithout('reset', item);
@@ -1030,17 +1036,20 @@ export class Queue<I extends OutboxItem, O, E> {
 
   /** What was accepted for another service, or by a node of another type, does not stay until its time comes. */
   private async moveHome(): Promise<void> {
-    const { space, type } = this.options;
-    const value = `${type} ${space}`;
-    const home = await this.store.get<string>(records, this.keys.home);
-    if (home?.value === value) return;
-    if (home)
-      await this.endSaved(
-        this.held,
-        () => true,
-        (item) => this.reasonNotTo(item) !== undefined,
-      );
-    if (!this.isClosing) await this.store.write([{ table: records, put: this.keys.home, value }]);
+    await this.endSaved(
+      this.held,
+      () => true,
+      (item) => this.reasonNotTo(item) !== undefined,
+    );
+    if (!this.isClosing) await this.store.write([this.putHome()]);
+  }
+
+  private get home(): string {
+    return `${this.options.type} ${this.options.space}`;
+  }
+
+  private putHome(): Operation {
+    return { table: records, put: this.keys.home, value: this.home };
   }
 
   /** Gives those items of a lane their turn that are meant. */
