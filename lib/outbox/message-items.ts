@@ -72,6 +72,7 @@ export class MessageItems<O> {
   private readonly saved: Record<string, number>;
   private original: Input | undefined;
   private message: MessageRecord | undefined;
+  private loading: Promise<void> | undefined;
   private isMissing = false;
   /** The message has a record of its own. */
   private hasOwnMessage = true;
@@ -154,10 +155,11 @@ export class MessageItems<O> {
   /** Reads the message, where it is not in memory. */
   load(store: Store): Promise<void> | undefined {
     if (this.message || this.isMissing) return undefined;
-    return store.get<MessageRecord>(records, this.keys.message(this.arrival)).then((found) => {
-      this.message ??= found?.value;
+    this.loading ??= store.get<MessageRecord>(records, this.keys.message(this.arrival)).then((found) => {
+      this.message = found?.value;
       this.isMissing = !this.message;
     });
+    return this.loading;
   }
 
   /** The message as it came while this process has it, else as it was stored; `dropped` says that parts could not be. */

@@ -158,6 +158,8 @@ const writtenAtOnce = 1000;
 const readAtOnce = 64;
 /** The most items of a lane that are at hand; the others lie in the store. */
 const mostAtHand = 128;
+/** Bytes: an item of a larger message is read again at its turn, so that what is at hand takes up little memory. */
+const largestAtHand = 64 * 1024;
 /** The most items whose ends are being saved or emitted: while there are more, none is taken up. */
 const mostEnding = 256;
 /** The number of ticks for which an item may keep the clock still: a machine that stops meanwhile loses one, not all. */
@@ -291,6 +293,7 @@ export class Queue<I extends OutboxItem, O, E> {
       this.isStarted &&
       !this.isClosing &&
       !isLong &&
+      message.bytes <= largestAtHand &&
       lane !== undefined &&
       !lane.hasMore &&
       !lane.isReading &&
@@ -457,12 +460,18 @@ export class Queue<I extends OutboxItem, O, E> {
         );
       }
     };
-    return this.recorder.longList(items.length * bytesPerItem, write).then(() =>
-      together(() => {
-        onRecord?.();
-        message.complete();
-        return this.recorder.changed(message);
-      }),
+    return this.recorder.longList(items.length * bytesPerItem, write).then(
+      () =>
+        together(() => {
+          onRecord?.();
+          message.complete();
+          return this.recorder.changed(message);
+        }),
+      (fault: unknown) => {
+        // It is refused: the node that it came from must not keep it for ever.
+        if (!this.isClosing && !(fault instanceof TakenOver)) onRecord?.();
+        throw fault;
+      },
     );
   }
 

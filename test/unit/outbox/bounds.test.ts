@@ -182,6 +182,50 @@ describe('what is queued while the service is away', function () {
     await outbox.close();
   });
 
+  it('lies in the store also where a few large messages would fill the memory', async () => {
+    const { opened, open } = gate();
+    const { host, told } = telling(() => opened.then(() => 'sent'));
+    const outbox = requestsOn(store, host, { width: 1 });
+    await outbox.start();
+    const messages: WeakRef<object>[] = [];
+    for (let n = 0; n < 40; n++) {
+      const message = { payload: `${n} `.repeat(100_000) };
+      messages.push(new WeakRef(message));
+      outbox.accept({ message, order: {}, items: [{ index: 0 }], count: 1 }, undefined);
+      await nextIteration();
+    }
+    while ((await outbox.reader.count()) < 40) await nextIteration();
+    const heldBack = (): number => messages.filter((message) => message.deref() !== undefined).length;
+    for (const end = Date.now() + 60_000; heldBack() > 5 && Date.now() < end;) {
+      await nextIteration();
+      collectGarbage();
+    }
+    should(heldBack()).be.belowOrEqual(5);
+    open();
+    while (told() < 40) await nextIteration();
+    await outbox.close();
+  });
+
+  it('is read with its message once, however many of a list have their turn at the same time', async () => {
+    let reads = 0;
+    const counting = Object.assign(Object.create(store) as Store, {
+      get: async (...args: Parameters<Store['get']>) => {
+        if (args[1].toString('latin1').startsWith('message')) reads += 1;
+        await nextIteration();
+        return store.get(...args);
+      },
+    });
+    const before = requestsOn(counting, idleHost);
+    before.accept({ message: {}, order: {}, items: listOf(60), count: 60 }, undefined);
+    await before.close();
+    const { host, told } = telling(async () => 'sent');
+    const after = requestsOn(counting, host);
+    await after.start();
+    while (told() < 60) await nextIteration();
+    await after.close();
+    should(reads).equal(1);
+  });
+
   it('is put on record also where messages of one moment are together larger than a store takes at once', async () => {
     const { host, told } = telling(async () => 'sent');
     const outbox = requestsOn(store, host);

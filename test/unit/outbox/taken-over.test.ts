@@ -91,11 +91,16 @@ describe('a list that the store does not take', () => {
     await node.outbox.start();
     const items = Array.from({ length: 250 }, (_, index) => ({ index }));
     const message = { payload: 'unwelcome' };
-    node.outbox.accept({ message, order: {}, items, count: items.length }, undefined);
+    let concluded = 0;
+    const onRecord = (): void => {
+      concluded += 1;
+    };
+    node.outbox.accept({ message, order: {}, items, count: items.length, onRecord }, undefined);
     node.accept(1);
     for (let turns = 0; turns < 1000 && node.told.length < 251; turns++) await nextIteration();
     const outcomes = node.told.map(({ outcome }) => outcome).sort();
     assert.deepEqual(outcomes, [...items.map(() => 'refused'), 'sent']);
+    assert.equal(concluded, 1);
     assert.equal(node.faults.length, 1);
     await node.outbox.close();
   });
