@@ -30,7 +30,12 @@ const step = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant('move' as const), ms: fc.nat({ max: 70_000 }) }) },
   { weight: 6, arbitrary: fc.record({ do: fc.constant('pass' as const), turns: fc.nat({ max: 12 }) }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('kill' as const), commits: fc.nat({ max: 4 }) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('deploy' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('deploy' as const), turns: fc.nat({ max: 8 }) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant('recheck' as const), phone: fc.constantFrom(...phones) }),
+  },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('pause' as const), on: fc.boolean() }) },
   {
     weight: 1,
@@ -53,6 +58,7 @@ const delays = fc.array(fc.nat({ max: 6 }), { minLength: 1, maxLength: 8 });
 interface Life {
   readonly process: Process;
   readonly outbox: Queue<Text, object, string>;
+  readonly closed: AbortController;
 }
 
 /** One process after the other on one store, and a service that writes down what it gets. */
@@ -79,10 +85,12 @@ class Machine {
     this.life = this.start();
   }
 
-  private start(): Life {
-    const process = this.disk.start((operations) => {
+  private start(
+    process = this.disk.start((operations) => {
       this.note(operations);
-    });
+    }),
+  ): Life {
+    const closed = new AbortController();
     const outbox = new Queue({
       store: process.store,
       node: 'node',
@@ -91,10 +99,10 @@ class Machine {
       width: 4,
       resumeWithin,
       clock: this.disk.clockOf(process, this.clock),
-      host: this.hostIn(process),
+      host: this.hostIn(process, closed.signal),
     });
     void outbox.start();
-    return { process, outbox };
+    return { process, outbox, closed };
   }
 
   /** What a commit saves. */
@@ -115,7 +123,7 @@ class Machine {
     else this.saved.push({ list: key.slice('item\0'.length, -6), name: item.name });
   }
 
-  private hostIn(process: Process): QueueHost<Text, object, string> {
+  private hostIn(process: Process, closed: AbortSignal): QueueHost<Text, object, string> {
     return {
       work: async ({ item: { name, notBefore }, signal, begin, undo }) => {
         const held = this.heldUntil(process, notBefore);
@@ -144,6 +152,7 @@ class Machine {
       kindsOf: (outcome) => [outcome],
       emit: async (job, { name }, { outcome, repeated, isLast, counts }: OutcomeToEmit<string>) => {
         if (process.isDead) return never;
+        if (closed.aborted) return false;
         this.told.push({ name, outcome, repeated });
         for (let turns = name % 3; turns > 0; turns--) await nextIteration();
         if (isLast) {
@@ -205,10 +214,23 @@ class Machine {
     this.life = this.start();
   }
 
-  async deploy(): Promise<void> {
+  recheck(phone: string): void {
+    this.life.outbox.recheck(phone);
+  }
+
+  async restart(): Promise<void> {
     await this.life.outbox.close();
     this.life.process.isDead = true;
     this.life = this.start();
+  }
+
+  /** The next start of the node does not wait until the close has ended. */
+  async deploy(turns: number): Promise<void> {
+    const { process, outbox, closed } = this.life;
+    closed.abort();
+    void outbox.close();
+    for (let left = turns; left > 0; left--) await nextIteration();
+    this.life = this.start(process);
   }
 
   /** The number of records that belong to a text. */
@@ -233,7 +255,7 @@ class Machine {
 }
 
 describe('an outbox against a naive one', () => {
-  it('sends nothing twice and loses nothing, over kills at any commit, deploys, pauses, holds, resets and clocks that jump', async function () {
+  it('sends nothing twice and loses nothing, over kills at any commit, restarts, deploys, pauses, holds, resets and clocks that jump', async function () {
     this.timeout(120_000);
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 40, size: 'max' }), delays, async (steps, slow) => {
@@ -244,7 +266,9 @@ describe('an outbox against a naive one', () => {
           else if (each.do === 'reset') machine.reset(each.phone);
           else if (each.do === 'move') await machine.move(each.ms);
           else if (each.do === 'jump') machine.jump(each.ms);
-          else if (each.do === 'deploy') await machine.deploy();
+          else if (each.do === 'restart') await machine.restart();
+          else if (each.do === 'deploy') await machine.deploy(each.turns);
+          else if (each.do === 'recheck') machine.recheck(each.phone);
           else if (each.do === 'kill') await machine.kill(each.commits);
           else for (let turns = 0; turns < each.turns; turns++) await nextIteration();
         }
