@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { second } from '../durations';
 import { atTime, closeLimit, systemClock, type Clock } from '../service/clock';
-import { endOf, key, nextKey, TakenOver, type Operation, type Store } from '../state/store';
+import { endOf, key, nextKey, TakenOver, unchanged, type Operation, type Store } from '../state/store';
 import { Cancels } from './cancels';
 import { carefulTurnsOf, type CarefulTurns } from './careful-turns';
 import { handOver } from './hand-over';
@@ -1103,21 +1103,22 @@ export class Queue<I extends OutboxItem, O, E> {
     for (let last: Buffer | undefined; !this.isClosing;) {
       const range = { ...after(lists, last), limit: readAtOnce };
       const found = await this.store.page<ListRecord<O>>(records, range);
-      for (const { key: at, value } of found) {
-        const arrival = arrivalIn(at);
-        const isOwn = value.life === this.life || this.memory.saving.has(arrival.toString('latin1'));
-        if (value.isComplete || isOwn) continue;
+      for (const entry of found) {
+        const arrival = arrivalIn(entry.key);
+        const { isComplete, life } = entry.value;
+        const isOwn = life === this.life || this.memory.saving.has(arrival.toString('latin1'));
+        if (isComplete || isOwn) continue;
+        // An earlier start may have completed it during the read.
+        const removed = (keys: readonly Buffer[]): Promise<boolean> =>
+          this.store.write(
+            keys.map((remove): Operation => ({ table: records, remove })),
+            [unchanged(records, entry.key, entry)],
+          );
         const items = { ...after(itemsOf(arrival), undefined), limit: writtenAtOnce };
-        for (
-          let keys = await this.store.keys(records, items);
-          keys.length > 0;
-          keys = await this.store.keys(records, items)
-        )
-          // Their entries in the timetable are dropped as they are met.
-          await this.store.write(keys.map((remove): Operation => ({ table: records, remove })));
-        await this.store.write(
-          [message(arrival), list(arrival)].map((remove): Operation => ({ table: records, remove })),
-        );
+        let keys = await this.store.keys(records, items);
+        // Their entries in the timetable are dropped as they are met.
+        while (keys.length > 0 && (await removed(keys))) keys = await this.store.keys(records, items);
+        await removed([message(arrival), list(arrival)]);
       }
       last = found.at(-1)?.key;
       if (!last || found.length < readAtOnce) return;

@@ -3,7 +3,7 @@ import { hour } from '../../../lib/durations';
 import { Held } from '../../../lib/outbox/queue';
 import { MovableClock, systemClock, type Clock } from '../../../lib/service/clock';
 import { createMemoryStore } from '../../../lib/state/memory';
-import type { Store, Table } from '../../../lib/state/store';
+import type { Range, Store, Table } from '../../../lib/state/store';
 import { nextIteration } from '../../support/event-loop';
 import { gate } from '../../support/gate';
 import { acceptMany, acceptOne, requestsOn, type Host, type Requests } from '../../support/outbox/requests';
@@ -63,6 +63,39 @@ describe('the next start of a node, while the close of the one before has given 
     await node.haveLeft(2500);
     await Promise.all([closed, after.close()]);
     should(new Set(node.told).size).equal(2500);
+  });
+
+  it('drops no list that is completed while it looks for those that were never accepted', async () => {
+    const memory = createMemoryStore();
+    const [saving, looking] = [gate(), gate()];
+    let [writes, looks] = [0, 0];
+    const write: Store['write'] = async (...args) => {
+      writes += 1;
+      if (writes > 2) await saving.opened;
+      return memory.write(...args);
+    };
+    const page: Store['page'] = async <T>(table: Table, range: Range) => {
+      const found = await memory.page<T>(table, range);
+      if (range.from.toString('latin1').startsWith('list') && found.length > 0) {
+        looks += 1;
+        await looking.opened;
+      }
+      return found;
+    };
+    const node = new Node({ ...memory, write, page });
+    const before = node.make();
+    await before.start();
+    acceptMany(before, 130);
+    while (writes < 3) await nextIteration();
+    const closed = before.close();
+    const after = node.make();
+    await after.start();
+    while (looks === 0) await nextIteration();
+    saving.open();
+    await closed;
+    looking.open();
+    await node.haveLeft(130);
+    await after.close();
   });
 
   it('sends what that one was reading', async () => {
