@@ -92,6 +92,8 @@ class StoreList implements DoNotText {
   /** Attempts under way in this process, by number. */
   private readonly attempts = new Counter();
   private readonly listeners = new Set<(phone: string) => void>();
+  /** What the last look found; it only decides whether another look is worthwhile. */
+  private wasEmpty = true;
 
   constructor(
     private readonly store: Store,
@@ -143,6 +145,7 @@ class StoreList implements DoNotText {
     const cleared = { table, put: this.clearedKeyOf(phone), value: true } as const;
     const isUnreadable = (await this.judge(phone)) === 'unreadable';
     await this.store.write([{ table, remove: this.keyOf(phone) }, ...(isUnreadable ? [cleared] : [])]);
+    this.wasEmpty = true;
   }
 
   onBlock(listener: (phone: string) => void): () => void {
@@ -153,7 +156,7 @@ class StoreList implements DoNotText {
   }
 
   async judge(phone: string): Promise<BlockedBy | undefined> {
-    const found = await this.get(phone);
+    const found = (await this.isEmpty()) ? undefined : await this.get(phone);
     if (found) return found;
     const { store, prefix } = this;
     if (!(await store.hasLost(table, prefix, endOf(prefix)))) return undefined;
@@ -192,6 +195,15 @@ class StoreList implements DoNotText {
     if (await this.get(blocked.phone)) return;
     const at = this.keyOf(blocked.phone);
     await this.store.write([{ table, put: at, value: blocked }], [unchanged(table, at, undefined)]);
+  }
+
+  /** Most lists are empty, and seeing that takes less than the hash of a number. */
+  private async isEmpty(): Promise<boolean> {
+    const { store, prefix } = this;
+    // A database reads many numbers at once, and one range at a time.
+    if (!this.wasEmpty || store.processName !== undefined) return false;
+    this.wasEmpty = (await store.keys(table, { from: prefix, to: endOf(prefix), limit: 1 })).length === 0;
+    return this.wasEmpty;
   }
 
   private keyOf(phone: string): Buffer {

@@ -197,15 +197,28 @@ describe('the do-not-text list', () => {
 
   describe('costs few reads', () => {
     let reads: number;
+    let hashed: string[];
     let environment: TestEnvironment;
 
     beforeEach(() => {
       reads = 0;
+      hashed = [];
       const blocked = key('blocked', 'simulator');
+      const count = (at: Buffer): void => {
+        if (at.subarray(0, blocked.length).equals(blocked)) reads += 1;
+      };
       const counting = Object.assign(Object.create(on.store) as Store, {
         get: (...asked: Parameters<Store['get']>) => {
-          if (asked[1].subarray(0, blocked.length).equals(blocked)) reads += 1;
+          count(asked[1]);
           return on.store.get(...asked);
+        },
+        keys: (...asked: Parameters<Store['keys']>) => {
+          count(asked[1].from);
+          return on.store.keys(...asked);
+        },
+        hash: (phone: string) => {
+          hashed.push(phone);
+          return on.store.hash(phone);
         },
       });
       const { baseUrl, credentials, clock } = on.simulator;
@@ -222,6 +235,19 @@ describe('the do-not-text list', () => {
       // Nobody is asked: the list is read all the same.
       should(only(await flow.ask({ phone: unasked })).msg.payload).containEql({ requested: false });
       should(reads).equal(2);
+    });
+
+    it('one for a text, without a hash of its number while nobody is on it', async () => {
+      const flow = await Flow.load({ folders, environment, nodes: [sendNode] });
+      should(only(await flow.ask({ phone: consented, text: 'Hi' })).port).equal(0);
+      should({ reads, hashed }).deepEqual({ reads: 1, hashed: [] });
+      const list = await doNotTextOf(environment);
+      await list.block(consented, null, begin);
+      should(errorOf(only(await flow.ask({ phone: consented, text: 'Hi' })).msg).code).equal('blocked');
+      await list.unblock(consented);
+      hashed = [];
+      should(only(await flow.ask({ phone: consented, text: 'Hi' })).port).equal(0);
+      should(hashed).deepEqual([]);
     });
 
     it('a handful for the 298 looks of a silent day', async () => {
@@ -398,7 +424,7 @@ describe('the do-not-text list', () => {
       const [reached, held] = [gate(), gate()];
       let others: Store[] = [
         Object.assign(before, {
-          get: async () => {
+          keys: async () => {
             reached.open();
             await held.opened;
             throw storeClosed();
