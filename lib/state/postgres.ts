@@ -423,7 +423,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
     const { mine, others, isAlone } = await this.leases.free(before);
     for (const row of [...mine, ...others]) {
       const isLeft = !isAlone && !mine.includes(row);
-      if (isLeft && (await new SlotEngine(this, leaseIn(row), 'elsewhere').hasJobs(this.writing))) continue;
+      if (isLeft && (await new SlotEngine(this, leaseIn(row), 'elsewhere').hasWork(this.writing))) continue;
       const lease = await this.leases.take(row);
       if (lease) return this.have(lease, 'own');
     }
@@ -612,7 +612,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
   /** Removes slots that were taken over and have no work left. */
   private async dropEmpty(): Promise<void> {
     for (const [number, slot] of this.slots) {
-      if (slot.kind !== 'orphan' || (await slot.behind.hasJobs(this.writing))) continue;
+      if (slot.kind !== 'orphan' || (await slot.behind.hasWork(this.writing))) continue;
       this.slots.delete(number);
       await slot.behind.drop(this.writing);
       this.changed();

@@ -189,12 +189,13 @@ export class SlotEngine implements Engine, Leased {
     this.doubt = found ? (found.value as number) : Infinity;
   }
 
-  async hasJobs(pool: Pool): Promise<boolean> {
-    const jobs = keyOf('job');
+  /** Whether the slot has waits, or items of a queue. */
+  async hasWork(pool: Pool): Promise<boolean> {
+    const [waits, items] = [keyOf('job'), keyOf('item')];
     const { rows } = await pool.query<{ found: boolean }>(
       `select exists (select 1 from ${schema}.wait where key >= $1 and key < $2)
-           or exists (select 1 from ${schema}.work where key >= $1 and key < $2) as found`,
-      this.limits('work', jobs, endOf(jobs)),
+           or exists (select 1 from ${schema}.work where key >= $3 and key < $4) as found`,
+      [...this.limits('wait', waits, endOf(waits)), ...this.limits('work', items, endOf(items))],
     );
     return rows[0]?.found !== false;
   }

@@ -14,7 +14,7 @@ const run = async (url: string, group: string): Promise<void> => {
     pulseEvery: 100,
   });
   const store = await handle.opened;
-  await store.write([{ table: 'work', put: key('job', 'n'), value: 'of the killed' }]);
+  await store.write([{ table: 'work', put: key('item', 'n'), value: 'of the killed' }]);
   console.log('written');
   for (;;) {
     await pause(50);
@@ -22,7 +22,7 @@ const run = async (url: string, group: string): Promise<void> => {
       .write([{ table: 'work', put: key('beside'), value: 0 }])
       .catch((fault: unknown) => String(fault));
     if (isWritten === true) continue;
-    await (await handle.opened).write([{ table: 'work', put: key('job', 'n'), value: 'in another slot' }]);
+    await (await handle.opened).write([{ table: 'work', put: key('item', 'n'), value: 'in another slot' }]);
     console.log(`${isWritten}: refused, and opened again`);
     break;
   }

@@ -116,15 +116,15 @@ describe('several processes on one PostgreSQL', () => {
 
   it('keep what each has apart', async () => {
     const [one, two] = await Promise.all([start('one').opened, start('two').opened]);
-    await one.write([put('job', 1)]);
-    assert.equal(await two.get('work', key('job', 'n')), undefined);
+    await one.write([put('item', 1)]);
+    assert.equal(await two.get('work', key('item', 'n')), undefined);
   });
 
   it('keep what each has apart, whatever the ids of nodes are', async () => {
     const [one, two] = await Promise.all([start('one').opened, start('two').opened]);
     const ids = ['asked', 'blocked', 'link', 'once'];
-    await one.write(ids.map((id) => ({ table: 'work', put: key('job', id, 'n'), value: 1 })));
-    for (const id of ids) assert.equal(await two.get('work', key('job', id, 'n')), undefined, id);
+    await one.write(ids.map((id) => ({ table: 'work', put: key('item', id, 'n'), value: 1 })));
+    for (const id of ids) assert.equal(await two.get('work', key('item', id, 'n')), undefined, id);
     const asked = key('environment/sandbox', 'asked', 'n');
     await one.write([{ table: 'wait', put: asked, value: 'yesterday' }]);
     assert.equal((await two.get('wait', asked))?.value, 'yesterday');
@@ -134,11 +134,11 @@ describe('several processes on one PostgreSQL', () => {
     const [one, two] = [start('one'), start('two')];
     const store = await one.opened;
     await two.opened;
-    await store.write([put('job', 'on its way')]);
+    await store.write([put('item', 'on its way')]);
     await one.close();
     const left = await orphanOf(two);
-    assert.equal((await left.get('work', key('job', 'n')))?.value, 'on its way');
-    await left.write([put('job', 'told')]);
+    assert.equal((await left.get('work', key('item', 'n')))?.value, 'on its way');
+    await left.write([put('item', 'told')]);
   });
 
   it('succeed one that is killed, once its lease has run out', async function () {
@@ -151,21 +151,21 @@ describe('several processes on one PostgreSQL', () => {
     assert.deepEqual(orphans.get(two), []);
     await killed.kill();
     const left = await orphanOf(two);
-    assert.equal((await left.get('work', key('job', 'n')))?.value, 'of the killed');
+    assert.equal((await left.get('work', key('item', 'n')))?.value, 'of the killed');
   });
 
   it('keep what belongs to a node that only another has, and forget it seven days after none had it', async () => {
     const [one, two] = [start('one'), start('two')];
     const [own, other] = await Promise.all([one.opened, two.opened]);
     await until(() => one.processes === 2 && two.processes === 2);
-    await own.write([put('job', 'of a removed node')]);
+    await own.write([put('item', 'of a removed node')]);
     const sweepAfter = async (days: number, has: ReadonlySet<string>): Promise<boolean> => {
       const later: Store = Object.assign(Object.create(own) as Store, {
         now: () => own.now() + days * 24 * 3_600_000,
       });
       const everywhere = await existingEverywhere(later, has, () => one.processes);
       if (everywhere) await forgetRemovedNodes(later, everywhere);
-      return (await own.get('work', key('job', 'n'))) !== undefined;
+      return (await own.get('work', key('item', 'n'))) !== undefined;
     };
     const none = new Set(['some']);
     const tell = (ids: readonly string[]) => existingEverywhere(other, new Set(ids), () => two.processes);
@@ -200,7 +200,7 @@ describe('several processes on one PostgreSQL', () => {
     const two = start('two', 300);
     await Promise.all([one.opened, two.opened]);
     const { store } = await one.takeIn('a file');
-    await store.write([put('job', 'from a file')]);
+    await store.write([put('item', 'from a file')]);
     // Longer than any lease, and seen by neither.
     const seen = server.query(`select count(*) from advisor_texting.lease`);
     await pause(1000);
@@ -208,38 +208,38 @@ describe('several processes on one PostgreSQL', () => {
     assert.equal(server.query(`select count(*) from advisor_texting.lease`), seen);
     // As by a process that comes back.
     const again = await two.takeIn('a file');
-    assert.equal((await again.store.get('work', key('job', 'n')))?.value, 'from a file');
+    assert.equal((await again.store.get('work', key('item', 'n')))?.value, 'from a file');
     await again.release();
     await again.release();
     await until(() => [one, two].some((each) => (orphans.get(each)?.length ?? 0) > 0));
     const left = [...(orphans.get(one) ?? []), ...(orphans.get(two) ?? [])];
     assert.equal(left.length, 1);
-    assert.equal((await left[0]?.get('work', key('job', 'n')))?.value, 'from a file');
+    assert.equal((await left[0]?.get('work', key('item', 'n')))?.value, 'from a file');
   });
 
   it('leave nothing to one whose lease was taken over: what it writes is refused', async () => {
     const one = start('one');
     const store = await one.opened;
-    await store.write([put('job', 1)]);
+    await store.write([put('item', 1)]);
     server.query(
       `update advisor_texting.lease set token = token + 1, holder = 'another' where holder <> '' and slot > 0`,
     );
-    await assert.rejects(store.write([put('job', 2)]), /taken over/);
-    await assert.rejects(store.write([put('job', 3)]), /taken over/);
+    await assert.rejects(store.write([put('item', 2)]), /taken over/);
+    await assert.rejects(store.write([put('item', 3)]), /taken over/);
     const again = await one.opened;
     assert.notEqual(again, store);
-    await again.write([put('job', 4)]);
-    assert.equal((await again.get('work', key('job', 'n')))?.value, 4);
+    await again.write([put('item', 4)]);
+    assert.equal((await again.get('work', key('item', 'n')))?.value, 4);
   });
 
   it('take up themselves what ran out while nobody else was there', async () => {
     const one = start('one');
-    await (await one.opened).write([put('job', 1)]);
+    await (await one.opened).write([put('item', 1)]);
     await one.close();
     const two = start('two');
     const own = await two.opened;
     await until(async () => {
-      const found = [own, ...(orphans.get(two) ?? [])].map((store) => store.get('work', key('job', 'n')));
+      const found = [own, ...(orphans.get(two) ?? [])].map((store) => store.get('work', key('item', 'n')));
       return (await Promise.all(found)).some((entry) => entry?.value === 1);
     });
   });
@@ -247,10 +247,10 @@ describe('several processes on one PostgreSQL', () => {
   it('have back what they gave up a moment before, as when flows are deployed', async () => {
     const [one, two] = [start('one'), start('two')];
     await two.opened;
-    await (await one.opened).write([put('job', 1)]);
+    await (await one.opened).write([put('item', 1)]);
     await one.close();
     const again = await start('one').opened;
-    assert.equal((await again.get('work', key('job', 'n')))?.value, 1);
+    assert.equal((await again.get('work', key('item', 'n')))?.value, 1);
     assert.deepEqual(orphans.get(two), []);
   });
 
@@ -262,11 +262,11 @@ describe('several processes on one PostgreSQL', () => {
     await stopped.printed(1);
     stopped.signal('SIGSTOP');
     const left = await orphanOf(two);
-    await left.write([put('job', 'of the survivor')]);
+    await left.write([put('item', 'of the survivor')]);
     stopped.signal('SIGCONT');
     await stopped.printed(2);
     assert.match(stopped.lines[1] ?? '', /taken over.*refused, and opened again/);
-    assert.equal((await left.get('work', key('job', 'n')))?.value, 'of the survivor');
+    assert.equal((await left.get('work', key('item', 'n')))?.value, 'of the survivor');
     await stopped.kill();
   });
 
@@ -277,11 +277,11 @@ describe('several processes on one PostgreSQL', () => {
     await server.stop();
     await until(() => started.every(({ trouble }) => trouble !== undefined));
     await pause(3500);
-    const written = Promise.all(stores.map((store, n) => store.write([put('job', n)])));
+    const written = Promise.all(stores.map((store, n) => store.write([put('item', n)])));
     await server.run();
     assert.deepEqual(await written, [true, true, true]);
     for (const [n, store] of stores.entries())
-      assert.equal((await store.get('work', key('job', 'n')))?.value, n);
+      assert.equal((await store.get('work', key('item', 'n')))?.value, n);
   });
 
   it('make each write once while connections are cut in the middle of commits', async function () {
@@ -356,34 +356,34 @@ describe('several processes on one PostgreSQL', () => {
     handles.push(still);
     await until(() => isStanding);
     try {
-      await (await start('one').opened).write([put('job', 1)]);
+      await (await start('one').opened).write([put('item', 1)]);
     } finally {
       goOn();
     }
-    await (await still.opened).write([put('job', 2)]);
+    await (await still.opened).write([put('item', 2)]);
   });
 
   it('hand on what they have taken over to one that lives, which has it at once and whole', async () => {
     const [one, two, three] = [start('one'), start('two'), start('three')];
-    await (await one.opened).write([put('job', 'left')]);
+    await (await one.opened).write([put('item', 'left')]);
     await two.opened;
     await one.close();
     const left = await orphanOf(two, three);
     const [from, to] = (orphans.get(two) ?? []).includes(left) ? [two, three] : [three, two];
     const { processName } = await to.opened;
     assert.equal(await from.handOn(left, 'nobody'), false);
-    await left.write([put('job', 'changed')]);
+    await left.write([put('item', 'changed')]);
     assert.equal(await from.handOn(left, processName), true);
-    await assert.rejects(left.write([put('job', 'too late')]), /taken over/);
+    await assert.rejects(left.write([put('item', 'too late')]), /taken over/);
     const handed = await orphanOf(to);
     assert.equal(handed.part, left.part);
-    assert.equal((await handed.get('work', key('job', 'n')))?.value, 'changed');
+    assert.equal((await handed.get('work', key('item', 'n')))?.value, 'changed');
   });
 
   it('have what has work in it by way of taking it over, when they start while another lives', async () => {
     const one = start('one');
     const { part } = await one.opened;
-    await (await one.opened).write([put('job', 'left')]);
+    await (await one.opened).write([put('item', 'left')]);
     await one.close();
     server.query(
       `insert into advisor_texting.lease select grp, 99, 'another', 1, 0, now() + interval '1 hour'
@@ -394,12 +394,12 @@ describe('several processes on one PostgreSQL', () => {
     const two = start('two');
     assert.notEqual((await two.opened).part, part);
     const left = await orphanOf(two);
-    assert.equal((await left.get('work', key('job', 'n')))?.value, 'left');
+    assert.equal((await left.get('work', key('item', 'n')))?.value, 'left');
   });
 
   it('write to what they have and to what another left in one commit, or to neither', async () => {
     const [one, two] = [start('one'), start('two')];
-    await (await one.opened).write([put('job', 'left')]);
+    await (await one.opened).write([put('item', 'left')]);
     const own = await two.opened;
     await one.close();
     const left = await orphanOf(two);
@@ -408,25 +408,25 @@ describe('several processes on one PostgreSQL', () => {
     const both = (value: string) =>
       stores.map((store) => ({
         store,
-        operations: [{ table: 'work', put: key('job', 'n'), value } as const],
+        operations: [{ table: 'work', put: key('item', 'n'), value } as const],
       }));
     const values = async () =>
-      Promise.all([own, left].map(async (slot) => (await slot.get('work', key('job', 'n')))?.value));
+      Promise.all([own, left].map(async (slot) => (await slot.get('work', key('item', 'n')))?.value));
     assert.equal(await own.joint.write(both('told and accepted')), true);
     assert.deepEqual(await values(), ['told and accepted', 'told and accepted']);
     server.query(
       `update advisor_texting.lease set token = token + 1, holder = 'another' where slot = ${left.lease.slot}`,
     );
     await assert.rejects(own.joint.write(both('too late')), /taken over/);
-    assert.equal((await own.get('work', key('job', 'n')))?.value, 'told and accepted');
+    assert.equal((await own.get('work', key('item', 'n')))?.value, 'told and accepted');
     assert.equal(own.isLost, false);
-    await own.write([put('job', 'goes on')]);
+    await own.write([put('item', 'goes on')]);
   });
 
   it('leave nothing lying that was taken by a process that does not know of it', async function () {
     this.timeout(180_000);
     const [one, two] = [start('one'), start('two', 3000)];
-    await (await one.opened).write([put('job', 'left')]);
+    await (await one.opened).write([put('item', 'left')]);
     const own = await two.opened;
     const { slot } = (await one.opened).lease;
     // As when the answer to the statement that took it did not come.
@@ -437,16 +437,16 @@ describe('several processes on one PostgreSQL', () => {
        where lease.grp = l.grp and slot = ${slot}`,
     );
     const left = await orphanOf(two);
-    assert.equal((await left.get('work', key('job', 'n')))?.value, 'left');
+    assert.equal((await left.get('work', key('item', 'n')))?.value, 'left');
   });
 
   it('know when the database has lost commits, and leave in doubt what was accepted before', async function () {
     this.timeout(180_000);
     const one = start('one');
     const store = await one.opened;
-    await store.write([put('job', 'accepted')]);
+    await store.write([put('item', 'accepted')]);
     const accepted = store.now();
-    await store.write([put('job', 'begun')]);
+    await store.write([put('item', 'begun')]);
     assert.equal(store.isInDoubt(accepted), false);
     // As after a failover to a standby that did not have the last commit.
     const { slot, token } = store.lease;
@@ -454,17 +454,17 @@ describe('several processes on one PostgreSQL', () => {
     const left = await orphanOf(one);
     assert.equal(left.lease.slot, slot);
     assert.equal(left.isInDoubt(accepted), true);
-    await assert.rejects(store.write([put('job', 'ended')]), /taken over/);
+    await assert.rejects(store.write([put('item', 'ended')]), /taken over/);
     assert.match(warnings.join(), /lost commits that it had confirmed/);
     const again = await one.opened;
     assert.equal(again.isInDoubt(again.now()), false);
-    await again.write([put('job', 'new')]);
+    await again.write([put('item', 'new')]);
   });
 
   it('have all others do what one is told, also with what a process that ended has left', async () => {
     const [one, two, three] = [start('one'), start('two'), start('three')];
     const stores = await Promise.all([one, two, three].map((each) => each.opened));
-    await stores[2]?.write([put('job', 'left')]);
+    await stores[2]?.write([put('item', 'left')]);
     await three.close();
     const left = await orphanOf(one, two);
     const obeyed: number[] = [];
@@ -510,12 +510,12 @@ describe('several processes on one PostgreSQL', () => {
   it('find in their slot what was left there, also when the first attempt to open it fails half-way', async () => {
     const one = start('one');
     const { part } = await one.opened;
-    await (await one.opened).write([put('job', 'left')]);
+    await (await one.opened).write([put('item', 'left')]);
     await one.close();
     server.query(`update advisor_texting.lease set until = now() - interval '1 second' where slot = ${part}`);
     await whileFirstUpdateFails('lease', 'new.token = old.token', async () => {
       const store = await start('two').opened;
-      assert.equal((await store.get('work', key('job', 'n')))?.value, 'left');
+      assert.equal((await store.get('work', key('item', 'n')))?.value, 'left');
       assert.match(warnings.join(), /not now/);
     });
   });
@@ -527,7 +527,7 @@ describe('several processes on one PostgreSQL', () => {
     await until(() => own.others().length > 0);
     const [other] = own.others();
     await one.close();
-    await assert.rejects(async () => other?.get('work', key('job', 'n')), /closed/);
+    await assert.rejects(async () => other?.get('work', key('item', 'n')), /closed/);
     await assert.rejects(
       async () => other?.page('work', { from: key('a'), to: key('b'), limit: 1 }),
       /closed/,
@@ -574,14 +574,14 @@ describe('several processes on one PostgreSQL', () => {
     const store = await one.opened;
     server.query(`alter role few connection limit 0`);
     server.query(`select pg_terminate_backend(pid) from pg_stat_activity where usename = 'few'`);
-    const written = store.write([put('job', 1)]);
-    const read = store.get('work', key('job', 'n'));
+    const written = store.write([put('item', 1)]);
+    const read = store.get('work', key('item', 'n'));
     await until(() => one.trouble?.includes('too many connections') === true);
     server.query(`alter role few connection limit 10`);
     assert.equal(await written, true);
     await read;
     // More at once than it has connections.
-    await Promise.all(Array.from({ length: 200 }, () => store.get('work', key('job', 'n'))));
+    await Promise.all(Array.from({ length: 200 }, () => store.get('work', key('item', 'n'))));
   });
 
   it('say that the disk of the database is full for as long as it is, and go on when there is room', async () => {
@@ -596,7 +596,7 @@ describe('several processes on one PostgreSQL', () => {
     );
     const troubles = new Set<string | undefined>();
     try {
-      const written = store.write([put('job', 1)]);
+      const written = store.write([put('item', 1)]);
       await until(() => one.trouble?.includes('full') === true);
       one.onChange(() => troubles.add(one.trouble));
       const renewed = (): string =>
@@ -646,10 +646,10 @@ describe('several processes on one PostgreSQL', () => {
     const [one, two] = [start('one'), start('two')];
     const store = await one.opened;
     await two.opened;
-    await store.write([put('job', 1), put('open', 1)]);
+    await store.write([put('item', 1), put('open', 1)]);
     await one.close();
     const left = await orphanOf(two);
-    await left.write([{ table: 'work', remove: key('job', 'n') }]);
+    await left.write([{ table: 'work', remove: key('item', 'n') }]);
     await until(() => left.isLost);
   });
 
@@ -683,7 +683,7 @@ describe('several processes on one PostgreSQL', () => {
     };
     setting('on');
     try {
-      const written = store.write([put('job', 1)]);
+      const written = store.write([put('item', 1)]);
       await until(() => one.trouble?.includes('read-only') === true);
       setting('off');
       assert.equal(await written, true);
@@ -702,7 +702,7 @@ describe('several processes on one PostgreSQL', () => {
       const one = start('one');
       await until(() => one.trouble?.includes('newer version') === true);
       version(current);
-      await (await one.opened).write([put('job', 1)]);
+      await (await one.opened).write([put('item', 1)]);
     } finally {
       version(current);
     }
@@ -714,7 +714,7 @@ describe('several processes on one PostgreSQL', () => {
     const started = ['one', 'two', 'three', 'four', 'five'].map((name) => start(name, 60_000, url));
     const stores = await Promise.all(started.map((each) => each.opened));
     assert.equal(new Set(stores.map(({ part }) => part)).size, stores.length);
-    for (const store of stores) await store.write([put('job', store.part)]);
+    for (const store of stores) await store.write([put('item', store.part)]);
     assert.deepEqual(warnings, []);
   });
 
@@ -733,7 +733,7 @@ describe('several processes on one PostgreSQL', () => {
     this.timeout(180_000);
     const url = await server.database('earlier');
     const before = start('before', 60_000, url);
-    await (await before.opened).write([put('job', 'from before')]);
+    await (await before.opened).write([put('item', 'from before')]);
     const current = versionIn('earlier');
     await before.close();
     makeEarlier('earlier');
@@ -743,7 +743,7 @@ describe('several processes on one PostgreSQL', () => {
     assert.equal(versionIn('earlier'), current);
     const left = async (): Promise<unknown[]> => {
       const all = [...stores, ...started.flatMap((each) => orphans.get(each) ?? [])];
-      const found = await Promise.all(all.map((store) => store.get('work', key('job', 'n'))));
+      const found = await Promise.all(all.map((store) => store.get('work', key('item', 'n'))));
       return found.flatMap((entry) => entry?.value ?? []);
     };
     await until(async () => (await left()).length > 0);
@@ -767,7 +767,7 @@ describe('several processes on one PostgreSQL', () => {
     const one = start('one', 60_000, url.replace('test@', 'least@'));
     await until(() => one.trouble?.includes('lacks a permission') === true);
     await start('owner', 60_000, url).opened;
-    await (await one.opened).write([put('job', 1)]);
+    await (await one.opened).write([put('item', 1)]);
     assert.equal(versionIn('owned'), current);
   });
 });
