@@ -5,7 +5,14 @@ import { movableWaits } from '../../lib/consent/wait-entries';
 import { movableBlocked } from '../../lib/guards/do-not-text';
 import { movableOnce } from '../../lib/guards/once';
 import { recordKinds, type JobRecord } from '../../lib/outbox/layout';
-import { queueKinds } from '../../lib/outbox/records';
+import {
+  itemAt,
+  keysOf,
+  queueKinds,
+  records,
+  type ItemRecord,
+  type SharedRecord,
+} from '../../lib/outbox/records';
 import { idsUnder } from '../../lib/outbox/removed-nodes';
 import { isThere, moveRecords, stayHere, type Destination, type Movable } from '../../lib/state/moving';
 import { endOf, key, tables, type Store } from '../../lib/state/store';
@@ -23,6 +30,15 @@ const nodesOf = async (store: Store, environment: string): Promise<Set<string>> 
       });
       if (job?.value.space.startsWith(`${environment}/`)) nodes.add(node);
     }
+  }
+  for (const node of await idsUnder(store, records, key('item'))) {
+    const { items, list } = keysOf(node);
+    const range = { from: items, to: endOf(items), limit: 1 };
+    const [item] = await store.page<ItemRecord<unknown, unknown, unknown>>(records, range);
+    if (!item) continue;
+    const ofList = await store.get<SharedRecord<unknown>>(records, list(itemAt(item.key).arrival));
+    const { space } = item.value.single ?? ofList?.value ?? { space: '' };
+    if (space.startsWith(`${environment}/`)) nodes.add(node);
   }
   return nodes;
 };

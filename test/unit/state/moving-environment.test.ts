@@ -8,9 +8,10 @@ import { WaitEntries } from '../../../lib/consent/wait-entries';
 import { doNotTextOf, type DoNotText } from '../../../lib/guards/do-not-text';
 import { onceIn } from '../../../lib/guards/once';
 import { layout } from '../../../lib/outbox/layout';
+import { keysOf } from '../../../lib/outbox/records';
 import { systemClock } from '../../../lib/service/clock';
 import { createMemoryStore } from '../../../lib/state/memory';
-import { key, type Store } from '../../../lib/state/store';
+import { endOf, key, type Store, type Table } from '../../../lib/state/store';
 import { moveToDatabase } from '../../../nodes/environment/moving';
 
 const phone = '+12025550101';
@@ -50,6 +51,8 @@ const keyOf = (environment: string) =>
     key: 'k',
   }) as const;
 
+const queues = ['single', 'list'] as const;
+
 /** One of everything that an environment leaves in a store. */
 const fill = async (store: Store, environment: string): Promise<void> => {
   const space = spaceOf(environment);
@@ -59,6 +62,15 @@ const fill = async (store: Store, environment: string): Promise<void> => {
     { table: 'work', put: at.job(arrival), value: { space, count: 1, at: 1 } },
     { table: 'work', put: at.held(5, arrival, 0), value: 0 },
   ]);
+  const [single, ofList] = queues.map((name) => keysOf(`${name} ${environment}`));
+  if (single && ofList)
+    await store.write([
+      { table: 'work', put: single.item(arrival, 0), value: { state: 'accepted', single: { space } } },
+      { table: 'wait', put: single.due(0, 0, arrival, 0), value: 0 },
+      { table: 'work', put: ofList.item(arrival, 0), value: { state: 'accepted' } },
+      { table: 'work', put: ofList.list(arrival), value: { space, isComplete: true } },
+      { table: 'wait', put: ofList.due(1, 0, arrival, 0), value: 0 },
+    ]);
   const entries = new WaitEntries(store, key(space));
   const wait = {
     item: key(`wait ${environment}`, arrival, 0),
@@ -97,7 +109,18 @@ const contents = async (store: Store, environment: string): Promise<unknown> => 
   const entries = new WaitEntries(store, key(space));
   const vault = vaultOf(store);
   const waits = await entries.list(10, { phone });
+  const countUnder = (table: Table, prefix: Buffer): Promise<number> =>
+    store.count(table, prefix, endOf(prefix));
+  const queued = queues.map(async (name) => {
+    const { items, dues, lists } = keysOf(`${name} ${environment}`);
+    return [
+      await countUnder('work', items),
+      await countUnder('wait', dues),
+      await countUnder('work', lists),
+    ].join(' ');
+  });
   return {
+    queued: await Promise.all(queued),
     jobs: await store.count(
       'work',
       key('job', `send ${environment}`),
@@ -123,6 +146,7 @@ describe('an environment that moves to another store', () => {
     await fill(from, 'mine');
     const before = await contents(from, 'mine');
     assert.deepEqual(before, {
+      queued: ['1 1 0', '1 1 1'],
       jobs: 1,
       held: 1,
       waits: [{ at: 'then', seen: { memberId: 7, state: 'pending', lastChanged: 1 }, start: 1000 }],
@@ -147,6 +171,7 @@ describe('an environment that moves to another store', () => {
     });
     const left = await contents(from, 'mine');
     assert.deepEqual(left, {
+      queued: ['0 0 0', '0 0 0'],
       jobs: 0,
       held: 1,
       waits: [],
