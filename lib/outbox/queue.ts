@@ -969,7 +969,8 @@ export class Queue<I extends OutboxItem, O, E> {
       if (!found && !left.has(idOf(arrival, index)))
         this.writeAside([{ table: timetable, remove: numbered }]);
       const due = this.keys.due(heldLane, found?.notBefore ?? 0, arrival, index);
-      return found?.notBefore === undefined ? undefined : this.read(due, heldLane, left);
+      const isHeld = found?.state === 'accepted' && found.notBefore !== undefined;
+      return isHeld ? this.read(due, heldLane, left) : undefined;
     });
     if (item && (await this.hasRoom())) this.held.hand.push(item);
     else if (item) this.release(item);
