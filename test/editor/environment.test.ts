@@ -325,7 +325,7 @@ for (const version of versions) {
       await stateOf('default', 'Authorized');
       const facts = await factsOf('default');
       facts.should.match(/Signed in as Alex Morgan/);
-      facts.should.match(/May: send and schedule texts/);
+      facts.should.match(/Granted: send and schedule texts/);
       facts.should.match(/refreshed automatically/);
       facts.should.match(/Last refreshed/);
 
@@ -445,11 +445,11 @@ for (const version of versions) {
         results.locator('.fa').evaluateAll((icons) => icons.map((icon) => icon.getAttribute('aria-label')));
       await press('default', 'Test connection').click();
       await results.nth(5).waitFor();
-      (await ticks()).should.eql(Array(6).fill('in order'));
+      (await ticks()).should.eql(Array(6).fill('OK'));
       await field('apiKey').fill('wrong');
       await press('default', 'Test connection').click();
       await results.filter({ hasText: 'correct it' }).waitFor();
-      (await ticks()).should.eql(['in order', 'in order', 'problem', 'in order', 'not tested', 'not tested']);
+      (await ticks()).should.eql(['OK', 'OK', 'problem', 'OK', 'not tested', 'not tested']);
     });
 
     it('shows what was not granted', async () => {

@@ -139,7 +139,7 @@ for (const version of versions) {
       const service = sidebar.part('service');
       await service.getByText('0 queued').waitFor();
       should(await service.textContent()).match(
-        /takes requests.*checks are on time.*0 queued.*on this machine.*simulator's clock/,
+        /ready.*checks are on time.*0 queued.*on this machine.*simulator clock/,
       );
     });
 
@@ -209,7 +209,10 @@ for (const version of versions) {
       await search.fill(numbered(40));
       await row(numbered(41)).waitFor({ state: 'detached' });
       await sidebar.named(row(numbered(40)), 'Take off the list').click();
-      const sure = sidebar.named(row(numbered(40)), 'May this person be texted again? Press again');
+      const sure = sidebar.named(
+        row(numbered(40)),
+        'May this person be texted again? Press again to confirm',
+      );
       const removed = page.waitForResponse((answer) => answer.request().method() === 'DELETE');
       await sure.click();
       should((await removed).status()).equal(200);
@@ -334,7 +337,7 @@ for (const version of versions) {
       for (const [at, how] of hows.entries()) {
         const row = held.locator('li', { hasText: phones[at] ?? '' });
         await row.waitFor();
-        should(await row.textContent()).match(/my send quiet · Default advisor · since .* · leaves .*\d/);
+        should(await row.textContent()).match(/my send quiet · Default advisor · since .* · to be sent .*\d/);
         should(await row.textContent()).not.match(/confidential/);
         await sidebar.confirm(row, 'Cancel', how);
       }
