@@ -193,7 +193,9 @@ for (const version of versions) {
       const question = environmentForm(page).getByRole('alert');
 
       await remove.click();
-      should(await question.locator('p').textContent()).match(/“Trial”: 1 .*Waiting for consent: Ada\./);
+      should(await question.locator('p').textContent()).match(
+        /“Trial” has unfinished work: 1 .*Waiting for consent: Ada\./,
+      );
       await question.getByRole('button', { name: 'Keep' }).click();
       await question.waitFor({ state: 'hidden' });
       (await page.evaluate<boolean>(`RED.nodes.node('env') !== null`)).should.be.true();

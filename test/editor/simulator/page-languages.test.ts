@@ -29,7 +29,9 @@ describe("the languages of the simulator's page", () => {
       await phone.getByText(said.phone.isDeclined).waitFor();
       await phone.locator('.badge', { hasText: said.phone.pending }).waitFor();
       await page.getByText(said.faults.title).click();
-      await page.getByLabel(said.faults.what).selectOption({ label: said.faults.way.slow });
+      await page
+        .getByRole('combobox', { name: said.faults.what, exact: true })
+        .selectOption({ label: said.faults.way.slow });
       await page.getByRole('button', { name: said.faults.add }).click();
       await page
         .getByLabel(said.faults.on)

@@ -181,7 +181,7 @@ describe("the simulator's page", () => {
 
   it('switches a fault on for the next request, and shows when it is used up', async () => {
     await on.page.getByText('Make something go wrong').click();
-    await on.page.getByLabel('Fault').selectOption('conflict');
+    await on.page.getByRole('combobox', { name: 'Fault', exact: true }).selectOption('conflict');
     await on.page.getByRole('button', { name: 'Turn on' }).click();
     const listed = on.page.getByLabel('Active faults');
     await listed.getByText('Any request: conflict').waitFor();
