@@ -817,8 +817,8 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'nodes/send-text/runtime.ts',
       changes: [
         [
-          "    if (state !== 'accepted') return outcome;\n    const",
-          '    if (Boolean(state) || true) return outcome;\n    const',
+          "if (state !== 'accepted' && state !== undefined) return outcome;",
+          'if (Boolean(state) || true) return outcome;',
         ],
       ],
       shownBy: {
