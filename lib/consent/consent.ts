@@ -1,6 +1,6 @@
 import type { Clock } from '../service/clock';
 import type { Client } from '../service/client';
-import { itemIn } from '../outbox/layout';
+import { itemIn } from '../outbox/records';
 import { ageClock, key, type Operation, type Store, type StoreCommand } from '../state/store';
 import type { ConsentStatus, WaitOutcome } from './consent-status';
 import { RequestHistory } from './request-history';

@@ -1,5 +1,5 @@
 import { processMemory } from '../process-memory';
-import type { Operation, Store } from '../state/store';
+import type { Operation, Store, Table } from '../state/store';
 import type { MessageItems, OutboxItem } from './message-items';
 import { dueAt, records, timetable, type ItemRecord, type ItemState, type QueueKeys } from './records';
 
@@ -40,6 +40,13 @@ export class Lane<Q> {
   }
 }
 
+/** An item as it was read; one that is parked has no entry in the timetable. */
+export interface Found<I, O, E> {
+  readonly record: ItemRecord<I, O, E>;
+  readonly due?: Buffer;
+  readonly lane?: number;
+}
+
 /** An item in memory, from when it is taken until its last change is saved. */
 export class QueueItem<I extends OutboxItem, O, E> {
   state: ItemState = 'accepted';
@@ -50,12 +57,17 @@ export class QueueItem<I extends OutboxItem, O, E> {
   dueAt = 0;
   /** While it is in work: aborts it. */
   cancel: AbortController | undefined;
+  /** It waits to be ended from outside. */
+  isParked = false;
+  /** It ends without its work. */
+  isEnding = false;
   /** Its turn is to come again at once, although it is held. */
   isToRecheck = false;
   readonly inNextCommit: Operation[] = [];
+  /** Where its record and its entry in the timetable are. */
+  private savedAt: Buffer | undefined;
   private savedDue: Buffer | undefined;
   private savedNumber: Buffer | undefined;
-  private isSaved = false;
   private isChanged = false;
   private isRemoved = false;
 
@@ -65,7 +77,7 @@ export class QueueItem<I extends OutboxItem, O, E> {
     readonly item: I,
     /** The key by which it is found by its number, while it is held. */
     private readonly numberKey: () => Buffer | undefined,
-    found?: { readonly record: ItemRecord<I, O, E>; readonly due: Buffer; readonly lane: number },
+    found?: Found<I, O, E>,
   ) {
     this.lane = found?.lane ?? laneFor(message.record.count);
     if (!found) return;
@@ -74,10 +86,11 @@ export class QueueItem<I extends OutboxItem, O, E> {
     this.outcome = outcome;
     this.delays = delays ?? 0;
     this.notBefore = notBefore;
-    this.isSaved = true;
+    this.isParked = found.due === undefined;
+    this.savedAt = this.at;
     this.savedDue = found.due;
-    this.dueAt = dueAt(found.due);
-    if (notBefore !== undefined) this.savedNumber = numberKey();
+    if (found.due) this.dueAt = dueAt(found.due);
+    if (this.isNumbered) this.savedNumber = numberKey();
   }
 
   get arrival(): Buffer {
@@ -86,6 +99,11 @@ export class QueueItem<I extends OutboxItem, O, E> {
 
   get id(): string {
     return idOf(this.arrival, this.item.index);
+  }
+
+  private get at(): Buffer {
+    const { arrival, item } = this;
+    return this.isParked ? this.keys.parked(arrival, item.index) : this.keys.item(arrival, item.index);
   }
 
   get due(): Buffer {
@@ -100,14 +118,25 @@ export class QueueItem<I extends OutboxItem, O, E> {
     return this.state === 'finished' || this.state === 'emitting';
   }
 
+  /** It is found by its number. */
+  private get isNumbered(): boolean {
+    return this.isParked || (this.notBefore !== undefined && !this.isFinished);
+  }
+
   set(state: ItemState, outcome?: E): void {
     this.state = state;
     this.outcome = outcome;
+    this.isParked = false;
     this.isChanged = true;
     if (this.lane !== heldLane) return;
     // The next start must find it at once, also where its time has not come.
     this.lane = laneFor(this.message.record.count);
     this.dueAt = 0;
+  }
+
+  park(): void {
+    this.isParked = true;
+    this.isChanged = true;
   }
 
   hold(notBefore: number, delays: number | undefined): void {
@@ -125,18 +154,20 @@ export class QueueItem<I extends OutboxItem, O, E> {
 
   /** What is to be written of it now. */
   operations(): Operation[] {
-    const { keys, arrival, item, message } = this;
+    const { item, message, isParked } = this;
     const operations = this.inNextCommit.splice(0);
-    const at = keys.item(arrival, item.index);
+    const remove = (table: Table, at: Buffer | undefined): void => {
+      if (at) operations.push({ table, remove: at });
+    };
     if (this.isRemoved) {
-      if (this.isSaved) operations.push({ table: records, remove: at });
-      if (this.savedDue) operations.push({ table: timetable, remove: this.savedDue });
-      if (this.savedNumber) operations.push({ table: timetable, remove: this.savedNumber });
-      this.isSaved = false;
-      this.savedDue = this.savedNumber = undefined;
+      remove(records, this.savedAt);
+      remove(timetable, this.savedDue);
+      remove(timetable, this.savedNumber);
+      this.savedAt = this.savedDue = this.savedNumber = undefined;
       return operations;
     }
-    if (!this.isSaved || this.isChanged) {
+    const { at } = this;
+    if (!this.savedAt || this.isChanged) {
       const { state, outcome, delays, notBefore } = this;
       const value: ItemRecord<I, O, E> = {
         state,
@@ -146,19 +177,23 @@ export class QueueItem<I extends OutboxItem, O, E> {
         ...(outcome !== undefined && { outcome }),
         ...(!message.isList && { single: message.single }),
       };
+      if (!this.savedAt?.equals(at)) remove(records, this.savedAt);
       operations.push({ table: records, put: at, value });
     }
-    const { due } = this;
-    if (!this.savedDue?.equals(due)) {
-      if (this.savedDue) operations.push({ table: timetable, remove: this.savedDue });
-      operations.push({ table: timetable, put: due, value: 0 });
+    const due = isParked ? undefined : this.due;
+    if (!due || !this.savedDue?.equals(due)) {
+      remove(timetable, this.savedDue);
+      if (due) operations.push({ table: timetable, put: due, value: 0 });
       this.savedDue = due;
     }
-    if (this.notBefore !== undefined && !this.savedNumber) {
+    if (this.isNumbered && !this.savedNumber) {
       this.savedNumber = this.numberKey();
       if (this.savedNumber) operations.push({ table: timetable, put: this.savedNumber, value: 0 });
+    } else if (!this.isNumbered) {
+      remove(timetable, this.savedNumber);
+      this.savedNumber = undefined;
     }
-    this.isSaved = true;
+    this.savedAt = at;
     this.isChanged = false;
     return operations;
   }

@@ -66,6 +66,12 @@ export class QueueReader<I extends OutboxItem> {
     return this.source.store.count(records, items, endOf(items));
   }
 
+  /** Items that have not been emitted, parked ones among them. */
+  async pending(): Promise<number> {
+    const { allParked } = this.keys;
+    return (await this.count()) + (await this.source.store.count(records, allParked, endOf(allParked)));
+  }
+
   listCount(): Promise<number> {
     const { lists } = this.keys;
     return this.source.store.count(records, lists, endOf(lists));

@@ -2,14 +2,22 @@ import { randomBytes } from 'node:crypto';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { second } from '../durations';
 import { atTime, closeLimit, systemClock, type Clock } from '../service/clock';
-import { endOf, key, nextKey, TakenOver, unchanged, type Operation, type Store } from '../state/store';
+import {
+  endOf,
+  key,
+  nextKey,
+  TakenOver,
+  unchanged,
+  type Operation,
+  type Store,
+  type Table,
+} from '../state/store';
 import { Cancels } from './cancels';
 import { carefulTurnsOf, type CarefulTurns } from './careful-turns';
 import { handOver } from './hand-over';
 import { MessageItems, type Batch, type OutboxItem } from './message-items';
-import { heldLane, idOf, Lane, laneFor, memoryOf, QueueItem, type InMemory } from './queue-item';
+import { heldLane, idOf, Lane, laneFor, memoryOf, QueueItem, type Found, type InMemory } from './queue-item';
 import { QueueReader } from './queue-reader';
-import { moveRetypedWaits } from './retyped-waits';
 import { recorderOf, together, type Recorder } from './recorder';
 import {
   after,
@@ -17,6 +25,8 @@ import {
   arrivalIn,
   dueAt,
   itemAt,
+  itemIn,
+  itemName,
   keysOf,
   newArrival,
   numberedIn,
@@ -60,6 +70,17 @@ export class Held extends Error {
   }
 }
 
+/** Thrown by work that hands its item over to be ended from outside; `operations` are in the commit that parks it. */
+export class Parked extends Error {
+  constructor(
+    readonly operations: readonly Operation[],
+    /** Called when that is written, or cannot be. */
+    readonly settled: () => void,
+  ) {
+    super('parked');
+  }
+}
+
 /** The reason of a signal for work that is cancelled, and not to be carried on by the next start. */
 const byReset = 'reset';
 
@@ -68,6 +89,8 @@ export const isResetBy = ({ reason }: AbortSignal): boolean => reason === byRese
 /** An item that was accepted. */
 export interface AcceptedItem<I, O> {
   readonly item: I;
+  /** When its message came, unique and in order. */
+  readonly arrival: Buffer;
   /** What holds for all items of the message. */
   readonly order: O;
   /** The entry of the list that the item was made from. */
@@ -114,7 +137,7 @@ export interface OutcomeToEmit<E> {
 /** The node, as its queue sees it. */
 export interface QueueHost<I extends OutboxItem, O, E> {
   /**
-   * From an item to its outcome; throws `Held` and nothing else. Undefined when a close broke the work off: the item
+   * From an item to its outcome; throws `Held` or `Parked` and nothing else. Undefined when a close broke the work off: the item
    * stays saved as not started.
    */
   work(turn: ItemTurn<I, O>): Promise<E | undefined>;
@@ -124,6 +147,8 @@ export interface QueueHost<I extends OutboxItem, O, E> {
   emit(message: MessageItems<O>, item: I, toEmit: OutcomeToEmit<E>): Promise<boolean>;
   /** The kinds under which an outcome is counted. */
   kindsOf(outcome: E): readonly string[];
+  /** Called when the number of parked items has changed. */
+  changed?(): void;
   /** Called with the number of held items, and the time until which the first is held. */
   held(count: number, notBefore: number): void;
   fault(fault: unknown): void;
@@ -143,6 +168,8 @@ export interface QueueOptions<I extends OutboxItem, O, E> {
   readonly resumeWithin: number;
   /** The clock by which items are held. */
   readonly clock: Clock;
+  /** Whether work may start at any age. */
+  readonly isPatient?: (order: O) => boolean;
 }
 
 /** Thrown when too much waits for a store that is slow, full, away or owned by another process. */
@@ -200,7 +227,7 @@ export class Queue<I extends OutboxItem, O, E> {
   private isStarted = false;
   private isClosing = false;
   private isCancelling = false;
-  /** The type and the space that held items belong to are on record. */
+  /** The type and the space that held and parked items belong to are saved. */
   private hasHome = false;
   /** Passes that wait for room. */
   private readonly waiting = new Set<() => void>();
@@ -209,6 +236,7 @@ export class Queue<I extends OutboxItem, O, E> {
   private forgetCalm: (() => void) | undefined;
   /** Keeps a clock that can be moved still while due items are read. */
   private still: (() => void) | undefined;
+  private parkedCount = 0;
   /** Searches for the first held item that are wanted or under way. */
   private searches = 0;
 
@@ -258,11 +286,12 @@ export class Queue<I extends OutboxItem, O, E> {
     this.forgetCalm = this.careful.onCalm(() => {
       this.pump();
     });
-    await moveRetypedWaits(this.store, this.options.node, this.options.type);
     await this.readCancels();
     await this.restoreTimetable();
     const home = (await this.store.get<string>(records, this.keys.home))?.value;
     this.hasHome = home !== undefined;
+    this.parkedCount += await this.store.count(records, this.keys.allParked, endOf(this.keys.allParked));
+    if (this.parkedCount > 0) this.host.changed?.();
     if (this.isClosing) return;
     this.isStarted = true;
     this.track(this.dropUnaccepted());
@@ -387,11 +416,7 @@ export class Queue<I extends OutboxItem, O, E> {
     await this.memory.saving.get(arrival.toString('latin1'))?.catch(() => undefined);
   }
 
-  private added(
-    given: MessageItems<O>,
-    item: I,
-    found?: { readonly record: ItemRecord<I, O, E>; readonly due: Buffer; readonly lane: number },
-  ): QueueItem<I, O, E> {
+  private added(given: MessageItems<O>, item: I, found?: Found<I, O, E>): QueueItem<I, O, E> {
     const { node } = this.options;
     const { phone, index } = item;
     const message = this.messages.get(given.name) ?? given;
@@ -414,6 +439,10 @@ export class Queue<I extends OutboxItem, O, E> {
   /** The item leaves memory: all of it is saved, or gone. */
   private release(item: QueueItem<I, O, E>): void {
     if (!this.forget(item) || item.isGone) return;
+    if (item.isParked) {
+      this.pump();
+      return;
+    }
     this.memory.latest?.offer(item.lane, item.due);
   }
 
@@ -499,6 +528,7 @@ export class Queue<I extends OutboxItem, O, E> {
     const { order, space, at } = message.record;
     return {
       item,
+      arrival: message.arrival,
       order,
       entry: message.input.entries?.[item.index],
       name: `${message.arrival.toString('hex')} ${item.index}`,
@@ -717,13 +747,14 @@ export class Queue<I extends OutboxItem, O, E> {
     const { record, arrival } = message;
     const { space, type, clock, resumeWithin } = this.options;
     const isHeld = notBefore !== undefined && notBefore > clock.now();
+    const isPatient = this.options.isPatient?.(record.order) ?? false;
     if (state === 'started') return 'unknown';
-    if (!isHeld && this.store.isInDoubt?.(record.at)) return 'unknown';
+    if (!isHeld && !isPatient && this.store.isInDoubt?.(record.at)) return 'unknown';
     if (this.careful.isSuspect(this.nameOf(arrival, item))) return 'crashes';
     if (record.type !== type) return 'retyped';
     if (record.space !== space) return 'moved';
     if (this.cancels.isMeant(arrival, item)) return 'reset';
-    if (record.life === this.life) return undefined;
+    if (record.life === this.life || isPatient) return undefined;
     const age = notBefore === undefined ? this.store.now() - record.at : clock.now() - notBefore;
     return age > resumeWithin ? 'stale' : undefined;
   }
@@ -763,13 +794,13 @@ export class Queue<I extends OutboxItem, O, E> {
       },
     };
     let outcome: E | undefined;
-    let held: Held | undefined;
+    let held: Held | Parked | undefined;
     try {
       outcome = await (this.careful.isOn
         ? this.careful.turn(this.nameOf(item.arrival, item.item), () => this.host.work(turn))
         : this.host.work(turn));
     } catch (thrown) {
-      if (!(thrown instanceof Held)) throw thrown;
+      if (!(thrown instanceof Held || thrown instanceof Parked)) throw thrown;
       held = thrown;
     } finally {
       release();
@@ -780,7 +811,10 @@ export class Queue<I extends OutboxItem, O, E> {
     let step: Promise<void> | undefined;
     // An outcome is saved also while the node closes.
     if (outcome !== undefined) this.trackEnd(this.finish(item, outcome));
-    else if (held && isResetBy(signal)) this.endWithout('reset', item);
+    else if (held && isResetBy(signal)) {
+      if (held instanceof Parked) held.settled();
+      this.endWithout('reset', item);
+    } else if (held instanceof Parked) step = this.park(item, held);
     else if (held) step = this.hold(item, held);
     else {
       if (item.state === 'started') item.set('accepted');
@@ -807,10 +841,10 @@ export class Queue<I extends OutboxItem, O, E> {
     if (!release) return () => undefined;
     let left = clockTicks.count;
     const tick = (): void => {
-      if (left-- > 0) limit = setTimeout(tick, clockTicks.ms);
+      if (left-- > 0) limit = setTimeout(tick, clockTicks.ms).unref();
       else release();
     };
-    let limit = setTimeout(tick, clockTicks.ms);
+    let limit = setTimeout(tick, clockTicks.ms).unref();
     return () => {
       clearTimeout(limit);
       release();
@@ -823,6 +857,8 @@ export class Queue<I extends OutboxItem, O, E> {
   }
 
   private endWithout(reason: Reason, item: QueueItem<I, O, E>): void {
+    if (item.isEnding) return;
+    item.isEnding = true;
     this.trackEnd(
       this.host
         .outcomeFor(this.acceptedItem(item.message, item.item), reason)
@@ -832,9 +868,22 @@ export class Queue<I extends OutboxItem, O, E> {
 
   /** Saves the outcome; then lets it leave. */
   private async finish(item: QueueItem<I, O, E>, outcome: E): Promise<void> {
-    item.set(this.isClosing ? 'finished' : 'emitting', outcome);
-    await this.changed(item);
+    await this.saveOutcome(item, outcome);
     await this.emit(item, outcome, false);
+  }
+
+  private saveOutcome(item: QueueItem<I, O, E>, outcome: E): Promise<void> {
+    const wasParked = item.isParked;
+    if (wasParked) this.parkedCount -= 1;
+    item.set(this.isClosing ? 'finished' : 'emitting', outcome);
+    if (wasParked) this.host.changed?.();
+    return this.changed(item);
+  }
+
+  /** Resolves when the outcome is saved, and does not wait until it has left. */
+  private async conclude(item: QueueItem<I, O, E>, outcome: E): Promise<void> {
+    await this.saveOutcome(item, outcome);
+    this.trackEnd(this.emit(item, outcome, false));
   }
 
   /** Emits an outcome that was saved. One that was certainly not emitted is first saved as perhaps emitted. */
@@ -904,6 +953,145 @@ export class Queue<I extends OutboxItem, O, E> {
     release();
   }
 
+  /** From now on, only `end` and a cancellation end the item. */
+  private async park(item: QueueItem<I, O, E>, { operations, settled }: Parked): Promise<void> {
+    item.park();
+    item.inNextCommit.push(...operations);
+    if (!this.hasHome) item.inNextCommit.push(this.putHome());
+    this.hasHome = true;
+    this.parkedCount += 1;
+    this.host.changed?.();
+    await this.changed(item).finally(settled);
+    if (!item.isParked || item.isEnding) return;
+    if (this.cancels.isMeant(item.arrival, item.item)) this.endWithout('reset', item);
+    else this.release(item);
+  }
+
+  /**
+   * Ends a parked item, and writes `removals` with its outcome; resolves when that is saved. An item that has ended in
+   * another way is not ended again.
+   */
+  async end(arrival: Buffer, index: number, outcome: E, removals: readonly Operation[]): Promise<void> {
+    const item = await this.takeParked(arrival, index);
+    if (this.hasClosed()) {
+      if (item) this.forget(item);
+      return;
+    }
+    if (!item) {
+      await this.store.write(removals);
+      return;
+    }
+    item.inNextCommit.push(...removals);
+    // A cancellation that came before takes precedence.
+    if (this.cancels.isMeant(arrival, item.item)) this.endWithout('reset', item);
+    else await this.conclude(item, outcome);
+  }
+
+  /** Ends a parked item as cancelled; false when there is none. */
+  async cancelParked(arrival: Buffer, index: number): Promise<boolean> {
+    const item = await this.takeParked(arrival, index);
+    if (item) this.endWithout('reset', item);
+    return item !== undefined;
+  }
+
+  /** Parked items: all, or those for these numbers. */
+  async *parked(phones?: readonly string[]): AsyncGenerator<AcceptedItem<I, O>> {
+    for await (const [arrival, index] of this.parkedAt(phones ? { phones } : {})) {
+      const found = await this.parkedItem(itemName(this.options.node, arrival, index));
+      if (found) yield found;
+    }
+  }
+
+  /** A parked item by its name outside the queue; undefined when there is none. */
+  async parkedItem(name: Buffer): Promise<AcceptedItem<I, O> | undefined> {
+    const { arrival, index } = itemIn(name);
+    const found = await this.reading((left) => this.findParked(arrival, index, left));
+    return found && this.acceptedItem(found.message, found.record.item);
+  }
+
+  /** The number of parked items. */
+  get waitingCount(): number {
+    return this.parkedCount;
+  }
+
+  /** Resolves when what was accepted before is parked, where it is to be. */
+  async settled(): Promise<void> {
+    await this.whenSaved();
+    const isOpen = ({ isFinished, isGone, lane }: QueueItem<I, O, E>): boolean =>
+      !isFinished && !isGone && lane !== heldLane;
+    const isBusy = (lane: Lane<QueueItem<I, O, E>>): boolean =>
+      lane !== this.held && (lane.hasMore || lane.isReading);
+    while (!this.isClosing && (this.lanes.some(isBusy) || [...this.items.values()].some(isOpen)))
+      await this.someLeft();
+  }
+
+  /** Resolves when everything that was accepted before is saved, or was refused. */
+  async whenSaved(): Promise<void> {
+    await Promise.allSettled(this.memory.saving.values());
+  }
+
+  private async *parkedAt({ phones, list, index }: CancelRecord): AsyncGenerator<readonly [Buffer, number]> {
+    const { allParked, parkedOf } = this.keys;
+    if (list && index !== undefined) yield [list, index];
+    else if (phones) for (const phone of new Set(phones)) yield* this.numbered(phone);
+    else
+      for await (const at of this.keysUnder(records, list ? parkedOf(list) : allParked)) {
+        const { arrival, index: place } = itemAt(at);
+        yield [arrival, place];
+      }
+  }
+
+  /** The items of this node that are parked or held for a number. */
+  private async *numbered(phone: string): AsyncGenerator<readonly [Buffer, number]> {
+    const { node, space } = this.options;
+    const prefix = numbersOf(this.store, space, phone);
+    for await (const at of this.keysUnder(timetable, prefix)) {
+      const named = numberedIn(at, prefix);
+      if (named.node === node) yield [named.arrival, named.index];
+    }
+  }
+
+  private async *keysUnder(table: Table, prefix: Buffer): AsyncGenerator<Buffer> {
+    for (let last: Buffer | undefined; !this.isClosing;) {
+      const found = await this.store.keys(table, { ...after(prefix, last), limit: readAtOnce });
+      yield* found;
+      last = found.at(-1);
+      if (!last || found.length < readAtOnce) return;
+      // Reads may be answered at once: others have their turn between two pages.
+      await nextTick();
+    }
+  }
+
+  /** Brings a parked item into memory, with its message; undefined when there is none. */
+  private async takeParked(arrival: Buffer, index: number): Promise<QueueItem<I, O, E> | undefined> {
+    const known = this.items.get(idOf(arrival, index));
+    if (known) return known.isParked && !known.isEnding ? known : undefined;
+    const found = await this.reading((left) => this.findParked(arrival, index, left));
+    const isTaken = this.items.has(idOf(arrival, index));
+    if (!found || isTaken) return isTaken ? this.takeParked(arrival, index) : undefined;
+    const { message, record } = found;
+    return this.added(message, record.item, { record });
+  }
+
+  private async findParked(
+    arrival: Buffer,
+    index: number,
+    left: Set<string>,
+  ): Promise<{ readonly message: MessageItems<O>; readonly record: ItemRecord<I, O, E> } | undefined> {
+    const at = this.keys.parked(arrival, index);
+    for (;;) {
+      const found = (await this.store.get<ItemRecord<I, O, E>>(records, at))?.value;
+      if (!found && !(await this.store.hasLost(records, at, nextKey(at)))) return undefined;
+      const message =
+        (found?.single
+          ? MessageItems.ofSingle<O>(this.keys, arrival, found.single)
+          : await this.messageAt(arrival)) ?? this.unknownMessage(arrival);
+      await message.load(this.store);
+      const isOld = left.delete(idOf(arrival, index)) || left.delete(message.name);
+      if (!isOld) return { message, record: found ?? { state: 'accepted', item: { index } as I } };
+    }
+  }
+
   /** Sets the alarm for the first held item. One search is under way at a time: what comes meanwhile is met by the next. */
   private expectHeld(): void {
     this.searches += 1;
@@ -943,21 +1131,10 @@ export class Queue<I extends OutboxItem, O, E> {
 
   /** Gives the held items of a number their turn. */
   private async recheckNumber(phone: string): Promise<void> {
-    const { node, space } = this.options;
-    const prefix = numbersOf(this.store, space, phone);
-    for (let last: Buffer | undefined; !this.isClosing;) {
-      const range = { ...after(prefix, last), limit: readAtOnce };
-      const found = await this.store.keys(timetable, range);
-      for (const numbered of found) {
-        const named = numberedIn(numbered, prefix);
-        if (named.node === node) await this.recheckItem(named.arrival, named.index, numbered);
-      }
-      last = found.at(-1);
-      if (!last || found.length < readAtOnce) return;
-    }
+    for await (const [arrival, index] of this.numbered(phone)) await this.recheckItem(arrival, index);
   }
 
-  private async recheckItem(arrival: Buffer, index: number, numbered: Buffer): Promise<void> {
+  private async recheckItem(arrival: Buffer, index: number): Promise<void> {
     const known = this.items.get(idOf(arrival, index));
     if (known) {
       known.isToRecheck = true;
@@ -966,11 +1143,8 @@ export class Queue<I extends OutboxItem, O, E> {
     const item = await this.reading(async (left) => {
       const at = this.keys.item(arrival, index);
       const found = (await this.store.get<ItemRecord<I, O, E>>(records, at))?.value;
-      if (!found && !left.has(idOf(arrival, index)))
-        this.writeAside([{ table: timetable, remove: numbered }]);
-      const due = this.keys.due(heldLane, found?.notBefore ?? 0, arrival, index);
-      const isHeld = found?.state === 'accepted' && found.notBefore !== undefined;
-      return isHeld ? this.read(due, heldLane, left) : undefined;
+      if (found?.state !== 'accepted' || found.notBefore === undefined) return undefined;
+      return this.read(this.keys.due(heldLane, found.notBefore, arrival, index), heldLane, left);
     });
     if (item && (await this.hasRoom())) this.held.hand.push(item);
     else if (item) this.release(item);
@@ -1023,13 +1197,16 @@ export class Queue<I extends OutboxItem, O, E> {
   private async cancelPasses(): Promise<void> {
     while (!this.cancels.isEmpty && !this.isClosing) {
       const met = this.cancels.all;
-      await Promise.allSettled(this.memory.saving.values());
+      await this.whenSaved();
       const cancels = new Cancels(...met);
       for (const lane of this.lanes)
         await this.endSaved(
           lane,
           ({ state, item }, arrival) => state === 'accepted' && cancels.isMeant(arrival, item),
         );
+      for (const [, record] of met)
+        for await (const [arrival, index] of this.parkedAt(record))
+          await this.endParked(arrival, index, (item) => cancels.isMeant(arrival, item.item));
       // What is in memory meets the cancellation as it ends.
       const isMeant = (each: QueueItem<I, O, E>): boolean =>
         !each.isFinished && !each.isGone && cancels.isMeant(each.arrival, each.item);
@@ -1046,11 +1223,9 @@ export class Queue<I extends OutboxItem, O, E> {
 
   /** What was accepted for another service, or by a node of another type, does not stay until its time comes. */
   private async moveHome(): Promise<void> {
-    await this.endSaved(
-      this.held,
-      () => true,
-      (item) => this.reasonNotTo(item) !== undefined,
-    );
+    const isForeign = (item: QueueItem<I, O, E>): boolean => this.reasonNotTo(item) !== undefined;
+    await this.endSaved(this.held, () => true, isForeign);
+    for await (const [arrival, index] of this.parkedAt({})) await this.endParked(arrival, index, isForeign);
     if (!this.isClosing) await this.store.write([this.putHome()]);
   }
 
@@ -1060,6 +1235,18 @@ export class Queue<I extends OutboxItem, O, E> {
 
   private putHome(): Operation {
     return { table: records, put: this.keys.home, value: this.home };
+  }
+
+  private async endParked(
+    arrival: Buffer,
+    index: number,
+    isMeant: (item: QueueItem<I, O, E>) => boolean,
+  ): Promise<void> {
+    if (!(await this.hasRoom())) return;
+    const item = await this.takeParked(arrival, index);
+    const reason = item && isMeant(item) && this.reasonNotTo(item);
+    if (item && reason) this.endWithout(reason, item);
+    else if (item) this.forget(item);
   }
 
   /** Gives those items of a lane their turn that are meant. */

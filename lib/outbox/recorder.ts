@@ -42,16 +42,7 @@ export class Recorder {
   /** Bytes of long lists that are being written, by estimate: of each, most is not handed to the store yet. */
   private longLists = 0;
 
-  private readonly commits = new Map<string, Map<object, Promise<void>>>();
-
   constructor(readonly store: Store) {}
-
-  /** What a node, by its name, has accepted and the store has not taken yet. */
-  committing(node: string): Map<object, Promise<void>> {
-    const known = this.commits.get(node) ?? new Map<object, Promise<void>>();
-    this.commits.set(node, known);
-    return known;
-  }
 
   /** The number of bytes that are accepted and not on record. */
   get unwritten(): number {

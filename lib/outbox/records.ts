@@ -9,7 +9,7 @@ export const records: Table = 'work';
 export const timetable: Table = 'wait';
 
 /** The first words of the keys of a node's records. */
-export const queueKinds = ['item', 'due', 'list', 'message', 'counts', 'cancel', 'home'] as const;
+export const queueKinds = ['item', 'due', 'list', 'message', 'counts', 'cancel', 'home', 'parked'] as const;
 
 /** What all items of a message share. */
 export interface SharedRecord<O> {
@@ -104,6 +104,10 @@ export const keysOf = (node: string) => {
     items,
     itemsOf: (arrival: Buffer) => key(items, arrival),
     item: (arrival: Buffer, index: number) => key(items, arrival, index),
+    /** Items that wait to be ended from outside: they have no turn. */
+    allParked: key('parked', node),
+    parkedOf: (arrival: Buffer) => key('parked', node, arrival),
+    parked: (arrival: Buffer, index: number) => key('parked', node, arrival, index),
     dues,
     lane: (lane: number) => key(dues, Buffer.of(lane)),
     due: (lane: number, time: number, arrival: Buffer, index: number) =>
@@ -143,6 +147,26 @@ export const listName = (node: string, arrival: Buffer): Buffer => key(node, arr
 
 /** The name of an item outside its queue: its node, its arrival, its index. */
 export const itemName = (node: string, arrival: Buffer, index: number): Buffer => key(node, arrival, index);
+
+/** Reads the name of a list, or of an item. */
+export const listIn = (name: Buffer): { node: string; arrival: Buffer } => {
+  const end = name.indexOf(0);
+  return { node: name.toString('utf8', 0, end), arrival: name.subarray(end + 1, end + 1 + arrivalLength) };
+};
+
+export const itemIn = (name: Buffer): { node: string; arrival: Buffer; index: number } => {
+  const list = listIn(name);
+  return { ...list, index: name.readUIntBE(name.indexOf(0) + 1 + arrivalLength, indexLength) };
+};
+
+/** Whether these bytes can be the name of a list: they may come from outside. */
+export const isListName = (name: Buffer): boolean => {
+  const end = name.indexOf(0);
+  return end > 0 && name.length === end + 1 + arrivalLength;
+};
+
+/** Whether these bytes can be the name of an item. */
+export const isItemName = (name: Buffer): boolean => isListName(name.subarray(0, -indexLength));
 
 /** The keys of the items for a number, of all nodes and advisors: they are waited for, or held. */
 export const numbersOf = (store: Store, space: string, phone: string): Buffer =>

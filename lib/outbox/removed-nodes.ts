@@ -1,5 +1,4 @@
 import { endOf, keptAfterRemoval, key, type Operation, tables, type Store, type Table } from '../state/store';
-import { recordKinds } from './layout';
 import { queueKinds } from './records';
 
 const removedAtOnce = 500;
@@ -22,7 +21,7 @@ export const idsUnder = async (store: Store, table: Table, prefix: Buffer): Prom
 };
 
 const removeAll = async (store: Store, table: Table, node: string): Promise<void> => {
-  for (const kind of [...recordKinds, ...queueKinds]) {
+  for (const kind of [...queueKinds, 'event-told', 'event-first']) {
     const prefix = key(kind, node);
     for (;;) {
       const found = await store.keys(table, { from: prefix, to: endOf(prefix), limit: removedAtOnce });
@@ -60,7 +59,7 @@ export const existingEverywhere = async (
 const nodesOnRecord = async (store: Store): Promise<Set<string>> => {
   const nodes = new Set<string>();
   for (const table of tables)
-    for (const kind of ['job', 'item', 'event-first'])
+    for (const kind of ['item', 'parked', 'event-first'])
       for (const id of await idsUnder(store, table, key(kind))) nodes.add(id);
   return nodes;
 };

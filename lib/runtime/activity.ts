@@ -2,8 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { consentOf, type Consent } from '../consent/consent';
 import type { Wait, Waits } from '../consent/waits';
 import { QueueReader } from '../outbox/queue-reader';
-import { isItemKey, isJobKey, itemIn, jobIn, layout } from '../outbox/layout';
-import { hasNotEnded } from '../outbox/wait-outbox';
+import { isItemName, isListName, itemIn, keysOf, listIn, records } from '../outbox/records';
 import { idsUnder } from '../outbox/removed-nodes';
 import { systemClock, within } from '../service/clock';
 import { day, second } from '../durations';
@@ -76,7 +75,7 @@ const itemId = (kind: IdKind, name: Buffer): string => kind + name.toString('bas
 const nameIn = (kind: IdKind, id: string): Buffer | undefined => {
   if (!id.startsWith(kind)) return undefined;
   const name = Buffer.from(id.slice(1), 'base64url');
-  const isName = kind === 'l' ? isJobKey(name) : isItemKey(name);
+  const isName = kind === 'l' ? isListName(name) : isItemName(name);
   return isName && itemId(kind, name) === id ? name : undefined;
 };
 
@@ -266,18 +265,18 @@ export class Activity {
   /** Undefined when the node of the item is not there. */
   private async actHere(act: ItemCommand['act'], kind: IdKind, name: Buffer): Promise<boolean | undefined> {
     if (kind === 'w') return (await consentOf(this.environment)).waiterOf(name)?.[act](name);
-    const { node, arrival } = jobIn(name);
+    const { node, arrival } = listIn(name);
     return this.outboxes.get(node)?.outbox.cancel(arrival, ...(kind === 'q' ? [itemIn(name).index] : []));
   }
 
   /** Gives a command to the process that has the item; false when no process has it, or when it has begun. */
   private async command(act: ItemCommand['act'], id: string, kind: IdKind, name: Buffer): Promise<boolean> {
     const store = await this.environment.store();
-    const { node, arrival } = jobIn(name);
+    const { node, arrival } = listIn(name);
     const index = kind === 'l' ? undefined : itemIn(name).index;
     const isWaiting =
       kind === 'w'
-        ? await hasNotEnded(store, node, arrival, index)
+        ? (await store.get(records, keysOf(node).parked(arrival, index ?? 0))) !== undefined
         : await this.readerOf(store, node).isWaiting(arrival, index);
     if (!isWaiting) return false;
     const command: ItemCommand = { kind: 'item', at: store.now(), id, act };
@@ -331,9 +330,12 @@ export class Activity {
   /** The number of waits and queued items that another process has for these nodes. */
   async countElsewhere(isMeant: (node: string) => boolean): Promise<number> {
     const store = await this.environment.store();
-    const waiting = (await idsUnder(store, 'wait', key('job'))).filter(isMeant);
+    const waiting = (await idsUnder(store, records, key('parked'))).filter(isMeant);
     const counts = await Promise.all([
-      ...waiting.map(async (node) => (await store.get<number>('wait', layout(node).open))?.value ?? 0),
+      ...waiting.map((node) => {
+        const { allParked } = keysOf(node);
+        return store.count(records, allParked, endOf(allParked));
+      }),
       ...(await this.readersElsewhere()).map(({ node, reader }) => (isMeant(node.id) ? reader.count() : 0)),
     ]);
     return sumOf(counts);

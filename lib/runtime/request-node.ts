@@ -3,6 +3,7 @@ import { keysOf, records } from '../outbox/records';
 import {
   Held,
   isResetBy,
+  Parked,
   Queue,
   type AcceptedItem,
   type ItemTurn,
@@ -33,14 +34,18 @@ export interface Turn<T, O> extends ItemTurn<T, O> {
 }
 
 /** What holds for all items of a node. */
-export interface RequestNodeOptions {
+export interface RequestNodeOptions<O> {
   readonly statusTexts: StatusTexts;
   /** The outcome of what is cancelled; a failure where the node has no other. */
   readonly cancelled?: (() => Outcome) | undefined;
+  /** Whether work of a message may start at any age. */
+  readonly isPatient?: (order: O) => boolean;
   /** The node makes no request: it needs no service, and its items belong to none. */
   readonly isLocal?: boolean | undefined;
   /** The work may throw `Held`: items are put on record whatever `journal` says, so that they are not lost while held. */
   readonly mayHold?: boolean | undefined;
+  /** Items may be parked: then they are saved whatever `journal` says, also those of an earlier setting. */
+  readonly isParking?: boolean;
 }
 
 /** The client of nodes that make no request. */
@@ -56,13 +61,13 @@ export abstract class RequestNode<T extends Item, O extends Order>
   implements QueueHost<T, O, Outcome>, Handler
 {
   /** How many were cancelled since the last warning, by the warning. */
-  private readonly cancelled = { movedWork: 0, retypedWork: 0 };
+  private readonly cancelled = { movedWork: 0, retypedWork: 0, moved: 0 };
   private forgetWarning: (() => void) | undefined;
   readonly outcomeStatus: OutcomeStatus;
 
   constructor(
     tools: Tools,
-    private readonly requestOptions: RequestNodeOptions,
+    private readonly requestOptions: RequestNodeOptions<O>,
   ) {
     super(tools);
     this.outcomeStatus = outcomeStatus(tools, requestOptions.statusTexts, () => this.outbox?.progress);
@@ -110,7 +115,7 @@ export abstract class RequestNode<T extends Item, O extends Order>
         client: client instanceof Promise ? await client : client,
       });
     } catch (thrown) {
-      if (thrown instanceof Held) throw thrown;
+      if (thrown instanceof Held || thrown instanceof Parked) throw thrown;
       const why = problemOf(thrown);
       if (why.code !== 'cancelled') return failedOutcome(why);
       const isBrokenOff = turn.signal.aborted && !isResetBy(turn.signal);
@@ -151,9 +156,12 @@ export abstract class RequestNode<T extends Item, O extends Order>
     const { tools } = this;
     const environment = tools.environment();
     const { maxConcurrent, resumeWithin, textHours } = environment.settings;
+    const { isParking, mayHold } = this.requestOptions;
     const journal =
-      environment.settings.journal || (this.requestOptions.mayHold === true && textHours?.outside === 'hold');
-    const isKept = journal || (await this.isHeldFromBefore(environment));
+      environment.settings.journal ||
+      isParking === true ||
+      (mayHold === true && textHours?.outside === 'hold');
+    const isKept = journal || (await this.isSavedFromBefore(environment));
     const store = await (isKept ? environment.store() : environment.memory());
     if (journal && !store.durable) tools.markUnsaved();
     const outbox = new Queue<T, O, Outcome>({
@@ -164,12 +172,13 @@ export abstract class RequestNode<T extends Item, O extends Order>
       width: maxConcurrent,
       resumeWithin,
       clock: environment.clock,
+      ...(this.requestOptions.isPatient && { isPatient: this.requestOptions.isPatient }),
       host: this,
     });
     this.outbox = outbox;
     this.environment = environment;
     this.unlisten.push(
-      environment.addPending(tools.node, () => outbox.reader.count()),
+      environment.addPending(tools.node, () => outbox.reader.pending()),
       activityOf(environment).add({ id: tools.node.id, name: tools.node.name ?? '' }, outbox),
     );
     tools.whenStarted(() => {
@@ -212,7 +221,7 @@ export abstract class RequestNode<T extends Item, O extends Order>
   }
 
   /** Items that are cancelled at a start are found page by page: they are counted before the one warning. */
-  private noteCancelled(warning: keyof typeof this.cancelled): void {
+  protected noteCancelled(warning: keyof typeof this.cancelled): void {
     this.cancelled[warning] += 1;
     this.forgetWarning ??= systemClock.after(second, () => this.warnOfCancelled());
   }
@@ -226,15 +235,19 @@ export abstract class RequestNode<T extends Item, O extends Order>
       node.warn(words.say('warning.movedWork', { count: words.number(cancelled.movedWork) }));
     if (cancelled.retypedWork > 0)
       node.warn(words.say('warning.retypedWork', { count: words.number(cancelled.retypedWork) }));
-    Object.assign(cancelled, { movedWork: 0, retypedWork: 0 });
+    if (cancelled.moved > 0) node.warn(words.say('warning.moved', { count: words.number(cancelled.moved) }));
+    Object.assign(cancelled, { movedWork: 0, retypedWork: 0, moved: 0 });
   }
 
-  /** Held texts are on record whatever `journal` says, and leave also when the environment has no text hours any more. */
-  private async isHeldFromBefore(environment: Environment): Promise<boolean> {
-    if (!this.requestOptions.mayHold) return false;
+  /** What is held or parked is saved whatever `journal` says, and goes on when the settings have changed. */
+  private async isSavedFromBefore(environment: Environment): Promise<boolean> {
+    const { mayHold, isParking } = this.requestOptions;
+    if (!mayHold && isParking === undefined) return false;
     try {
-      const { items } = keysOf(this.tools.node.id);
-      return (await (await environment.store()).count(records, items, endOf(items))) > 0;
+      const { items, allParked } = keysOf(this.tools.node.id);
+      const store = await environment.store();
+      const counts = [items, allParked].map((prefix) => store.count(records, prefix, endOf(prefix)));
+      return (await Promise.all(counts)).some((count) => count > 0);
     } catch {
       return false;
     }

@@ -191,11 +191,11 @@ export class SlotEngine implements Engine, Leased {
 
   /** Whether the slot has waits, or items of a queue. */
   async hasWork(pool: Pool): Promise<boolean> {
-    const [waits, items] = [keyOf('job'), keyOf('item')];
+    const [items, parked] = [keyOf('item'), keyOf('parked')];
     const { rows } = await pool.query<{ found: boolean }>(
-      `select exists (select 1 from ${schema}.wait where key >= $1 and key < $2)
+      `select exists (select 1 from ${schema}.work where key >= $1 and key < $2)
            or exists (select 1 from ${schema}.work where key >= $3 and key < $4) as found`,
-      [...this.limits('wait', waits, endOf(waits)), ...this.limits('work', items, endOf(items))],
+      [...this.limits('work', items, endOf(items)), ...this.limits('work', parked, endOf(parked))],
     );
     return rows[0]?.found !== false;
   }

@@ -5,7 +5,6 @@ import type { Environment } from '../runtime/environment';
 import { readAll, type Source } from '../runtime/inputs';
 import { isControl, type Tools } from '../runtime/flow-node';
 import type { Job } from '../runtime/job';
-import type { ItemsOfMessage } from '../runtime/outbox-node';
 import { fieldOf } from '../runtime/kinds';
 import { RequestNode, type RequestNodeOptions, type Turn } from '../runtime/request-node';
 import type { Outcome } from '../runtime/outcomes';
@@ -31,7 +30,7 @@ export interface Reading<T extends Recipient, O extends TextingOrder> extends Re
 }
 
 export interface RecipientNodeOptions<T extends Recipient, O extends TextingOrder> extends Omit<
-  RequestNodeOptions,
+  RequestNodeOptions<O>,
   'mayHold'
 > {
   /** The property that names the recipients. */
@@ -114,16 +113,6 @@ const orderFor = <T extends Recipient, O extends TextingOrder>({
   item: { advisor },
 }: Pick<AcceptedItem<T, O>, 'order' | 'item'>): O => (advisor === undefined ? order : { ...order, advisor });
 
-/** What accepts a message whose recipients have been read. */
-interface Acceptor<T extends Recipient, O extends TextingOrder> {
-  accept(
-    msg: Message,
-    job: Job,
-    taken: ItemsOfMessage<T>,
-    completeOrder: (order: Mutable<O>) => void,
-  ): void | Promise<void>;
-}
-
 /** The way of a message through a texting node: to its recipients, onto the record, and to one outcome for each. */
 export class RecipientNode<
   T extends Recipient = Recipient,
@@ -149,16 +138,15 @@ export class RecipientNode<
     return true;
   }
 
-  /** `acceptor` accepts the recipients in the place of this node, for a node that waits. */
-  input(msg: Message, job: Job, acceptor: Acceptor<T, O> = this): void | Promise<void> {
+  input(msg: Message, job: Job): void | Promise<void> {
     const list: { isInSlices: boolean; accepted?: Promise<void> } = { isInSlices: false };
     const holdOthers = (): void => {
       list.isInSlices = true;
       if (list.accepted) this.openAfter(list.accepted);
     };
     const reading = this.options.read(msg, { ...this.phoneRules, onSlices: holdOthers });
-    if (!(reading instanceof Promise)) return this.acceptReading(msg, job, reading, acceptor);
-    list.accepted = reading.then((read) => this.acceptReading(msg, job, read, acceptor));
+    if (!(reading instanceof Promise)) return this.acceptReading(msg, job, reading);
+    list.accepted = reading.then((read) => this.acceptReading(msg, job, read));
     if (list.isInSlices) holdOthers();
     return list.accepted;
   }
@@ -229,16 +217,9 @@ export class RecipientNode<
     return { country, field: this.tools.plain.text('phoneField').trim() };
   }
 
-  private acceptReading(
-    msg: Message,
-    job: Job,
-    reading: Reading<T, O>,
-    acceptor: Acceptor<T, O>,
-  ): void | Promise<void> {
+  private acceptReading(msg: Message, job: Job, reading: Reading<T, O>): void | Promise<void> {
     const said = this.orderIn(msg, reading.list);
-    // A dry run never waits.
-    const into = said.dryRun ? this : acceptor;
-    return into.accept(msg, job, { ...reading, source: this.options.source }, (order) => {
+    return this.accept(msg, job, { ...reading, source: this.options.source }, (order) => {
       Object.assign(order, said);
       reading.completeOrder(order);
     });

@@ -1,12 +1,12 @@
 import { consentOf } from '../../lib/consent/consent';
 import { resultOfFault, nothingKnown, consentStatusOf } from '../../lib/consent/consent-status';
 import type { Outcome } from '../../lib/runtime/outcomes';
-import { flowNode, isControl, type Handler, type Tools } from '../../lib/runtime/flow-node';
-import { RecipientNode, type RecipientTurn } from '../../lib/texting/recipient-node';
-import { accepted, cancelledWait, notAccepted, outcomeOfWait } from './outcome';
+import { flowNode, type Tools } from '../../lib/runtime/flow-node';
+import type { RecipientTurn } from '../../lib/texting/recipient-node';
+import { CheckNode } from './check-node';
+import { accepted, notAccepted, outcomeOfWait } from './outcome';
 import { spec } from './spec';
-import { subjectOf, subjects } from './subject';
-import { WaitNode } from './wait-node';
+import { subjectOf } from './subject';
 
 /** Checks one recipient's consent once. */
 const checkOnce =
@@ -41,43 +41,4 @@ const checkOnce =
     }
   };
 
-/** Checks once or waits, as the node is set. Both handlers run, because work that began under the other setting goes on. */
-const handler = (tools: Tools): Handler => {
-  const isWaiting = tools.plain.text('mode') === 'wait';
-  const subject = subjects(tools);
-  const checks = new RecipientNode(tools, {
-    ...subject,
-    work: checkOnce(tools),
-    cancelled: cancelledWait,
-    statusTexts: { first: 'status.accepted', third: 'status.notAccepted' },
-  });
-  const waits = new WaitNode(tools, checks.outcomeStatus);
-
-  return {
-    get opening() {
-      const both = [checks.opening, waits.opening].filter((each) => each !== undefined);
-      return both.length === 0 ? undefined : Promise.all(both).then(() => undefined);
-    },
-    input: (msg, job) => checks.input(msg, job, isWaiting ? waits : undefined),
-    control(msg, at) {
-      const isReset = isControl(msg, 'reset');
-      if (!isReset && !isControl(msg, 'flush')) return false;
-      const phones = checks.phonesOf(msg);
-      if (isReset) {
-        checks.reset(phones, at);
-        waits.reset(phones, at);
-      } else waits.flush(phones);
-      return true;
-    },
-    showFailure: (failure) => {
-      checks.showFailure(failure);
-    },
-    completeFailure: (failure, msg) => checks.completeFailure(failure, msg),
-    isBusy: () => checks.isBusy(),
-    async close() {
-      await Promise.all([checks.close(), waits.close()]);
-    },
-  };
-};
-
-export const create = flowNode(spec, handler);
+export const create = flowNode(spec, (tools) => new CheckNode(tools, checkOnce(tools)));

@@ -4,42 +4,28 @@ import { movableRequests } from '../../lib/consent/request-history';
 import { movableWaits } from '../../lib/consent/wait-entries';
 import { movableBlocked } from '../../lib/guards/do-not-text';
 import { movableOnce } from '../../lib/guards/once';
-import { recordKinds, type JobRecord } from '../../lib/outbox/layout';
-import {
-  itemAt,
-  keysOf,
-  queueKinds,
-  records,
-  type ItemRecord,
-  type SharedRecord,
-} from '../../lib/outbox/records';
+import { itemAt, keysOf, queueKinds, records } from '../../lib/outbox/records';
 import { idsUnder } from '../../lib/outbox/removed-nodes';
 import { isThere, moveRecords, stayHere, type Destination, type Movable } from '../../lib/state/moving';
 import { endOf, key, tables, type Store } from '../../lib/state/store';
 
+interface FirstItem {
+  readonly single?: { readonly space: string };
+}
+
 /** The nodes that have work for an environment, at any service. */
 const nodesOf = async (store: Store, environment: string): Promise<Set<string>> => {
   const nodes = new Set<string>();
-  for (const table of tables) {
-    for (const node of await idsUnder(store, table, key('job'))) {
-      const prefix = key('job', node);
-      const [job] = await store.page<JobRecord<unknown, unknown>>(table, {
-        from: prefix,
-        to: endOf(prefix),
-        limit: 1,
-      });
-      if (job?.value.space.startsWith(`${environment}/`)) nodes.add(node);
+  for (const kind of ['item', 'parked'])
+    for (const node of await idsUnder(store, records, key(kind))) {
+      const prefix = key(kind, node);
+      const [first] = await store.page<FirstItem>(records, { from: prefix, to: endOf(prefix), limit: 1 });
+      if (!first) continue;
+      const list = keysOf(node).list(itemAt(first.key).arrival);
+      const shared =
+        first.value.single ?? (await store.get<{ readonly space: string }>(records, list))?.value;
+      if (shared?.space.startsWith(`${environment}/`)) nodes.add(node);
     }
-  }
-  for (const node of await idsUnder(store, records, key('item'))) {
-    const { items, list } = keysOf(node);
-    const range = { from: items, to: endOf(items), limit: 1 };
-    const [item] = await store.page<ItemRecord<unknown, unknown, unknown>>(records, range);
-    if (!item) continue;
-    const ofList = await store.get<SharedRecord<unknown>>(records, list(itemAt(item.key).arrival));
-    const { space } = item.value.single ?? ofList?.value ?? { space: '' };
-    if (space.startsWith(`${environment}/`)) nodes.add(node);
-  }
   return nodes;
 };
 
@@ -53,7 +39,10 @@ const recordsOf = async (
 ): Promise<Movable[]> => {
   const ofNodes = [...(await nodesOf(store, environment))].flatMap((node) =>
     tables.flatMap((table) =>
-      [...recordKinds, ...queueKinds].map((kind): Movable => ({ table, prefix: key(kind, node) })),
+      [...queueKinds, 'event-told', 'event-first'].map((kind): Movable => ({
+        table,
+        prefix: key(kind, node),
+      })),
     ),
   );
   const ownSpaces = Buffer.from(`${environment}/`);

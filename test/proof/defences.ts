@@ -699,8 +699,8 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'what is waited for at one service is not looked up at another',
-      file: 'lib/outbox/wait-outbox.ts',
-      changes: [['(record) => record.space !== space', '() => false']],
+      file: 'lib/outbox/queue.ts',
+      changes: [['    if (this.hasHome && home !== this.home) this.track(this.moveHome());\n', '']],
       shownBy: {
         'unit/security/switched.test.ts': ['says so while that is not filled in, and cancels when it is'],
       },

@@ -8,7 +8,7 @@ import { TokenEndpoints } from '../../lib/auth/token-endpoint';
 import { Tokens } from '../../lib/auth/tokens';
 import { Vault } from '../../lib/auth/vault';
 import { onceIn } from '../../lib/guards/once';
-import type { OutboxItem } from '../../lib/outbox/open-job';
+import type { OutboxItem } from '../../lib/outbox/message-items';
 import { isResetBy, Queue } from '../../lib/outbox/queue';
 import type { Clock } from '../../lib/service/clock';
 import { ServiceError } from '../../lib/service/errors';

@@ -6,10 +6,9 @@ import { Tokens } from '../../lib/auth/tokens';
 import { Vault } from '../../lib/auth/vault';
 import { Consent } from '../../lib/consent/consent';
 import { recommended } from '../../lib/consent/rings';
-import type { Wait } from '../../lib/consent/waits';
 import type { OutboxItem } from '../../lib/outbox/message-items';
 import { isResetBy, Queue, type ItemTurn, type OutcomeToEmit } from '../../lib/outbox/queue';
-import { WaitOutbox } from '../../lib/outbox/wait-outbox';
+import { Waiting } from '../../lib/consent/waiting';
 import { Call, type Shared } from '../../lib/service/client';
 import { MovableClock, type Clock } from '../../lib/service/clock';
 import { listenersOn } from '../../lib/service/concurrency';
@@ -460,10 +459,14 @@ class Process {
   }
 }
 
+interface WaitOrder {
+  readonly start?: number;
+}
+
 /** The nodes of a flow: one sends, one asks for consent, one waits for it. */
 class Boxes {
   private readonly requests = new Map<Step['kind'], Queue<Text, object, Ending>>();
-  private waiting: WaitOutbox<Text, object, Ending, Wait> | undefined;
+  private waiting: Queue<Text, WaitOrder, Ending> | undefined;
   private detach: () => void = () => undefined;
 
   constructor(
@@ -568,30 +571,40 @@ class Boxes {
       this.requests.set(kind, outbox);
       await outbox.start();
     }
-    const waiting = new WaitOutbox<Text, { readonly start?: number }, Ending, Wait>({
+    const queue = new Queue<Text, WaitOrder, Ending>({
       store,
       node: 'wait',
       type: 'wait',
       space: 'environment/service',
-      polling: (space) => consent.waitsAt(space),
+      width: 4,
+      resumeWithin: hour,
+      clock,
+      isPatient: () => true,
       host: {
         ...common,
-        atOnce: () => undefined,
-        personOf: ({ phone }) => phone,
-        waitOf: (item, { phone }, order) => ({
-          item,
-          advisor,
-          subject: { phone },
-          start: order.start ?? 0,
-          pace: { ...recommended, giveUpAfter: process.world.giveUpAfter },
-        }),
-        cancelled: () => ({ type: 'failed', code: 'cancelled' }),
-        moved: () => undefined,
-        changed: () => undefined,
+        work: async (turn): Promise<never> => waiting.park(turn),
+        outcomeFor: async (accepted) => {
+          await waiting.forget(accepted);
+          return { type: 'failed', code: 'cancelled' };
+        },
+        held: () => undefined,
       },
     });
-    this.waiting = waiting;
-    await waiting.prepare();
+    const waiting = new Waiting<Text, WaitOrder, Ending>({
+      queue,
+      store,
+      node: 'wait',
+      space: 'environment/service',
+      waitsAt: (space) => consent.waitsAt(space),
+      waitOf: (item, { phone }, order) => ({
+        item,
+        advisor,
+        subject: { phone },
+        start: order.start ?? 0,
+        pace: { ...recommended, giveUpAfter: process.world.giveUpAfter },
+      }),
+    });
+    this.waiting = queue;
     this.detach = consent.attach('wait', {
       end: (item, _wait, outcome, removals) =>
         waiting.end(
@@ -603,18 +616,17 @@ class Boxes {
         ),
       restore: (item) => waiting.restore(item),
       changed: () => undefined,
-      cancel: (item) => waiting.cancelOne(item),
-      check: (item) => waiting.checkOne(item),
+      cancel: (item) => waiting.cancel(item),
+      check: (item) => waiting.check(item),
     });
-    await waiting.start();
+    await queue.start();
+    await waiting.restoreLost();
   }
 
   accept(kind: Step['kind'], items: readonly Text[]): void {
     const job = { message: {}, items, count: items.length };
     if (kind === 'wait')
-      this.waiting
-        ?.accept({ ...job, order: { start: this.process.world.age } }, undefined)
-        .catch(() => undefined);
+      this.waiting?.accept({ ...job, order: { start: this.process.world.age } }, undefined);
     else this.requests.get(kind)?.accept({ ...job, order: {} }, undefined);
   }
 

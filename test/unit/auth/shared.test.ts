@@ -193,7 +193,7 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
   it('has what nodes that left the flow had there noted as missed, once all have told which they have', async () => {
     const [one, two] = [start('one', 'a'), start('two', 'a')];
     const [store] = await Promise.all([one.store(), two.store()]);
-    await store.write([{ table: 'work', put: key('job', 'gone', 'x'), value: 0 }]);
+    await store.write([{ table: 'work', put: key('item', 'gone', 'x'), value: 0 }]);
     const isMissed = async (): Promise<boolean> =>
       (await store.get('work', key('absent', 'gone'))) !== undefined;
     two.forgetRemovedNodes(new Set(['gone']));
@@ -206,7 +206,7 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
       one.forgetRemovedNodes(new Set(['other']));
       await pause(100);
     }
-    should(await store.get('work', key('job', 'gone', 'x'))).not.be.undefined();
+    should(await store.get('work', key('item', 'gone', 'x'))).not.be.undefined();
   });
 
   it('says what is missing when it has no address', () => {

@@ -95,6 +95,8 @@ describe('a text with a key, whose process loses its store', () => {
     const lost: Store = {
       ...memory,
       write: async (...written) => {
+        const isText = written[0].some((each) => 'put' in each && each.put.toString().startsWith('item\0'));
+        if (!isText && writes === 0) return memory.write(...written);
         const isMade = ++writes === 1;
         if (isMade) await memory.write(...written);
         recorded.open();

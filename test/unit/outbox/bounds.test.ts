@@ -3,10 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import should from 'should';
 import { recommended } from '../../../lib/consent/rings';
-import type { Wait } from '../../../lib/consent/waits';
-import type { OutboxItem } from '../../../lib/outbox/open-job';
+import type { OutboxItem } from '../../../lib/outbox/message-items';
 import { QueueFull } from '../../../lib/outbox/queue';
-import { WaitOutbox } from '../../../lib/outbox/wait-outbox';
 import { openEmbedded } from '../../../lib/state/embedded';
 import { createMemoryStore } from '../../../lib/state/memory';
 import type { Store } from '../../../lib/state/store';
@@ -16,6 +14,7 @@ import { nextIteration } from '../../support/event-loop';
 import { gate } from '../../support/gate';
 import { collectGarbage } from '../../support/memory';
 import { plainHost, requestsOn, type Host } from '../../support/outbox/requests';
+import { WaitingQueue } from '../../support/outbox/waiting';
 
 const refusing = (): never => {
   throw new Error('nothing is to be done');
@@ -70,51 +69,40 @@ describe('long lists that a slow store has not taken yet', () => {
   });
 });
 
-describe('a long list of waits that is being put on record', () => {
-  it('holds nobody up: others are polled at their times, and so are its own', async () => {
+describe('a long list of waits that is being saved', () => {
+  it('holds nobody up: others are polled at their times, and its own once it is saved', async () => {
     const world = new World();
     await world.add(bob);
     const { opened, open } = gate();
-    // The message, the pages, and three parts: the job record is still missing.
-    let writes = 5;
+    // The message and a part of its items.
+    let writes = 2;
     const store = Object.assign(Object.create(world.store) as Store, {
       write: async (...args: Parameters<Store['write']>) => {
         if (writes-- <= 0) await opened;
         return world.store.write(...args);
       },
     });
-    const host = {
-      ...idleHost,
-      atOnce: () => undefined,
-      waitOf: (item: Buffer, { index }: OutboxItem, { start }: Order): Wait => {
+    const outbox = new WaitingQueue<OutboxItem, Order>({
+      store,
+      waits: () => world.waits,
+      emit: refusing,
+      waitOf: (item, { index }, { start }) => {
         const phone = `+1202556${index.toString().padStart(4, '0')}`;
         return { item, advisor: 'default', subject: { phone }, start, pace: recommended };
       },
-      cancelled: refusing,
-      personOf: refusing,
-      moved: refusing,
-      changed: () => undefined,
-    };
-    const outbox = new WaitOutbox<OutboxItem, Order, string, Wait>({
-      store,
-      node: 'node',
-      type: 'type',
-      space: 'space',
-      host,
-      polling: () => world.waits,
     });
-    const items = listOf(1200);
-    const accepted = outbox.accept(
-      { message: {}, order: { start: world.now() }, items, count: items.length },
-      undefined,
-    );
+    const accepted = outbox.accept(listOf(1200), { start: world.now() });
     const polled = (): number => new Set(world.polls.map(({ of }) => of)).size - 1;
     while (writes > -1) await nextIteration();
     await world.clock.move(seconds(95));
     should(world.times(bob).length).equal(4);
-    should(polled()).equal(1200);
+    should(polled()).equal(0);
     open();
     await accepted;
+    await outbox.start();
+    await outbox.queue.settled();
+    await world.clock.move(seconds(35));
+    should(polled()).equal(1200);
     await outbox.close();
   });
 });

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { open as openLmdb } from 'lmdb';
 import { paceOf, type Pace } from '../../../lib/consent/rings';
-import { Waits, type Wait } from '../../../lib/consent/waits';
-import type { OutboxItem } from '../../../lib/outbox/open-job';
-import { WaitOutbox, type WaitHost } from '../../../lib/outbox/wait-outbox';
+import { Waits } from '../../../lib/consent/waits';
+import type { OutboxItem } from '../../../lib/outbox/message-items';
 import { MovableClock } from '../../../lib/service/clock';
 import { openEmbedded } from '../../../lib/state/embedded';
 import type { Store } from '../../../lib/state/store';
+import { WaitingQueue } from '../../support/outbox/waiting';
 import { sealerOf } from '../../support/state/sealer';
 
 const begin = 1_750_000_000_000;
@@ -26,7 +26,7 @@ interface Order {
   readonly start: number;
   readonly pace: Pace;
 }
-type Outbox = WaitOutbox<Person, Order, string, Wait>;
+type Outbox = WaitingQueue<Person, Order>;
 
 describe('a wait whose entries are damaged', () => {
   let directory: string;
@@ -68,31 +68,17 @@ describe('a wait whose entries are damaged', () => {
       },
       changed: () => undefined,
     });
-    const host: WaitHost<Person, Order, string, Wait> = {
-      emit: async (_job, _item, { outcome }) => {
+    const outbox: Outbox = new WaitingQueue<Person, Order>({
+      store,
+      space,
+      clock,
+      waits: () => waits,
+      emit: async (_message, _item, { outcome }) => {
         told.push(outcome);
         return true;
       },
-      kindsOf: (outcome) => [outcome],
-      fault: (fault) => {
-        throw fault;
-      },
-      atOnce: () => undefined,
       waitOf: (item, person, order) => ({ item, advisor: 'default', subject: person, ...order }),
-      cancelled: (reason) => reason,
-      personOf: (person) => person.phone,
-      moved: () => undefined,
-      changed: () => undefined,
-    };
-    const outbox: Outbox = new WaitOutbox({
-      store,
-      node: 'node',
-      type: 'type',
-      space,
-      host,
-      polling: () => waits,
     });
-    await outbox.prepare();
     waits.start();
     await outbox.start();
     const stop = async (): Promise<void> => {
@@ -104,10 +90,7 @@ describe('a wait whose entries are damaged', () => {
   };
 
   const accept = (outbox: Outbox): Promise<void> =>
-    outbox.accept(
-      { message: {}, order: { start: clock.now(), pace }, items: [{ index: 0, phone }], count: 1 },
-      undefined,
-    );
+    outbox.accept([{ index: 0, phone }], { start: clock.now(), pace });
 
   /** Moves the clock until `isSo`; between two moves the commits get real time. */
   const until = async (what: string, isSo: () => boolean): Promise<void> => {

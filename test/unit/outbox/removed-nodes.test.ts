@@ -11,8 +11,8 @@ describe('the records of nodes that left the flow', () => {
     store = createMemoryStore({ clock: { now: () => now } });
     const put = (...parts: readonly string[]) => ({ table: 'work', put: key(...parts), value: 0 }) as const;
     await store.write([
-      put('job', 'send', 'one'),
-      put('steps', 'send', 'one'),
+      put('item', 'send', 'one'),
+      put('due', 'send', 'one'),
       put('event-first', 'events'),
       put('event-told', 'events', 'ann'),
       put('event-first', 'other'),
@@ -31,13 +31,13 @@ describe('the records of nodes that left the flow', () => {
     now += keptAfterRemoval - 1;
     await forgetRemovedNodes(store, gone);
     for (const [kind, node] of [
-      ['steps', 'send'],
+      ['due', 'send'],
       ['event-told', 'events'],
     ] as const)
       should(await left(kind, node)).equal(1);
     now += 1;
     await forgetRemovedNodes(store, gone);
-    for (const kind of ['job', 'steps']) should(await left(kind, 'send')).equal(0);
+    for (const kind of ['item', 'due']) should(await left(kind, 'send')).equal(0);
     for (const kind of ['event-first', 'event-told']) {
       should(await left(kind, 'events')).equal(0);
       should(await left(kind, 'other')).equal(1);
@@ -51,6 +51,6 @@ describe('the records of nodes that left the flow', () => {
     now += 1;
     await forgetRemovedNodes(store, gone);
     should(await left('event-told', 'events')).equal(1);
-    should(await left('job', 'send')).equal(1);
+    should(await left('item', 'send')).equal(1);
   });
 });

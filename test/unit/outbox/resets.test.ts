@@ -1,14 +1,13 @@
 import should from 'should';
 import { recommended } from '../../../lib/consent/rings';
-import type { Wait } from '../../../lib/consent/waits';
-import type { OutboxItem } from '../../../lib/outbox/open-job';
-import { Resets } from '../../../lib/outbox/resets';
-import { WaitOutbox } from '../../../lib/outbox/wait-outbox';
+import { Cancels } from '../../../lib/outbox/cancels';
+import type { OutboxItem } from '../../../lib/outbox/message-items';
 import { createMemoryStore } from '../../../lib/state/memory';
 import type { Store } from '../../../lib/state/store';
 import { World } from '../../support/consent/world';
 import { nextIteration } from '../../support/event-loop';
-import { acceptOne, plainHost, requestsOn, tellingWhom } from '../../support/outbox/requests';
+import { acceptOne, requestsOn, tellingWhom } from '../../support/outbox/requests';
+import { WaitingQueue } from '../../support/outbox/waiting';
 
 const phoneOf = (index: number): string => `+1202556${index.toString().padStart(4, '0')}`;
 describe('thousands of resets, each of one number', () => {
@@ -40,40 +39,31 @@ describe('a reset that comes while an earlier one is still looking for its waits
     let pages = 0;
     let onPage: (page: number) => void = () => undefined;
     const store = Object.assign(Object.create(world.store) as Store, {
-      page: async (...[table, range]: Parameters<Store['page']>) => {
+      keys: async (...[table, range]: Parameters<Store['keys']>) => {
         // As with a database: each read takes a moment.
         await nextIteration();
-        if (range.from.toString('latin1').startsWith('job\0')) onPage(++pages);
-        return world.store.page(table, range);
+        if (range.from.toString('latin1').startsWith('parked\0')) onPage(++pages);
+        return world.store.keys(table, range);
       },
     });
-    const outbox = new WaitOutbox<OutboxItem, object, string, Wait>({
+    const outbox = new WaitingQueue<OutboxItem, object>({
       store,
-      node: 'node',
-      type: 'type',
-      space: 'space',
-      host: {
-        ...plainHost,
-        ...tellingWhom(told),
-        atOnce: () => undefined,
-        waitOf: (item, { phone = '' }): Wait => ({
-          item,
-          advisor: 'default',
-          subject: { phone },
-          start: world.now(),
-          pace: recommended,
-        }),
-        cancelled: () => 'reset',
-        personOf: () => undefined,
-        moved: () => undefined,
-        changed: () => undefined,
-      },
-      polling: () => world.waits,
+      waits: () => world.waits,
+      ...tellingWhom(told),
+      waitOf: (item, { phone = '' }) => ({
+        item,
+        advisor: 'default',
+        subject: { phone },
+        start: world.now(),
+        pace: recommended,
+      }),
     });
+    await outbox.start();
     const count = 1000;
-    const input = (index: number) => ({ index: 0, phone: phoneOf(index) });
     for (let index = 0; index < count; index++)
-      await outbox.accept({ message: {}, order: {}, items: [input(index)], count: 1 }, undefined);
+      await outbox.accept([{ index: 0, phone: phoneOf(index) }], {});
+    await outbox.queue.settled();
+    pages = 0;
 
     const late = [phoneOf(0), phoneOf(450), phoneOf(999)];
     onPage = (page) => {
@@ -91,37 +81,37 @@ describe('what a reset is for', () => {
   const [early, middle, late] = [1, 2, 3].map((byte) => Buffer.alloc(12, byte)) as [Buffer, Buffer, Buffer];
 
   it('is what arrived before it, and nothing that arrived later', () => {
-    const resets = new Resets();
-    resets.add([middle, {}]);
-    should(resets.isReset(early, { index: 0 })).be.true();
-    should(resets.isReset(middle, { index: 0 })).be.false();
-    should(resets.isReset(late, { index: 0 })).be.false();
+    const cancels = new Cancels();
+    cancels.add([middle, {}]);
+    should(cancels.isMeant(early, { index: 0 })).be.true();
+    should(cancels.isMeant(middle, { index: 0 })).be.false();
+    should(cancels.isMeant(late, { index: 0 })).be.false();
   });
 
-  it('is its numbers, its job, or its item alone', () => {
-    const resets = new Resets();
-    resets.add([middle, { phones: [phoneOf(1)] }]);
-    should(resets.isReset(early, { index: 0, phone: phoneOf(1) })).be.true();
-    should(resets.isReset(early, { index: 0, phone: phoneOf(2) })).be.false();
-    should(resets.isReset(early, { index: 0 })).be.false();
+  it('is its numbers, its list, or its item alone', () => {
+    const cancels = new Cancels();
+    cancels.add([middle, { phones: [phoneOf(1)] }]);
+    should(cancels.isMeant(early, { index: 0, phone: phoneOf(1) })).be.true();
+    should(cancels.isMeant(early, { index: 0, phone: phoneOf(2) })).be.false();
+    should(cancels.isMeant(early, { index: 0 })).be.false();
     const other = Buffer.alloc(12, 0);
-    resets.add([late, { job: early, index: 4 }], [late, { job: other }]);
-    should(resets.isReset(early, { index: 4 })).be.true();
-    should(resets.isReset(early, { index: 5 })).be.false();
-    should(resets.isReset(other, { index: 5 })).be.true();
+    cancels.add([late, { list: early, index: 4 }], [late, { list: other }]);
+    should(cancels.isMeant(early, { index: 4 })).be.true();
+    should(cancels.isMeant(early, { index: 5 })).be.false();
+    should(cancels.isMeant(other, { index: 5 })).be.true();
   });
 
   it('ends when it is forgotten, and an older reset then holds again', () => {
-    const resets = new Resets();
-    resets.add([middle, {}]);
-    const older = resets.all;
-    resets.add([late, {}]);
-    should(resets.isReset(middle, { index: 0 })).be.true();
-    resets.forget(resets.all.filter((reset) => !older.includes(reset)));
-    should(resets.isReset(middle, { index: 0 })).be.false();
-    should(resets.isReset(early, { index: 0 })).be.true();
-    resets.forget(older);
-    should(resets.isEmpty).be.true();
-    should(resets.isReset(early, { index: 0 })).be.false();
+    const cancels = new Cancels();
+    cancels.add([middle, {}]);
+    const older = cancels.all;
+    cancels.add([late, {}]);
+    should(cancels.isMeant(middle, { index: 0 })).be.true();
+    cancels.forget(cancels.all.filter((reset) => !older.includes(reset)));
+    should(cancels.isMeant(middle, { index: 0 })).be.false();
+    should(cancels.isMeant(early, { index: 0 })).be.true();
+    cancels.forget(older);
+    should(cancels.isEmpty).be.true();
+    should(cancels.isMeant(early, { index: 0 })).be.false();
   });
 });

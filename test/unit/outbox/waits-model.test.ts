@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { paceOf, type Pace } from '../../../lib/consent/rings';
-import { Waits, type Wait } from '../../../lib/consent/waits';
-import type { OutboxItem } from '../../../lib/outbox/open-job';
-import { WaitOutbox, type WaitHost } from '../../../lib/outbox/wait-outbox';
+import { Waits } from '../../../lib/consent/waits';
+import type { OutboxItem } from '../../../lib/outbox/message-items';
 import { MovableClock } from '../../../lib/service/clock';
 import { nextIteration } from '../../support/event-loop';
 import { Disk, kill, never, type Process } from '../../support/outbox/process';
+import { WaitingQueue, type WaitingNodeOptions } from '../../support/outbox/waiting';
 
 const begin = 1_750_000_000_000;
 const space = 'environment';
@@ -44,7 +44,7 @@ const delays = fc.array(fc.nat({ max: 6 }), { minLength: 1, maxLength: 8 });
 interface Life {
   readonly process: Process;
   readonly waits: Waits;
-  readonly outbox: WaitOutbox<Person, Order, string, Wait>;
+  readonly outbox: WaitingQueue<Person, Order>;
   readonly started: Promise<void>;
 }
 
@@ -87,36 +87,34 @@ class Machine {
       ended: (wait, { kind }, removals) => outbox.end(wait.item, kind, removals),
       changed: () => undefined,
     });
-    const outbox: Life['outbox'] = new WaitOutbox({
+    const outbox: Life['outbox'] = new WaitingQueue({
       store,
-      node: 'node',
-      type: 'type',
       space,
-      host: this.hostIn(process),
-      polling: () => waits,
+      clock,
+      waits: () => waits,
+      ...this.hostIn(process),
     });
-    const started = outbox.prepare().then(() => {
-      waits.start();
-      return outbox.start();
-    });
+    waits.start();
+    const started = outbox.start();
     started.catch(() => undefined);
     return { process, waits, outbox, started };
   }
 
-  private hostIn(process: Process): WaitHost<Person, Order, string, Wait> {
+  private hostIn(
+    process: Process,
+  ): Pick<WaitingNodeOptions<Person, Order>, 'emit' | 'fault' | 'atOnce' | 'waitOf'> {
     return {
-      emit: async (job, { name }, { outcome, repeated, isLast, counts }) => {
+      emit: async (message, { name }, { outcome, repeated, isLast, counts }) => {
         if (process.isDead) return never;
         this.told.push({ name, outcome, repeated });
         for (let turns = name % 3; turns > 0; turns--) await nextIteration();
         if (isLast) {
           const { total: _total, ...kinds } = counts;
           const sum = Object.values(kinds).reduce((all, count) => all + count, 0);
-          assert.equal(sum, job.record.count, 'the last outcome comes with all of them counted');
+          assert.equal(sum, message.record.count, 'the last outcome comes with all of them counted');
         }
         return true;
       },
-      kindsOf: (outcome) => [outcome],
       fault: (fault) => {
         throw fault;
       },
@@ -127,10 +125,6 @@ class Machine {
         subject: { phone: person.phone },
         ...order,
       }),
-      cancelled: (reason) => reason,
-      personOf: (person) => person.phone,
-      moved: () => undefined,
-      changed: () => undefined,
     };
   }
 
@@ -143,7 +137,7 @@ class Machine {
     });
     this.people.push(...items);
     const order = { start: this.clock.now(), pace };
-    void outbox.accept({ message: {}, order, items, count }, undefined).then(() => {
+    void outbox.accept(items, order).then(() => {
       for (const { name } of items) this.accepted.add(name);
     });
   }
@@ -175,16 +169,18 @@ class Machine {
 
   /** Until everybody has been told, or nothing more comes. */
   async settle(): Promise<void> {
-    const jobs = [Buffer.from('job\0'), Buffer.from('job\x01')] as const;
-    const entries = [Buffer.from(space), Buffer.from(`${space}\xff`)] as const;
-    const left = async (): Promise<[number, number]> => [
-      await this.disk.memory.count('wait', ...jobs),
-      await this.disk.memory.count('wait', ...entries),
-    ];
+    const all = { from: Buffer.of(0), to: Buffer.of(0xff), limit: 1000 };
+    const left = async (): Promise<[number, number]> => {
+      const records = await this.disk.memory.keys('work', all);
+      return [
+        records.filter((key) => !key.toString('latin1').startsWith('home\0')).length,
+        (await this.disk.memory.keys('wait', all)).length,
+      ];
+    };
     for (let rounds = 0; rounds < 40; rounds++) {
       for (let turns = 0; turns < 25; turns++) await nextIteration();
-      const [jobsLeft, entriesLeft] = await left();
-      if (rounds > 1 && jobsLeft + entriesLeft === 0) break;
+      const [recordsLeft, entriesLeft] = await left();
+      if (rounds > 1 && recordsLeft + entriesLeft === 0) break;
       await this.move(10_000);
     }
     assert.equal(this.life.outbox.count, 0, 'none is counted as waiting');

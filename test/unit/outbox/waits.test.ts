@@ -1,14 +1,14 @@
 import should from 'should';
 import { recommended } from '../../../lib/consent/rings';
 import type { Wait } from '../../../lib/consent/waits';
-import type { OutboxItem } from '../../../lib/outbox/open-job';
-import { WaitOutbox } from '../../../lib/outbox/wait-outbox';
+import type { OutboxItem } from '../../../lib/outbox/message-items';
 import { TakenOver, type Store } from '../../../lib/state/store';
 import { World } from '../../support/consent/world';
 import { until } from '../../support/until';
 import { nextIteration } from '../../support/event-loop';
 import { gate } from '../../support/gate';
 import { never } from '../../support/outbox/process';
+import { WaitingQueue } from '../../support/outbox/waiting';
 
 interface Person extends OutboxItem {
   readonly phone: string;
@@ -23,51 +23,47 @@ const people = (count: number): Person[] =>
 class WaitingNode {
   readonly told: { readonly phone: string; readonly outcome: string; readonly repeated: boolean }[] = [];
   readonly faults: unknown[] = [];
-  readonly items: Buffer[] = [];
+  private readonly items = new Set<string>();
   isKilled = false;
   /** Its outcomes do not arrive. */
   isMute = false;
   arrival: (phone: string) => Promise<void> = nextIteration;
-  readonly outbox: WaitOutbox<Person, object, string, Wait>;
+  readonly outbox: WaitingQueue<Person, object>;
 
   constructor(world: World, store: Store = world.store) {
-    this.outbox = new WaitOutbox<Person, object, string, Wait>({
+    this.outbox = new WaitingQueue<Person, object>({
       store: Object.assign(Object.create(store) as Store, {
         write: (...args: Parameters<Store['write']>) => (this.isKilled ? never : store.write(...args)),
       }),
-      node: 'node',
-      type: 'type',
-      space: 'space',
-      polling: () => world.waits,
-      host: {
-        emit: async (_job, { phone }, { outcome, repeated }) => {
-          if (this.isKilled || this.isMute) return never;
-          this.told.push({ phone, outcome, repeated });
-          await this.arrival(phone);
-          return true;
-        },
-        kindsOf: (outcome) => [outcome],
-        fault: (fault) => this.faults.push(fault),
-        atOnce: ({ isWrong }) => (isWrong ? 'wrong' : undefined),
-        waitOf: (item, { phone }): Wait => {
-          this.items.push(item);
-          return { item, advisor: 'default', subject: { phone }, start: world.now(), pace: recommended };
-        },
-        cancelled: (reason) => reason,
-        personOf: ({ phone }) => phone,
-        moved: () => undefined,
-        changed: () => undefined,
+      waits: () => world.waits,
+      emit: async (_message, { phone }, { outcome, repeated }) => {
+        if (this.isKilled || this.isMute) return never;
+        this.told.push({ phone, outcome, repeated });
+        await this.arrival(phone);
+        return true;
+      },
+      fault: (fault) => this.faults.push(fault),
+      atOnce: ({ isWrong }) => (isWrong ? 'wrong' : undefined),
+      waitOf: (item, { phone }): Wait => {
+        this.items.add(item.toString('latin1'));
+        return { item, advisor: 'default', subject: { phone }, start: world.now(), pace: recommended };
       },
     });
   }
 
-  async start(): Promise<void> {
-    await this.outbox.prepare();
-    await this.outbox.start();
+  /** The names of its waits. */
+  get names(): Buffer[] {
+    return [...this.items].map((name) => Buffer.from(name, 'latin1'));
   }
 
-  accept(items: readonly Person[]): Promise<void> {
-    return this.outbox.accept({ message: {}, order: {}, items, count: items.length }, undefined);
+  start(): Promise<void> {
+    return this.outbox.start();
+  }
+
+  /** Resolves when all wait. */
+  async accept(items: readonly Person[]): Promise<void> {
+    await this.outbox.accept(items, {});
+    await this.outbox.queue.settled();
   }
 }
 
@@ -79,10 +75,11 @@ describe('a recipient whom nobody can wait for', () => {
       const items = people(count).map((each) =>
         each.index === count - 1 ? { ...each, isWrong: true as const } : each,
       );
-      await before.accept(items);
+      await before.outbox.accept(items, {});
       before.isKilled = true;
       const after = new WaitingNode(world);
       await after.start();
+      await until(() => after.told.length > 0);
       should(after.told).eql([{ phone: phoneOf(count - 1), outcome: 'wrong', repeated: false }]);
       await after.outbox.close();
       const again = new WaitingNode(world);
@@ -97,21 +94,22 @@ describe('a wait that ends while its node still tells what ended before its star
   it('is told once', async () => {
     const world = new World();
     const before = new WaitingNode(world);
+    await before.start();
     await before.accept(people(count));
     before.isMute = true;
-    for (const item of before.items) await before.outbox.end(item, 'accepted', []);
+    for (const name of before.names) await before.outbox.end(name, 'accepted');
     before.isKilled = true;
 
     const after = new WaitingNode(world);
-    await after.accept([{ index: 0, phone: phoneOf(count) }]);
-    const [late] = after.items;
     const { opened, open } = gate();
     after.arrival = (phone) => (phone === phoneOf(count) ? opened : nextIteration());
-    const started = after.start();
+    await after.start();
     await until(() => after.told.length >= 5);
-    if (late) await after.outbox.end(late, 'accepted', []);
-    await started;
+    await after.outbox.accept([{ index: 0, phone: phoneOf(count) }], {});
+    await until(() => after.names.length > 0);
+    for (const name of after.names) await after.outbox.end(name, 'accepted');
     open();
+    await until(() => after.told.length > count);
     await after.outbox.close();
     const told = after.told.filter(({ phone }) => phone === phoneOf(count));
     should(told).eql([{ phone: phoneOf(count), outcome: 'accepted', repeated: false }]);
@@ -125,13 +123,14 @@ describe('a look through many waits', () => {
   it('leaves others their turn, also where reads are answered at once', async () => {
     const world = new World();
     const node = new WaitingNode(world);
+    await node.start();
     for (const { phone } of people(count)) await node.accept([{ index: 0, phone }]);
     let turns = 0;
     const reads = new Set<number>();
-    const { page } = world.store;
-    world.store.page = (table, range) => {
-      if (range.from.toString('latin1').startsWith('job\0')) reads.add(turns);
-      return page(table, range);
+    const { keys } = world.store;
+    world.store.keys = (table, range) => {
+      if (range.from.toString('latin1').startsWith('parked\0')) reads.add(turns);
+      return keys(table, range);
     };
     // Of everything that came before anything did.
     node.outbox.reset(undefined, 0);
@@ -146,14 +145,14 @@ describe('a look through many waits', () => {
     await node.start();
     for (const { phone } of people(count)) await node.accept([{ index: 0, phone }]);
     let reads = 0;
-    const { page, get } = world.store;
-    const isJob = (key: Buffer): boolean => key.toString('latin1').startsWith('job\0');
-    world.store.page = (table, range) => {
-      if (isJob(range.from)) reads += count;
-      return page(table, range);
+    const { keys, get } = world.store;
+    const isItem = (key: Buffer): boolean => key.toString('latin1').startsWith('parked\0');
+    world.store.keys = (table, range) => {
+      if (isItem(range.from)) reads += count;
+      return keys(table, range);
     };
     world.store.get = (table, key) => {
-      if (isJob(key)) reads += 1;
+      if (isItem(key)) reads += 1;
       return get(table, key);
     };
     for (let each = 0; each < 100; each++) {
@@ -177,6 +176,7 @@ describe('a look through many waits', () => {
     const world = new World();
     world.gate = never;
     const node = new WaitingNode(world);
+    await node.start();
     await node.accept(people(50));
     node.outbox.flush();
     await until(() => world.polls.length > 0);
@@ -191,6 +191,7 @@ describe('a look through many waits', () => {
   it('ends with the node, also in the middle of a long list', async () => {
     const world = new World();
     const node = new WaitingNode(world);
+    await node.start();
     await node.accept(people(5000));
     node.outbox.reset();
     await until(() => node.told.length > 0);
@@ -198,9 +199,9 @@ describe('a look through many waits', () => {
     should(node.outbox.count).be.above(4000);
     const after = new WaitingNode(world);
     await after.start();
+    const cancelled = (): number => new Set([...node.told, ...after.told].map(({ phone }) => phone)).size;
+    await until(() => cancelled() === 5000);
     await after.outbox.close();
-    const cancelled = new Set([...node.told, ...after.told].map(({ phone }) => phone));
-    should(cancelled.size).equal(5000);
   });
 
   it('that meets a fault of the store reports it, and does not end Node-RED', async () => {
@@ -215,6 +216,7 @@ describe('a look through many waits', () => {
         isTakenOver ? Promise.reject(new TakenOver(false)) : world.store.write(...args),
     });
     const node = new WaitingNode(world, store);
+    await node.start();
     for (const { phone } of people(20)) await node.accept([{ index: 0, phone }]);
     const unhandled: unknown[] = [];
     const note = (fault: unknown): void => void unhandled.push(fault);

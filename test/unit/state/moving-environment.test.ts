@@ -7,7 +7,6 @@ import { recommended } from '../../../lib/consent/rings';
 import { WaitEntries } from '../../../lib/consent/wait-entries';
 import { doNotTextOf, type DoNotText } from '../../../lib/guards/do-not-text';
 import { onceIn } from '../../../lib/guards/once';
-import { layout } from '../../../lib/outbox/layout';
 import { keysOf } from '../../../lib/outbox/records';
 import { systemClock } from '../../../lib/service/clock';
 import { createMemoryStore } from '../../../lib/state/memory';
@@ -56,11 +55,16 @@ const queues = ['single', 'list'] as const;
 /** One of everything that an environment leaves in a store. */
 const fill = async (store: Store, environment: string): Promise<void> => {
   const space = spaceOf(environment);
-  const at = layout(`send ${environment}`);
+  const at = keysOf(`send ${environment}`);
   const arrival = Buffer.alloc(12, 7);
   await store.write([
-    { table: 'work', put: at.job(arrival), value: { space, count: 1, at: 1 } },
-    { table: 'work', put: at.held(5, arrival, 0), value: 0 },
+    { table: 'work', put: at.home, value: `type ${space}` },
+    {
+      table: 'work',
+      put: at.item(arrival, 0),
+      value: { state: 'accepted', item: { index: 0 }, single: { space } },
+    },
+    { table: 'wait', put: at.due(8, 5, arrival, 0), value: 0 },
   ]);
   const [single, ofList] = queues.map((name) => keysOf(`${name} ${environment}`));
   if (single && ofList)
@@ -123,10 +127,10 @@ const contents = async (store: Store, environment: string): Promise<unknown> => 
     queued: await Promise.all(queued),
     jobs: await store.count(
       'work',
-      key('job', `send ${environment}`),
-      key('job', `send ${environment}`, 'z'),
+      key('item', `send ${environment}`),
+      key('item', `send ${environment}`, 'z'),
     ),
-    held: (await store.keys('work', { from: key('held'), to: key('held', 'z'), limit: 10 })).length,
+    held: await countUnder('wait', keysOf(`send ${environment}`).dues),
     waits: waits.map(({ at, seen, wait }) => ({ at, seen, start: wait.start })),
     isPolled: await Promise.all(waits.map(({ wait }) => entries.isIntact(wait))),
     ofMember: (await entries.groupsOfMember(entries.groupOf('default', { memberId: 7 }), undefined, 10))
@@ -173,7 +177,7 @@ describe('an environment that moves to another store', () => {
     assert.deepEqual(left, {
       queued: ['0 0 0', '0 0 0'],
       jobs: 0,
-      held: 1,
+      held: 0,
       waits: [],
       isPolled: [],
       ofMember: 0,
