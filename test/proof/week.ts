@@ -672,8 +672,9 @@ export class World {
   private readonly orphans: Slot[] = [];
   private readonly accepted = new Set<string>();
   private readonly told = new Set<string>();
-  /** Pages of lists whose job is not on record yet. */
-  private pages: { readonly key: string; readonly items: readonly Text[] }[] = [];
+  /** Items of lists that are not complete yet. */
+  private listed: { readonly list: string; readonly item: Text }[] = [];
+  private readonly complete = new Set<string>();
   private count = 0;
   /** All processes stand still, or time would never pass: the life is over. */
   isRunaway = false;
@@ -878,20 +879,23 @@ export class World {
     if (step.type !== 'invoked' && step.type !== 'accepted') this.told.add(step.name);
   }
 
-  /** What a commit puts on record. */
+  /** What a commit saves. */
   note(operations: readonly Operation[]): void {
     for (const operation of operations) {
       if (!('put' in operation)) continue;
       const key = operation.put.toString('latin1');
-      if (key.startsWith('items\0')) this.pages.push({ key, items: operation.value as readonly Text[] });
-      if (!key.startsWith('job\0')) continue;
-      const { single } = operation.value as { readonly single?: { readonly item: Text } };
-      if (single) this.onRecord([single.item]);
-      // A list counts from its job record, which is written last.
-      const prefix = key.replace('job', 'items');
-      for (const page of this.pages) if (page.key.startsWith(prefix)) this.onRecord(page.items);
-      this.pages = this.pages.filter((page) => !page.key.startsWith(prefix));
+      if (key.startsWith('item\0')) {
+        const { item, single } = operation.value as { readonly item: Text; readonly single?: object };
+        if (single) this.onRecord([item]);
+        else this.listed.push({ list: key.slice('item\0'.length, -6), item });
+      }
+      // A list counts once it is complete.
+      if (key.startsWith('list\0') && (operation.value as { readonly isComplete: boolean }).isComplete)
+        this.complete.add(key.slice('list\0'.length));
     }
+    const isSaved = ({ list }: { readonly list: string }): boolean => this.complete.has(list);
+    this.onRecord(this.listed.filter(isSaved).map(({ item }) => item));
+    this.listed = this.listed.filter((each) => !isSaved(each));
   }
 
   private onRecord(items: readonly Text[]): void {

@@ -190,7 +190,7 @@ describe('the routes of what goes on, on a real Node-RED', function () {
     should(told).containEql({ phone: unasked, outcome: 'notAccepted' });
     const again = await ask('clerk', 'DELETE', `env/waits/${id}`);
     should(again.status).equal(404);
-    should((again.json as { message: string }).message).match(/ended/);
+    should((again.json as { message: string }).message).match(/finished/);
     // An id of one kind is not taken for another's.
     for (const path of [`env/queue/${id}`, `env/lists/${id}`, 'env/queue/q', 'env/lists/l'])
       should((await ask('clerk', 'DELETE', path)).status).equal(404);
