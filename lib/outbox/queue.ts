@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { second } from '../durations';
-import { atTime, closeLimit, systemClock, type Clock } from '../service/clock';
+import { atTime, closeLimit, type Clock } from '../service/clock';
 import {
   endOf,
   key,
@@ -388,9 +388,9 @@ export class Queue<I extends OutboxItem, O, E> {
       for (const item of hand.splice(0)) this.track(this.saved(item).then(() => this.release(item)));
     for (const { cancel } of this.items.values()) cancel?.abort();
     for (const wake of this.waiting) wake();
-    let forget = (): void => undefined;
+    let limit: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => {
-      forget = systemClock.after(closeLimit, resolve);
+      limit = setTimeout(resolve, closeLimit).unref();
     });
     const landed = new Promise<void>((resolve) => {
       this.landed = resolve;
@@ -399,7 +399,7 @@ export class Queue<I extends OutboxItem, O, E> {
     await Promise.race([landed, late]);
     handOver.concludeAll();
     await Promise.race([this.recorder.flush(), late]);
-    forget();
+    clearTimeout(limit);
     for (const message of this.messages.values()) message.attachment = undefined;
     if (this.memory.latest === this) this.memory.latest = undefined;
   }
