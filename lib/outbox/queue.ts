@@ -747,16 +747,20 @@ export class Queue<I extends OutboxItem, O, E> {
     const { record, arrival } = message;
     const { space, type, clock, resumeWithin } = this.options;
     const isHeld = notBefore !== undefined && notBefore > clock.now();
-    const isPatient = this.options.isPatient?.(record.order) ?? false;
+    const isPatient = this.isPatient({ message });
     if (state === 'started') return 'unknown';
     if (!isHeld && !isPatient && this.store.isInDoubt?.(record.at)) return 'unknown';
-    if (this.careful.isSuspect(this.nameOf(arrival, item))) return 'crashes';
+    if (!isPatient && this.careful.isSuspect(this.nameOf(arrival, item))) return 'crashes';
     if (record.type !== type) return 'retyped';
     if (record.space !== space) return 'moved';
     if (this.cancels.isMeant(arrival, item)) return 'reset';
     if (record.life === this.life || isPatient) return undefined;
     const age = notBefore === undefined ? this.store.now() - record.at : clock.now() - notBefore;
     return age > resumeWithin ? 'stale' : undefined;
+  }
+
+  private isPatient({ message }: Pick<QueueItem<I, O, E>, 'message'>): boolean {
+    return this.options.isPatient?.(message.record.order) ?? false;
   }
 
   /** Unique in the store. */
@@ -796,7 +800,8 @@ export class Queue<I extends OutboxItem, O, E> {
     let outcome: E | undefined;
     let held: Held | Parked | undefined;
     try {
-      outcome = await (this.careful.isOn
+      // Work that is only parked brings no process down.
+      outcome = await (this.careful.isOn && !this.isPatient(item)
         ? this.careful.turn(this.nameOf(item.arrival, item.item), () => this.host.work(turn))
         : this.host.work(turn));
     } catch (thrown) {
