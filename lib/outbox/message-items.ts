@@ -67,7 +67,7 @@ export class MessageItems<O> {
   attachment: unknown;
   /** About the number of bytes of a new message. */
   bytes = 0;
-  /** The outcomes that have left; `saved` are those on record. */
+  /** The outcomes that have left; `saved` are those whose removal is in the store. */
   private readonly emitted: Record<string, number>;
   private readonly saved: Record<string, number>;
   private original: Input | undefined;

@@ -175,7 +175,7 @@ export interface QueueOptions<I extends OutboxItem, O, E> {
 /** Thrown when too much waits for a store that is slow, full, away or owned by another process. */
 export class QueueFull extends Error {}
 const mostUnwritten = 32 * 1024 * 1024;
-/** About the number of bytes that an item of a long list takes on record. */
+/** About the number of bytes that an item of a long list takes in the store. */
 const bytesPerItem = 32;
 /** Longer lists are written in several commits. */
 const longList = 100;

@@ -1,17 +1,17 @@
 import type { JointWriter, Operation, Store } from '../state/store';
 
-/** An object with steps to be put on record. */
+/** Something with steps to save: an item, or what the items of a message share. */
 interface Recordable {
   operations(): readonly Operation[];
 }
 
-/** The steps of one turn of the event loop. */
+/** The steps of one tick. */
 interface GatheredSteps {
   readonly written: Promise<void>;
   readonly resolve: (result: Promise<void>) => void;
 }
 
-/** The most jobs that are gathered before they are written: until then, their messages take up memory. */
+/** The most that is gathered before it is written: until then, messages take up memory. */
 const mostGathered = 256;
 
 /** The most bytes of messages that are gathered: by this estimate, a store refuses a write of a third more. */
@@ -21,8 +21,8 @@ const mostBytes = 45 * 1024 * 1024;
 let gathering: { readonly recorder: Recorder; readonly job: Recordable }[] | undefined;
 
 /**
- * All that happens to the jobs of a store in one turn of the event loop is one commit. So an outcome that one node
- * tells and another accepts is told and accepted together.
+ * All that happens to the items of a store in one tick is one commit. So an outcome that one node emits and another
+ * accepts is saved as emitted and accepted together.
  */
 export class Recorder {
   private readonly dirty = new Set<Recordable>();
@@ -32,7 +32,7 @@ export class Recorder {
   /** Bytes that `makeRoom` has handed to the store in this iteration of the event loop. */
   private early = 0;
   /**
-   * Settles when everything written so far is on record or has failed. The writer of a failed commit is told by its own
+   * Settles when everything written so far is saved or has failed. The writer of a failed commit learns of it by its own
    * promise.
    */
   private settled: Promise<unknown> = Promise.resolve();
@@ -44,7 +44,7 @@ export class Recorder {
 
   constructor(readonly store: Store) {}
 
-  /** The number of bytes that are accepted and not on record. */
+  /** The number of bytes that are accepted and not saved. */
   get unwritten(): number {
     // The store had no chance yet to write what came in this iteration.
     return this.store.unwritten - this.early + this.longLists;
@@ -69,7 +69,7 @@ export class Recorder {
     this.gathered += bytes;
   }
 
-  /** Resolves when the steps of the job up to now are on record. */
+  /** Resolves when the steps up to now are saved. */
   changed(job: Recordable): Promise<void> {
     gathering?.push({ recorder: this, job });
     this.dirty.add(job);
@@ -79,7 +79,7 @@ export class Recorder {
     return written;
   }
 
-  /** Writes what is gathered; resolves when nothing is on its way to the record any more. */
+  /** Writes what is gathered; resolves when everything is saved. */
   async flush(): Promise<void> {
     this.write();
     await this.settled;
