@@ -21,7 +21,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       what: 'a state serves once',
       file: authorization,
       changes: [['    this.pending.delete(returned.state);\n', '']],
-      shownBy: { 'unit/auth/authorization.test.ts': ['takes a callback once'] },
+      shownBy: { 'unit/auth/authorization.test.ts': ['accepts a callback once'] },
     },
     {
       what: 'a state serves ten minutes',
@@ -42,7 +42,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       ],
       shownBy: {
         'unit/auth/authorization.test.ts': [
-          'when finished for another environment, which leaves the request good',
+          'when finished for another environment, which leaves the request valid',
         ],
       },
     },
@@ -54,7 +54,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       ],
       shownBy: {
         'unit/auth/authorization.test.ts': [
-          'is finished there and nowhere else, and a try elsewhere spoils nothing',
+          'can only be finished there, and an attempt elsewhere does no harm',
         ],
       },
     },
@@ -149,14 +149,16 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: form,
       changes: [['this.mayDeploy ? given : withoutDestinations(flat(given))', 'given']],
       shownBy: {
-        'unit/auth/form.test.ts': ['reaches no place that only the form names for who may not deploy'],
+        'unit/auth/form.test.ts': [
+          'reaches no server that only the form names for users who may not deploy, except the one that is ${what}',
+        ],
       },
     },
     {
       what: 'secrets of other kinds of nodes are none of ours',
       file: form,
       changes: [[' && node.type === spec.type', '']],
-      shownBy: { 'unit/auth/form.test.ts': ['knows nothing that is stored for a node of another kind'] },
+      shownBy: { 'unit/auth/form.test.ts': ['cannot use what is stored for a node of another type'] },
     },
     {
       what: 'a page of another site cannot post',
@@ -172,7 +174,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: authorization,
       changes: [[' || [state, code, error].some((values) => values.length > 1)', '']],
       shownBy: {
-        'unit/auth/authorization.test.ts': ['when ${name} is there twice, which leaves the request good'],
+        'unit/auth/authorization.test.ts': ['when ${name} occurs twice, which leaves the request valid'],
       },
     },
   ],
@@ -231,7 +233,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [['      if (usable !== undefined && !isNearEnd(grant, clock.now())) return usable;\n', '']],
       shownBy: {
         'unit/auth/tokens.test.ts': [
-          'uses what another process has refreshed instead of giving up after a 400',
+          'are taken from another process that refreshed them instead of giving up after a 400',
         ],
       },
     },
@@ -245,9 +247,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
         ],
       ],
       shownBy: {
-        'unit/auth/tokens.test.ts': [
-          'has the rotated refresh token on disk before the new access token is used',
-        ],
+        'unit/auth/tokens.test.ts': ['are used only after the rotated refresh token is on disk'],
       },
     },
     {
@@ -260,9 +260,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
         ],
       ],
       shownBy: {
-        'unit/auth/tokens.test.ts': [
-          'goes on with it, says so, and stores it once there is room (the store ${manner})',
-        ],
+        'unit/auth/tokens.test.ts': ['use it, warn, and save it once there is room (the store ${manner})'],
       },
     },
     {
@@ -275,9 +273,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
         ],
       ],
       shownBy: {
-        'unit/auth/tokens.test.ts': [
-          'goes on with it, says so, and stores it once there is room (the store ${manner})',
-        ],
+        'unit/auth/tokens.test.ts': ['use it, warn, and save it once there is room (the store ${manner})'],
       },
     },
     {
@@ -324,7 +320,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
         ],
       ],
       shownBy: {
-        'unit/service/hostile.test.ts': ['that redirects elsewhere never sees the token arrive there'],
+        'unit/service/hostile.test.ts': ['that redirects elsewhere never makes the token arrive there'],
         'unit/service/transport.test.ts': ['follows no redirect'],
       },
     },
@@ -332,16 +328,14 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       what: 'secrets go by HTTPS, or stay on this machine',
       file: 'lib/service/transport.ts',
       changes: [['if (!isConfidential(url))\n', "if (!isConfidential(url) && setting === '')\n"]],
-      shownBy: { 'unit/service/transport.test.ts': ['goes nowhere without TLS but on this machine'] },
+      shownBy: { 'unit/service/transport.test.ts': ['requires TLS, except on localhost'] },
     },
     {
       what: 'an authorization goes where it came from',
       file: 'lib/auth/tokens.ts',
       changes: [['new URL(tokenUrl).origin === new URL(connection.tokenUrl).origin', 'true']],
       shownBy: {
-        'unit/auth/tokens.test.ts': [
-          'never sends an authorization to another place than the one that issued it',
-        ],
+        'unit/auth/tokens.test.ts': ['are never sent to a server other than the one that issued them'],
       },
     },
     {
@@ -354,7 +348,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
         ],
       ],
       shownBy: {
-        'unit/auth/form.test.ts': ['sends no stored secret to another place when secrets are ${what}'],
+        'unit/auth/form.test.ts': ['sends no stored secret to another server when secrets are ${what}'],
       },
     },
   ],
@@ -364,7 +358,9 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'lib/service/retry.ts',
       changes: [["return kind !== 'once' || repeatSends === 'always';", 'return true;']],
       shownBy: {
-        'unit/service/faults.test.ts': ['a send is not repeated with ${repeatSends}'],
+        'unit/service/faults.test.ts': [
+          '${kind}: a send is not retried with ${repeatSends}, and its outcome is unknown',
+        ],
         'unit/security/ledger.test.ts': ['repeatSends ${repeatSends}: no text twice'],
       },
     },
@@ -478,7 +474,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [['if (this.size <= this.limit &&', 'if (this.size <= 100 * this.limit &&']],
       shownBy: {
         'unit/service/hostile.test.ts': [
-          'that never stops answering is refused beyond 5 MB, and the connection is ended',
+          'that never stops answering is cut off after 5 MB, and the connection is closed',
         ],
       },
     },
@@ -487,7 +483,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'lib/service/transport.ts',
       changes: [['Math.min(timeout, longestTimer)', 'longestTimer']],
       shownBy: {
-        'unit/service/faults.test.ts': ['an answer that drips longer than the time limit is cut off'],
+        'unit/service/faults.test.ts': ['an answer that trickles in past the time limit is cut off'],
       },
     },
     {
@@ -501,7 +497,11 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
         ['Math.min(retryAfter ?? 0, hour)', 'retryAfter ?? 0'],
         ['if (course.limitedFor + ms <= hour)', 'if (ms > 0)'],
       ],
-      shownBy: { 'unit/service/retry.test.ts': ['pauses as long as the service asks, at most an hour'] },
+      shownBy: {
+        'unit/service/retry.test.ts': [
+          'pauses as long as the service asks, up to an hour, and backs off if it does not say',
+        ],
+      },
     },
   ],
   12: [
@@ -639,7 +639,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'lib/auth/cipher.ts',
       changes: [['    decipher.final();\n    return plain;', '    return plain;']],
       shownBy: {
-        'unit/auth/data-keys.test.ts': ['open nothing in which any bit was flipped'],
+        'unit/auth/data-keys.test.ts': ['decrypt nothing in which any bit was flipped'],
       },
     },
     {
@@ -647,7 +647,9 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'lib/auth/data-keys.ts',
       changes: [['mode: 0o600,', 'mode: 0o644,']],
       shownBy: {
-        'unit/auth/data-keys.test.ts': ['without a secret are in a file for its owner only, with a warning'],
+        'unit/auth/data-keys.test.ts': [
+          'without a secret are in a file that only its owner can read, with a warning',
+        ],
       },
     },
   ],
@@ -684,7 +686,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
           "const options = this.service === 'production' ? this.configured() : await this.simulated();",
         ],
       ],
-      shownBy: { 'unit/auth/environment.test.ts': ['never starts the simulator for anything else'] },
+      shownBy: { 'unit/auth/environment.test.ts': ['never starts the simulator for another service'] },
     },
   ],
   15: [
@@ -731,7 +733,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [['  (service === undefined || service === connection.service) &&\n', '']],
       shownBy: {
         'unit/auth/tokens.test.ts': [
-          'does not carry an authorization from sandbox to production, though their addresses are the same',
+          'are not carried over from sandbox to production, though the addresses are the same',
         ],
       },
     },
@@ -747,7 +749,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
         ],
       ],
       shownBy: {
-        'unit/auth/token-endpoint.test.ts': ['asks a handful of times for 100 messages over 100 seconds'],
+        'unit/auth/token-endpoint.test.ts': ['is asked a handful of times for 100 messages over 100 seconds'],
       },
     },
     {
@@ -757,7 +759,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
         ['return this.retried + this.limited + this.givenUp > 0 ? 1 : mostAtOnce;', 'return mostAtOnce;'],
       ],
       shownBy: {
-        'unit/auth/token-endpoint.test.ts': ['asks for one advisor until it answers, then for all'],
+        'unit/auth/token-endpoint.test.ts': ['is asked for one advisor until it answers, then for all'],
       },
     },
     {
@@ -766,7 +768,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [
         ['access.pause(now, Math.max(decision.ms, trouble.retryAfter));', 'access.pause(now, decision.ms);'],
       ],
-      shownBy: { 'unit/auth/token-endpoint.test.ts': ['waits as long as a 503 asks'] },
+      shownBy: { 'unit/auth/token-endpoint.test.ts': ['is left alone as long as a 503 asks'] },
     },
     {
       what: 'a renewed token that is rejected all the same is not renewed for every message',
@@ -774,7 +776,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [['    if (age >= 0 && age < futileFor) this.refreshed = true;\n', '']],
       shownBy: {
         'unit/auth/token-endpoint.test.ts': [
-          'is asked a handful of times for 1,000 messages that a wrong key has refused (${grant})',
+          'is asked a handful of times for 1,000 messages that fail because of a wrong key (${grant})',
         ],
       },
     },

@@ -15,14 +15,14 @@ export const threats: Readonly<Record<number, Threat>> = {
     shownBy: {
       'unit/auth/authorization.test.ts': [
         'without a state',
-        'with a state nobody was given',
+        'with an unknown state',
         'after ten minutes',
         "with the code of another advisor's request",
-        'when finished for another environment, which leaves the request good',
-        'takes a callback once',
-        'takes only one of two that come at the same time',
+        'when finished for another environment, which leaves the request valid',
+        'accepts a callback once',
+        'accepts only one of two simultaneous callbacks',
         'never uses a state or verifier twice',
-        'is finished there and nowhere else, and a try elsewhere spoils nothing',
+        'can only be finished there, and an attempt elsewhere does no harm',
       ],
       'node-red/auth/real-routes.test.ts': ['binds an authorization to the browser that began it'],
       'editor/environment.test.ts': ['lets nobody but this browser finish what was begun in it'],
@@ -41,8 +41,8 @@ export const threats: Readonly<Record<number, Threat>> = {
         'takes nothing but JSON, so that no page of another site can post here',
       ],
       'unit/auth/form.test.ts': [
-        'reaches no place that only the form names for who may not deploy',
-        'tries nothing before the first deploy for who may not deploy, and says so',
+        'reaches no server that only the form names for users who may not deploy, except the one that is ${what}',
+        'tests nothing before the first deploy for users who may not deploy, and says so',
       ],
     },
   },
@@ -50,9 +50,9 @@ export const threats: Readonly<Record<number, Threat>> = {
     threat: 'parameters smuggled into the callback',
     shownBy: {
       'unit/auth/authorization.test.ts': [
-        'when ${name} is there twice, which leaves the request good',
-        'whatever else a query holds',
-        'ignores parameters it does not know, also those that name another advisor or environment',
+        'when ${name} occurs twice, which leaves the request valid',
+        'for any other query',
+        'ignores unknown parameters, even those that name another advisor or environment',
       ],
       'node-red/auth/real-routes.test.ts': [
         'takes a callback once, on either root, and no smuggled parameters',
@@ -86,17 +86,17 @@ export const threats: Readonly<Record<number, Threat>> = {
     threat: 'a refresh race, a rotated token lost',
     shownBy: {
       'unit/auth/tokens.test.ts': [
-        'asks once for 1,000 callers at the end of a token',
-        'has the rotated refresh token on disk before the new access token is used',
-        'reads the store once more when the service answers 400',
-        'goes on with it, says so, and stores it once there is room (the store ${manner})',
-        'goes on with it, says so, and stores it once there is room',
+        'are requested once for 1,000 callers when one expires',
+        'are used only after the rotated refresh token is on disk',
+        'are read from the store once more when the service answers 400',
+        'use it, warn, and save it once there is room (the store ${manner})',
+        'use it, warn, and save it once there is room (the store ${manner})',
       ],
       'unit/auth/vault.test.ts': [
         'does not use a refresh token before the intent to use it is saved',
-        'before it asks: the authorization goes on',
-        'after the answer, before it is stored: the token at hand serves to its end, and only then is the old one tried',
-        'after the answer is stored: the next goes on with the rotated token',
+        'before the request: the authorization continues',
+        'after the answer, before it is saved: the token at hand is used until it expires, and only then the old one',
+        'after the answer is saved: the next process continues with the rotated token',
       ],
       'unit/auth/oidc.test.ts': ['rotates ten times, with a restart in between'],
     },
@@ -118,14 +118,9 @@ export const threats: Readonly<Record<number, Threat>> = {
   8: {
     threat: 'a token sent to another host',
     shownBy: {
-      'unit/service/hostile.test.ts': ['that redirects elsewhere never sees the token arrive there'],
-      'unit/service/transport.test.ts': [
-        'follows no redirect',
-        'goes nowhere without TLS but on this machine',
-      ],
-      'unit/auth/tokens.test.ts': [
-        'never sends an authorization to another place than the one that issued it',
-      ],
+      'unit/service/hostile.test.ts': ['that redirects elsewhere never makes the token arrive there'],
+      'unit/service/transport.test.ts': ['follows no redirect', 'requires TLS, except on localhost'],
+      'unit/auth/tokens.test.ts': ['are never sent to a server other than the one that issued them'],
       'node-red/auth/real-routes.test.ts': ['sends no stored secret to an address that only the form names'],
     },
   },
@@ -133,7 +128,9 @@ export const threats: Readonly<Record<number, Threat>> = {
     threat: 'a text sent twice',
     shownBy: {
       'unit/security/ledger.test.ts': ['repeatSends ${repeatSends}: no text twice'],
-      'unit/service/faults.test.ts': ['${kind}: a send is not repeated with ${repeatSends}'],
+      'unit/service/faults.test.ts': [
+        '${kind}: a send is not retried with ${repeatSends}, and its outcome is unknown',
+      ],
       'node-red/kills.test.ts': ['each outcome is told, no text is sent twice, none is missing'],
       'node-red/hand-over.test.ts': [
         'a text behind a wait is sent once, also when the process is killed as the service takes it',
@@ -164,12 +161,14 @@ export const threats: Readonly<Record<number, Threat>> = {
     threat: 'a hostile or broken server',
     shownBy: {
       'unit/service/hostile.test.ts': [
-        'that never stops answering is refused beyond 5 MB, and the connection is ended',
-        'that sends endless headers, a bad status line or an early upgrade breaks only the call',
-        'that answers anything at all gives an outcome',
+        'that never stops answering is cut off after 5 MB, and the connection is closed',
+        'that sends endless headers, a bad status line or an early upgrade breaks only that call',
+        'always produces an outcome, whatever it answers',
       ],
-      'unit/service/faults.test.ts': ['an answer that drips longer than the time limit is cut off'],
-      'unit/service/retry.test.ts': ['pauses as long as the service asks, at most an hour'],
+      'unit/service/faults.test.ts': ['an answer that trickles in past the time limit is cut off'],
+      'unit/service/retry.test.ts': [
+        'pauses as long as the service asks, up to an hour, and backs off if it does not say',
+      ],
     },
   },
   12: {
@@ -197,9 +196,9 @@ export const threats: Readonly<Record<number, Threat>> = {
     shownBy: {
       'unit/auth/vault.test.ts': ['leaves nothing readable on disk'],
       'unit/auth/data-keys.test.ts': [
-        'open nothing in which any bit was flipped',
+        'decrypt nothing in which any bit was flipped',
         'are shared by two processes on one user directory, and neither loses what the other wrote',
-        'without a secret are in a file for its owner only, with a warning',
+        'without a secret are in a file that only its owner can read, with a warning',
       ],
       'unit/state/damage.test.ts': [
         'with a beginning that is no database is set aside, and a new one begun',
@@ -217,7 +216,7 @@ export const threats: Readonly<Record<number, Threat>> = {
     threat: 'the simulator reachable from outside',
     shownBy: {
       'unit/security/bind.test.ts': ['answers on no address of this machine but the loopback one'],
-      'unit/auth/environment.test.ts': ['never starts the simulator for anything else'],
+      'unit/auth/environment.test.ts': ['never starts the simulator for another service'],
       'unit/simulator/control.test.ts': [
         'refuses foreign hosts and origins on page and control, and not on the contract',
       ],
@@ -240,11 +239,11 @@ export const threats: Readonly<Record<number, Threat>> = {
     threat: 'a storm on the login service',
     shownBy: {
       'unit/auth/token-endpoint.test.ts': [
-        'loses none of 60 messages over three 503',
-        'asks a handful of times for 100 messages over 100 seconds',
-        'is asked a handful of times for 1,000 messages that a wrong key has refused (${grant})',
-        'waits for an hour in all when it is limited for good, then gives up',
-        'remembers that the client was refused (${what}, ${grant}), until it is corrected',
+        'loses none of 60 messages over three 503 answers',
+        'is asked a handful of times for 100 messages over 100 seconds',
+        'is asked a handful of times for 1,000 messages that fail because of a wrong key (${grant})',
+        'is given up after an hour in total when it is rate limited permanently',
+        'has its rejection of the client remembered (${what}, ${grant}) until that is corrected',
       ],
     },
   },
@@ -315,7 +314,7 @@ export const threats: Readonly<Record<number, Threat>> = {
         'goes on by the time on record where the clock is wrong at a start, and follows it once when it is set',
       ],
       'unit/outbox/resuming.test.ts': ['leave within a minute once their time has come, and not before'],
-      'unit/service/clock.test.ts': ['comes within a minute when the clock jumps past its time'],
+      'unit/service/clock.test.ts': ['fires within a minute when the clock jumps past its time'],
     },
   },
   22: {

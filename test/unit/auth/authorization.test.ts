@@ -46,7 +46,7 @@ describe('authorization', () => {
     (await decide(await begin(advisor), person)).searchParams;
   const known = (): string[] => red.vault.list('env1').map(([advisor]) => advisor);
 
-  it('sends every parameter at top level, beside the query the address has', async () => {
+  it('sends every parameter at top level, beside the query of the address', async () => {
     const authUrl = 'https://login.example/authorize?returnTo=%2Fa%20b%3Fc&x=1&state=fixed';
     const url = await red.authorizations.begin(connection({ authUrl }), 'default');
     should(url).startWith('https://login.example/authorize?returnTo=%2Fa%20b%3Fc&x=1&');
@@ -71,7 +71,7 @@ describe('authorization', () => {
     should(Buffer.from(query.get('state') ?? '', 'base64url')).have.length(16);
   });
 
-  it('exchanges the code with the verifier of the challenge, of 32 bytes, and all else in the body', async () => {
+  it('exchanges the code with the verifier of the 32-byte challenge, and sends everything in the body', async () => {
     const url = await begin();
     should(await finish((await decide(url)).searchParams)).containEql({ ok: true, state: 'authorized' });
     const [fields] = red.posted;
@@ -112,7 +112,7 @@ describe('authorization', () => {
       should(red.posted).be.empty();
     });
 
-    it('with a state nobody was given', async () => {
+    it('with an unknown state', async () => {
       const query = await returned();
       query.set('state', 'AAAAAAAAAAAAAAAAAAAAAA');
       should(await finish(query)).deepEqual({ ok: false, why: 'invalid' });
@@ -133,14 +133,14 @@ describe('authorization', () => {
       should(await finish(mine)).deepEqual({ ok: false, why: 'refused' });
     });
 
-    it('when finished for another environment, which leaves the request good', async () => {
+    it('when finished for another environment, which leaves the request valid', async () => {
       const query = await returned();
       should(await finish(query, { pastedFor: 'env2' })).deepEqual({ ok: false, why: 'invalid' });
       should(await finish(query, { pastedFor: 'env1' })).containEql({ ok: true });
       await red.vault.disconnect('env1', 'default');
     });
 
-    it('when access was denied, or the service names another error', async () => {
+    it('when access was denied, or the service reports another error', async () => {
       should(await finish((await decide(await begin(), 'Alice', 'deny')).searchParams)).deepEqual({
         ok: false,
         why: 'denied',
@@ -149,7 +149,7 @@ describe('authorization', () => {
       should(await finish(`state=${state}&error=server_error`)).deepEqual({ ok: false, why: 'declined' });
     });
 
-    it('when access was denied and no state came along, which leaves every request good', async () => {
+    it('when access was denied without a state, which leaves every request valid', async () => {
       const query = await returned();
       should(await finish('error=access_denied')).deepEqual({ ok: false, why: 'denied' });
       should(await finish('error=access_denied&state=x', { pastedFor: 'env1' })).deepEqual({
@@ -161,7 +161,7 @@ describe('authorization', () => {
     });
 
     for (const name of ['code', 'state', 'error']) {
-      it(`when ${name} is there twice, which leaves the request good`, async () => {
+      it(`when ${name} occurs twice, which leaves the request valid`, async () => {
         const query = await returned();
         const twice = new URLSearchParams(query);
         twice.append(name, query.get(name) ?? 'x');
@@ -172,7 +172,7 @@ describe('authorization', () => {
       });
     }
 
-    it('whatever else a query holds', async () => {
+    it('for any other query', async () => {
       const names = fc.constantFrom(
         'code',
         'state',
@@ -201,7 +201,7 @@ describe('authorization', () => {
     const enter = (url: string, browser: string): unknown =>
       red.authorizations.enter(new URL(url).searchParams.get('state') ?? '', browser);
 
-    it('is finished there and nowhere else, and a try elsewhere spoils nothing', async () => {
+    it('can only be finished there, and an attempt elsewhere does no harm', async () => {
       const url = await begin();
       should(enter(url, here)).deepEqual({ url, isBound: true, isSecure: false });
       const { searchParams } = await decide(url);
@@ -218,7 +218,7 @@ describe('authorization', () => {
       should(await finish(searchParams, { browser: here })).deepEqual({ ok: false, why: 'invalid' });
     });
 
-    it('belongs to the first that shows it, also when that shows it again', async () => {
+    it('belongs to the first browser that shows it, which may show it again', async () => {
       const url = await begin();
       enter(url, here);
       should(enter(url, here)).containEql({ url });
@@ -226,14 +226,14 @@ describe('authorization', () => {
       should(await finish((await decide(url)).searchParams, { browser: here })).containEql({ ok: true });
     });
 
-    it('is finished from a pasted address by the state alone', async () => {
+    it('can be finished from a pasted address by the state alone', async () => {
       const url = await begin();
       enter(url, here);
       const { searchParams } = await decide(url);
       should(await finish(searchParams, { pastedFor: 'env1' })).containEql({ ok: true });
     });
 
-    it('begins nothing after ten minutes, nor with a state nobody was given', async () => {
+    it('does not start after ten minutes, nor with an unknown state', async () => {
       const url = await begin();
       await clock.move(minutes(10));
       should(enter(url, here)).equal('expired');
@@ -241,7 +241,7 @@ describe('authorization', () => {
     });
   });
 
-  it('tells the dialog how far the window has come, and what it came back with', async () => {
+  it('reports the progress of the window and its result to the dialog', async () => {
     const attempt = () => red.authorizations.attempt('env1', 'ann');
     should(attempt()).deepEqual({ state: 'none' });
     const first = await red.authorizations.begin(connection(), 'ann');
@@ -255,20 +255,20 @@ describe('authorization', () => {
     should(red.authorizations.attempt('env2', 'ann')).deepEqual({ state: 'none' });
   });
 
-  it('takes a callback once', async () => {
+  it('accepts a callback once', async () => {
     const query = await returned();
     should(await finish(query)).containEql({ ok: true });
     should(await finish(query)).deepEqual({ ok: false, why: 'invalid' });
     should(red.posted).have.length(1);
   });
 
-  it('takes only one of two that come at the same time', async () => {
+  it('accepts only one of two simultaneous callbacks', async () => {
     const query = await returned();
     const results = await Promise.all([finish(query), finish(query)]);
     should(results.map(({ ok }) => ok).sort()).deepEqual([false, true]);
   });
 
-  it('ignores parameters it does not know, also those that name another advisor or environment', async () => {
+  it('ignores unknown parameters, even those that name another advisor or environment', async () => {
     const query = await returned('alice');
     query.append('advisor', 'bob');
     query.append('env', 'env2');
@@ -301,7 +301,7 @@ describe('authorization', () => {
     should(await later.vault.confirm('env1', 'default')).be.false();
   });
 
-  it('keeps what a refresh token has seeded until another person is confirmed, and for others after that', async () => {
+  it('keeps a seeded authorization until another person is confirmed, and for other environments after that', async () => {
     await finish(await returned('default', 'Alice'));
     const seed = red.vault.get(connection(), 'default')?.grant.refreshToken ?? '';
     await red.vault.disconnect('env1', 'default');
@@ -316,7 +316,7 @@ describe('authorization', () => {
     should(red.tokens.token(theirs, 'default')).equal(token);
   });
 
-  it('takes a new authorization by the same person at once', async () => {
+  it('accepts a new authorization by the same person immediately', async () => {
     await finish(await returned('default', 'Alice'));
     await clock.move(1000);
     should(await finish(await returned('default', 'Alice'))).containEql({ state: 'authorized' });
@@ -326,7 +326,7 @@ describe('authorization', () => {
     const visit = async (token: string): Promise<URLSearchParams> =>
       (await decide(await red.authorizations.begin(connection(), 'bob', token))).searchParams;
 
-    it('outlives previews and a restart, and is spent by success only', async () => {
+    it('survives previews and a restart, and is used up only by success', async () => {
       const token = await red.authorizations.createLink('env1', 'bob');
       red = await startProcess(folder, { clock });
       should(await red.authorizations.readLink(token)).containEql({ environment: 'env1', advisor: 'bob' });
@@ -349,7 +349,7 @@ describe('authorization', () => {
       should(await red.vault.link(token)).be.undefined();
     });
 
-    it('is valid for seven days when it is to be mailed', async () => {
+    it('is valid for seven days when it is sent by mail', async () => {
       const token = await red.authorizations.createLink('env1', 'bob', mailedLinkLifetime);
       await clock.move(minutes(7 * 24 * 60) - 1);
       should(await red.authorizations.readLink(token)).be.ok();
@@ -367,7 +367,7 @@ describe('authorization', () => {
       should(await red.authorizations.readLink('')).be.undefined();
     });
 
-    it('is good for one success, however many visits had started', async () => {
+    it('works for one success, however many visits have started', async () => {
       const token = await red.authorizations.createLink('env1', 'bob');
       const visits = [await visit(token), await visit(token), await visit(token)];
       const results = await Promise.all(visits.slice(0, 2).map((query) => finish(query)));
@@ -378,7 +378,7 @@ describe('authorization', () => {
       should(red.posted).have.length(before);
     });
 
-    it('lets a visit that started in time finish after its day', async () => {
+    it('lets a visit that started in time finish after the link has expired', async () => {
       const token = await red.authorizations.createLink('env1', 'bob');
       await clock.move(minutes(24 * 60) - 1);
       const query = await visit(token);
@@ -386,7 +386,7 @@ describe('authorization', () => {
       should(await finish(query)).containEql({ ok: true, advisor: 'bob' });
     });
 
-    it('remembers a bounded number of visits', async () => {
+    it('remembers a limited number of visits', async () => {
       const token = await red.authorizations.createLink('env1', 'bob');
       const first = await visit(token);
       for (let count = 0; count < 30; count += 1) await red.authorizations.begin(connection(), 'bob', token);

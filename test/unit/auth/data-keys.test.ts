@@ -23,7 +23,7 @@ describe('data keys', () => {
   });
   after(removeFolders);
 
-  /** As one start of Node-RED has them. */
+  /** The keys of one start of Node-RED. */
   const start = (options: ProcessOptions = {}) => {
     const {
       local = { credentialSecret: 'a' },
@@ -55,7 +55,7 @@ describe('data keys', () => {
     should(start().keys.open(sealed, 'other')).be.undefined();
   });
 
-  it('open nothing in which any bit was flipped', async () => {
+  it('decrypt nothing in which any bit was flipped', async () => {
     const sealed = await start().seal('text');
     const { open } = start();
     for (let at = 0; at < sealed.length; at += 1) {
@@ -66,7 +66,7 @@ describe('data keys', () => {
   });
 
   for (const damage of ['nonsense', 7, [], { keys: 'no' }, { keys: { a: 1 }, aside: [1] }]) {
-    it(`start on a damaged setting (${JSON.stringify(damage)}), say so once and keep the damage`, async () => {
+    it(`start with a damaged setting (${JSON.stringify(damage)}), warn once and keep the damaged value`, async () => {
       await start().settings.set(property, damage);
       const { seal, warnings } = start();
       const sealed = await seal('new');
@@ -78,7 +78,7 @@ describe('data keys', () => {
     });
   }
 
-  it('move to a credential secret that is set later, while the generated one is still there', async () => {
+  it('move to a credential secret that is set later, while the generated one still exists', async () => {
     const generated = start({ local: {} });
     await generated.settings.set('_credentialSecret', 'made by the runtime');
     const sealed = await generated.seal('text');
@@ -96,7 +96,7 @@ describe('data keys', () => {
     ['a variable', { local: { credentialSecret: 'b' }, variables: { ADVISOR_TEXTING_PREVIOUS_SECRET: 'a' } }],
     ['settings.js', { local: { credentialSecret: 'b', advisorTexting: { previousCredentialSecret: 'a' } } }],
   ] as const) {
-    it(`are kept though a changed secret locks them, and open again with the previous one from ${where}`, async () => {
+    it(`are kept when a changed secret locks them, and decrypt again with the previous one from ${where}`, async () => {
       const old = await start().seal('old');
       const changed = start({ local: { credentialSecret: 'b' } });
       should(changed.open(old)).be.undefined();
@@ -108,7 +108,7 @@ describe('data keys', () => {
     });
   }
 
-  it('hash personal keys the same way after a restart and when the secret is changed back, and not guessably', async () => {
+  it('hash personal keys identically after a restart and when the secret is changed back, and unguessably', async () => {
     const hashedWith = async (secret: string): Promise<string> => {
       const { keys } = start({ local: { credentialSecret: secret } });
       await keys.ready();
@@ -122,7 +122,7 @@ describe('data keys', () => {
     should(await hashedWith('one')).not.equal(before);
   });
 
-  it('without a secret are in a file for its owner only, with a warning', async () => {
+  it('without a secret are in a file that only its owner can read, with a warning', async () => {
     const { seal, warnings } = start(noSecret);
     const sealed = await seal('text');
     should(statSync(keyPath(folder)).mode & 0o777).equal(0o600);
@@ -141,7 +141,7 @@ describe('data keys', () => {
     ['on a full disk', { isFull: true }],
     ['with read-only settings', { local: { credentialSecret: 'a', readOnly: true } }],
   ] as const) {
-    it(`stay in the file until their wrapping is stored, which it is not ${what}`, async () => {
+    it(`stay in the file while their wrapped form cannot be saved: ${what}`, async () => {
       const sealed = await start(noSecret).seal('text');
       const { keys } = start(options);
       await keys.ready();
@@ -154,7 +154,7 @@ describe('data keys', () => {
     });
   }
 
-  it('leave the file when the disk has room again, without a further change', async () => {
+  it('leave the file when the disk has room again, without another change', async () => {
     const sealed = await start(noSecret).seal('text');
     const full = start({ isFull: true, retryAfter: 5 });
     await full.keys.ready();
@@ -163,7 +163,7 @@ describe('data keys', () => {
     should(start().open(sealed)).equal('text');
   });
 
-  it('say so and go on where they cannot be taken out of the file', async () => {
+  it('warn and keep working when they cannot be removed from the file', async () => {
     const sealed = await start(noSecret).seal('text');
     const key = readFileSync(keyPath(folder), 'utf8');
     const remove = mock.method(fs, 'rmSync', () => {
@@ -180,7 +180,7 @@ describe('data keys', () => {
     should(start().open(sealed)).equal('text');
   });
 
-  it('keep the wrapping of the old secret where they cannot be put into the file', async () => {
+  it('keep the wrapping of the old secret when they cannot be written to the file', async () => {
     const sealed = await start().seal('text');
     mkdirSync(join(folder, 'advisor-texting', 'data-key.json.next'), { recursive: true });
     const variables = { ADVISOR_TEXTING_PREVIOUS_SECRET: 'a' };
@@ -190,7 +190,7 @@ describe('data keys', () => {
     should([sealed, more].map(start().open)).deepEqual(['text', 'more']);
   });
 
-  it('move to the file when the secret is given up while the generated one is still there', async () => {
+  it('move to the file when the secret is removed while the generated one still exists', async () => {
     const generated = start({ local: {} });
     await generated.settings.set('_credentialSecret', 'made by the runtime');
     const sealed = await generated.seal('text');
@@ -199,7 +199,7 @@ describe('data keys', () => {
     should(start(noSecret).open(sealed)).equal('text');
   });
 
-  it('work in memory, with one warning, where nothing can be written', async () => {
+  it('work in memory, with one warning, when nothing can be written', async () => {
     const { seal, open, warnings } = start({ local: { credentialSecret: 'a', readOnly: true } });
     should(open(await seal('one'))).equal('one');
     should(open(await seal('two'))).equal('two');
@@ -207,7 +207,7 @@ describe('data keys', () => {
     should(warnings[0]).match(/cannot be written to disk/);
   });
 
-  it('work in memory where the key file cannot be written', async () => {
+  it('work in memory when the key file cannot be written', async () => {
     chmodSync(folder, 0o500);
     try {
       const { seal, open } = start({ local: { credentialSecret: false, readOnly: true } });
@@ -217,7 +217,7 @@ describe('data keys', () => {
     }
   });
 
-  it('work in memory where the runtime has no settings at all', async () => {
+  it('work in memory when the runtime has no settings at all', async () => {
     const refuse = (): never => {
       throw new Error('Settings not available');
     };
@@ -238,7 +238,7 @@ describe('data keys', () => {
     should(two.open(byOne)).equal('by one');
   });
 
-  it('are written again when that failed, without a further change', async () => {
+  it('are saved again after a failure, without another change', async () => {
     const full = start({ isFull: true, retryAfter: 5 });
     const sealed = await full.seal('text');
     should(full.warnings.join()).match(/cannot be written to disk/);

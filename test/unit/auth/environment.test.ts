@@ -36,7 +36,7 @@ const messageOf = (work: () => unknown): string => {
   return '';
 };
 
-describe('environment', () => {
+describe('an environment', () => {
   let folder: string;
   let services: Services;
   const open: RunningEnvironment[] = [];
@@ -81,7 +81,7 @@ describe('environment', () => {
     should(await environment.client()).equal(client);
   });
 
-  it('tells the simulator whether flow nodes are on it, for the first steps on its page', async () => {
+  it('tells the simulator whether flow nodes use it, for the first steps on its page', async () => {
     const environment = environmentWith({});
     const simulator = await services.simulator.start();
     should(simulator.state().hasFlows).be.false();
@@ -91,7 +91,7 @@ describe('environment', () => {
     should(simulator.state().hasFlows).be.false();
   });
 
-  it('forgets with the simulator that is reset what was sent once and who was asked', async () => {
+  it('forgets send-once keys and consent requests when its simulator is reset', async () => {
     const environment = environmentWith({});
     const simulator = await services.simulator.start();
     const store = await environment.store();
@@ -119,7 +119,7 @@ describe('environment', () => {
     should((await ask()).requested).be.true();
   });
 
-  it('shares one simulator, which keeps its state over a deploy and ends with its last user', async () => {
+  it('shares one simulator, which keeps its state over a deploy and stops with its last user', async () => {
     const [one, two] = [environmentWith({}), environmentWith({}, 'env2')];
     const group = { name: 'Kept' };
     const { data } = await (await one.client()).call('createGroup', { body: group }, { advisor: 'a' });
@@ -133,7 +133,7 @@ describe('environment', () => {
     should(found.data.data.map(({ groupId }) => groupId)).containEql(data.id);
   });
 
-  it('never starts the simulator for anything else', async () => {
+  it('never starts the simulator for another service', async () => {
     let started = 0;
     services.simulator.start = () => {
       started += 1;
@@ -148,7 +148,7 @@ describe('environment', () => {
     should(started).equal(0);
   });
 
-  it('gives a link to mail where the redirect address leads to our callback, and none elsewhere', async () => {
+  it('offers a link to mail only when the redirect address leads to our callback', async () => {
     const link = (await environmentWith(filled).authorizationLink('bob')) ?? '';
     const [, token = ''] = /^https:\/\/red\.example\/advisor-texting\/link\/([\w-]+)$/.exec(link) ?? [];
     should(await services.authorizations.readLink(token)).containEql({ environment: 'env1', advisor: 'bob' });
@@ -167,7 +167,7 @@ describe('environment', () => {
     should(message).match(/Redirect address, Client ID, Client secret, and API key/);
   });
 
-  it('sends nothing with a consent pattern that is none', async () => {
+  it('sends nothing with an invalid consent pattern', async () => {
     const client = environmentWith({ ...filled, consentPattern: '(' }).client();
     await should(client).be.rejectedWith({
       code: 'not_configured',
@@ -205,17 +205,17 @@ describe('environment', () => {
     });
   }
 
-  it('takes numbers from texts, as a variable gives them', async () => {
+  it('reads numbers from strings, as a variable provides them', async () => {
     const environment = environmentWith({ ...filled, maxConcurrent: '3', timeout: '0.5', journal: 'false' });
     should(environment.settings).containEql({ maxConcurrent: 3, journal: false });
     await environment.client();
   });
 
   for (const [what, change, expected] of [
-    ['a service that is a variable nobody set', { service: '${SERVICE}' }, /set SERVICE in the environment/],
-    ['a service that came out empty', { service: '' }, /fill in Service/],
+    ['a service that is an unset variable', { service: '${SERVICE}' }, /set SERVICE in the environment/],
+    ['an empty service', { service: '' }, /fill in Service/],
     ['a service that does not exist', { service: 'staging' }, /must be simulator, sandbox or production/],
-    ['an address that is a variable nobody set', { baseUrl: 'https://${HOST}/v1' }, /set HOST/],
+    ['an address that is an unset variable', { baseUrl: 'https://${HOST}/v1' }, /set HOST/],
     [
       'plain http to another machine',
       { tokenUrl: 'http://login.example/t' },
@@ -239,14 +239,14 @@ describe('environment', () => {
     ],
     ['no API key', { apiKey: ' ' }, /fill in API key/],
   ] as const) {
-    it(`refuses ${what}, and is then neither simulator nor production`, () => {
+    it(`rejects ${what}, and is then neither simulator nor production`, () => {
       const environment = environmentWith({ ...filled, ...change });
       should(environment.service).equal('sandbox');
       should(messageOf(() => environment.advisorState('default'))).match(expected);
     });
   }
 
-  it('takes a service that does not exist for a mistake in the flow, and one that is not known yet for a want', async () => {
+  it('treats a service that does not exist as a mistake in the flow, and an unset one as incomplete', async () => {
     for (const [service, code] of [
       ['staging', 'invalid_input'],
       ['${SERVICE}', 'not_configured'],
@@ -256,18 +256,18 @@ describe('environment', () => {
   });
 
   const wrongNames: [what: string, names: unknown, expected: RegExp][] = [
-    ['that are no object', ['page'], /must be an object/],
-    ['with one that is none of ours', { pagesize: 'limit' }, /unknown name "pagesize": use .*page, /],
+    ['that are not an object', ['page'], /must be an object/],
+    ['with an unknown one', { pagesize: 'limit' }, /unknown name "pagesize": use .*page, /],
     ['of a search that has no such parameter', { 'groups.sortBy': 'by' }, /"groups.sortBy"/],
-    ['with one that is no text', { page: 3 }, /"page" in the environment must be text/],
+    ['with one that is not text', { page: 3 }, /"page" in the environment must be text/],
   ];
   for (const [what, names, expected] of wrongNames)
-    it(`refuses query names ${what}`, () => {
+    it(`rejects query names ${what}`, () => {
       for (const written of [names, JSON.stringify(names)])
         should(() => environmentWith({ ...filled, names: written }).advisors()).throw(expected);
     });
 
-  it('takes a name for each query parameter of the contract, an empty one for its own', async () => {
+  it('accepts a name for each query parameter of the contract, and an empty one means the default', async () => {
     const searches = { searchContacts: 'contacts', searchGroups: 'groups', searchContent: 'content' };
     const names: Record<string, string> = {};
     for (const [endpoint, search] of Object.entries(searches)) {
@@ -291,7 +291,7 @@ describe('environment', () => {
     should(environment.advisorState('other')).equal('unknown');
   });
 
-  it('with client credentials says what is known: refused, signed in, and nothing of a form that points elsewhere', async () => {
+  it('with client credentials shows what is known: refused, signed in, and nothing for a form with another address', async () => {
     const simulator = await startSimulator();
     try {
       const { baseUrl, tokenUrl, credentials } = simulator;
@@ -320,7 +320,7 @@ describe('environment', () => {
     }
   });
 
-  it('reads numbers, flags and lists that came from variables as text', () => {
+  it('reads numbers, flags and lists from variables that are strings', () => {
     const values = {
       maxConcurrent: '4',
       journal: 'false',
@@ -344,7 +344,7 @@ describe('environment', () => {
     should(scopesWith()).deepEqual(['text.messaging.write', 'text.messaging.read']);
   });
 
-  it('fills in variables anywhere in a value, and leaves those that are not set to be named', () => {
+  it('substitutes variables anywhere in a value, and names those that are not set', () => {
     const lookup = (name: string): unknown => (name === 'HOST' ? 'api.example' : undefined);
     const values = { a: '${HOST}', b: 'https://${HOST}/v1', c: '${NOT}', d: ['${HOST}'], e: 5 };
     should(resolveValues(values, lookup)).deepEqual({
@@ -356,7 +356,7 @@ describe('environment', () => {
     });
   });
 
-  it('tells its nodes when an authorization changes', async () => {
+  it('notifies its nodes when an authorization changes', async () => {
     const simulator = await startSimulator();
     try {
       const { baseUrl, authUrl, tokenUrl, credentials } = simulator;
@@ -379,7 +379,7 @@ describe('environment', () => {
     }
   });
 
-  it('has to be authorized again once a token that cannot be refreshed has expired', async () => {
+  it('must be authorized again once a token that cannot be refreshed has expired', async () => {
     const simulator = await startSimulator({ settings: { accessTokenLifetime: 1 } });
     try {
       const { baseUrl, authUrl, tokenUrl, credentials } = simulator;
@@ -394,7 +394,7 @@ describe('environment', () => {
     }
   });
 
-  it('keeps what belongs to an environment that left for seven days, and all of it if that returns', async () => {
+  it('keeps the data of a deleted environment for seven days, and restores all of it if that returns', async () => {
     const clock = frozenClock();
     const simulator = await startSimulator({ clock });
     try {

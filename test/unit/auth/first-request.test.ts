@@ -6,7 +6,7 @@ import type { Red } from '../../../lib/runtime/red';
 import { onDemand } from '../../../nodes/environment/on-demand';
 import { routes } from '../../../nodes/environment/routes';
 
-describe('the first request there is', () => {
+describe('the very first request', () => {
   const quiet = (): void => undefined;
 
   const register = (httpAdmin: Express, httpNode: Express | undefined): void => {
@@ -41,7 +41,7 @@ describe('the first request there is', () => {
   };
 
   for (const path of ['callback?state=x', 'link/x']) {
-    it(`of an advisor (${path}) is ours though a flow listens to everything`, async () => {
+    it(`of an advisor (${path}) is ours even if a flow listens to everything`, async () => {
       const httpNode = express();
       register(express(), httpNode);
       httpNode.get('/*', (_, response) => response.send('of a flow'));
@@ -50,7 +50,7 @@ describe('the first request there is', () => {
     });
   }
 
-  it('of the editor needs a login, also where there is no root for HTTP nodes', async () => {
+  it('of the editor needs a login, even without a root for HTTP nodes', async () => {
     const httpAdmin = express();
     register(httpAdmin, undefined);
     should(await statusOf(httpAdmin, '/advisor-texting/e/advisors')).equal(401);

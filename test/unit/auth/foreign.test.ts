@@ -22,7 +22,7 @@ import {
 
 const { consented } = numbers;
 
-describe('an environment for a service with words of its own', () => {
+describe('an environment for a service with its own names', () => {
   let simulator: Simulator;
   let red: Process;
   let values: EnvironmentValues;
@@ -56,7 +56,7 @@ describe('an environment for a service with words of its own', () => {
 
   const advisor = { advisor: 'default' };
 
-  it('asks for permissions in the words of the service, and knows them by the contract’s', async () => {
+  it("requests permissions under the service's names, and knows them by the contract's", async () => {
     const connection = connectionOf('env', values);
     const url = new URL(await red.authorizations.begin(connection, 'default'));
     should(url.searchParams.get('scope')).equal(
@@ -67,7 +67,7 @@ describe('an environment for a service with words of its own', () => {
     should(missingScopes(connection.scopes, grant?.scopes ?? [])).be.empty();
   });
 
-  it('takes a permission that was copied from the service for the one it is', () => {
+  it('recognizes a permission that was copied from the service', () => {
     const { scopes } = connectionOf('env', {
       ...values,
       scopes: ['crm.contacts.read', 'core.contacts.read', 'own.scope'],
@@ -75,7 +75,7 @@ describe('an environment for a service with words of its own', () => {
     should(scopes).eql(['openid', 'core.contacts.read', 'own.scope']);
   });
 
-  it('texts, and reads every page that it asks for', async () => {
+  it('texts, and reads every page that it requests', async () => {
     const sent = await client.call('sendMessage', { body: { phone: consented, text: 'Hi' } }, advisor);
     should(sent.data.successes).have.length(1);
     for (const page of [1, 2]) {
@@ -88,7 +88,7 @@ describe('an environment for a service with words of its own', () => {
     }
   });
 
-  it('names the key and the address when a gateway refuses the key', async () => {
+  it('names the key and the address when a gateway rejects the key', async () => {
     const other = createClient({
       ...requestSettingsOf(values),
       baseUrl: simulator.baseUrl,
@@ -128,7 +128,7 @@ describe('the settings of an environment', () => {
     throw new Error('it was not refused');
   };
 
-  it('mean the contract’s own prefixes where they are missing or empty, as in an old flow', () => {
+  it("default to the contract's prefixes when they are missing or empty, as in an old flow", () => {
     for (const values of [{}, { corePrefix: '', textPrefix: ' ' }])
       should(requestSettingsOf({ ...complete, ...values }).prefixes).eql({ core: 'core', text: 'text' });
     should(requestSettingsOf({ ...complete, textPrefix: ' sms ' }).prefixes).eql({
@@ -137,18 +137,18 @@ describe('the settings of an environment', () => {
     });
   });
 
-  it('name a variable of a prefix that is not set', () => {
+  it('name the unset variable of a prefix', () => {
     should(refused({ corePrefix: '${UNSET}' })).eql(['not_configured', 'variables_unset']);
   });
 
   for (const prefix of ['a/b', 'a.b', '..', 'a b']) {
-    it(`refuse ${prefix} as a prefix`, () => {
+    it(`reject ${prefix} as a prefix`, () => {
       should(refused({ corePrefix: prefix })).eql(['not_configured', 'setting_prefix']);
       should(refused({ textPrefix: prefix })).eql(['not_configured', 'setting_prefix']);
     });
   }
 
-  it('take a proxy whose user and password come from variables', () => {
+  it('accept a proxy whose user and password come from variables', () => {
     const proxy = 'http://ann:secret@proxy.example:3128';
     for (const proxyAsWritten of [
       '${PROXY}',
@@ -164,7 +164,7 @@ describe('the settings of an environment', () => {
     should(requestSettingsOf(complete).proxy).equal('');
   });
 
-  it('refuse a proxy that is none, is not set, or holds a password that everybody would read', () => {
+  it('reject a proxy that is invalid, is not set, or contains a password in plain text', () => {
     for (const proxy of ['proxy.example:3128', 'socks5://proxy.example', 'x'])
       should(refused({ proxy, proxyAsWritten: proxy })).eql(['not_configured', 'setting_proxy']);
     for (const proxy of [

@@ -17,16 +17,16 @@ interface Answer {
   readonly json: unknown;
 }
 
-describe('what a form may do with what is stored', () => {
+describe('what a form may do with stored secrets', () => {
   let simulator: Simulator;
-  /** Another place, which only a form names. */
+  /** Another server, which only a form names. */
   let elsewhere: Scripted;
   let RED: Red;
   let services: Services;
   let server: Server;
-  /** The permissions of whoever asks; undefined where there are no logins. */
+  /** The permissions of the user; undefined if there are no logins. */
   let scope: readonly string[] | undefined;
-  /** The flows that are deployed. */
+  /** The deployed flows. */
   let nodes: object[];
   let stored: Record<string, string>;
 
@@ -154,7 +154,7 @@ describe('what a form may do with what is stored', () => {
     ['typed in but one', () => ({ ...typed(), apiKey: '__PWRD__' })],
     ['named by a variable', () => ({ ...typed(), apiKey: '${THE_KEY}' })],
   ] as const) {
-    it(`sends no stored secret to another place when secrets are ${what}`, async () => {
+    it(`sends no stored secret to another server when secrets are ${what}`, async () => {
       run();
       await authorize();
       isRefused(await ask('POST', 'test', { form: { ...rest(), baseUrl: `${elsewhere.url}/v1` } }));
@@ -169,14 +169,14 @@ describe('what a form may do with what is stored', () => {
     should(token).equal('This advisor has not been authorized yet: press Authorize.');
   });
 
-  it('gives no link before what the form shows is deployed, and speaks of no simulator', async () => {
+  it('gives no link before the form is deployed, and does not mention the simulator', async () => {
     runningOf(RED).add(new RunningEnvironment(services, 'env1', { service: 'simulator' }, () => undefined));
     const { status, json } = await ask('POST', 'link', { advisor: 'ann' });
     should(status).equal(400);
     should((json as { message: string }).message).match(/^Deploy this environment first/);
   });
 
-  it('sends none of an environment that is disabled either', async () => {
+  it('sends no secret of a disabled environment either', async () => {
     run();
     await authorize();
     await stop();
@@ -185,7 +185,7 @@ describe('what a form may do with what is stored', () => {
     should(await check(hidden())).deepEqual(allWell);
   });
 
-  it('knows nothing that is stored for a node of another kind', async () => {
+  it('cannot use what is stored for a node of another type', async () => {
     stored = { ...simulator.credentials };
     nodes = [{ id: 'env1', type: 'somebody-elses' }];
     const { json } = await ask('POST', 'test', { form: { ...hidden(), tokenUrl: `${elsewhere.url}/token` } });
@@ -193,7 +193,7 @@ describe('what a form may do with what is stored', () => {
     should(elsewhere.received).be.empty();
   });
 
-  it('uses what is stored where it belongs', async () => {
+  it('uses stored secrets for their own server', async () => {
     run();
     await authorize(hidden());
     should(await check()).deepEqual(allWell);
@@ -207,7 +207,7 @@ describe('what a form may do with what is stored', () => {
     ['disabled', stop],
     ['deleted', remove],
   ] as const) {
-    it(`gives another place no token of an advisor, of an environment that is ${what}`, async () => {
+    it(`sends no advisor's token to another server from an environment that is ${what}`, async () => {
       run();
       await authorize();
       await prepare();
@@ -220,7 +220,7 @@ describe('what a form may do with what is stored', () => {
     });
   }
 
-  it('tries what was authorized before the first deploy', async () => {
+  it('tests what was authorized before the first deploy', async () => {
     await authorize(typed());
     should(await check(typed())).deepEqual(allWell);
   });
@@ -229,7 +229,7 @@ describe('what a form may do with what is stored', () => {
     ['deployed', () => undefined],
     ['disabled', stop],
   ] as const) {
-    it(`reaches no place that only the form names for who may not deploy, but the one that is ${what}`, async () => {
+    it(`reaches no server that only the form names for users who may not deploy, except the one that is ${what}`, async () => {
       run();
       await authorize();
       await prepare();
@@ -258,7 +258,7 @@ describe('what a form may do with what is stored', () => {
     });
   }
 
-  it('tries nothing before the first deploy for who may not deploy, and says so', async () => {
+  it('tests nothing before the first deploy for users who may not deploy, and says so', async () => {
     scope = ['advisor-texting.write'];
     for (const route of ['test', 'authorize']) {
       const { status, json } = await ask('POST', route, { form: typed() });
@@ -267,7 +267,7 @@ describe('what a form may do with what is stored', () => {
     }
   });
 
-  it('lists advisors whatever address the form holds', async () => {
+  it('lists advisors whatever address the form contains', async () => {
     run();
     await authorize();
     const states = async (query: object): Promise<string[]> => {

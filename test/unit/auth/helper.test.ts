@@ -17,7 +17,7 @@ interface Manifest {
   readonly 'node-red': { readonly nodes: Readonly<Record<string, string>> };
 }
 
-/** As the package lists them for Node-RED. */
+/** As listed in package.json for Node-RED. */
 const builtNodes = (): ((RED: NodeAPI) => void)[] => {
   ensureBuilt();
   const load = createRequire(__filename);
@@ -37,7 +37,7 @@ describe('the built nodes in the test helper, which has no settings', () => {
   const answers: Reply[] = [];
   let service: Scripted;
   let tokens: number;
-  /** In place of the usual answer of the token endpoint. */
+  /** Replaces the usual answer of the token endpoint. */
   let tokenAnswer: ((form: Readonly<Record<string, string>>) => Reply | undefined) | undefined;
   let arrivals: Arrivals<[port: number, msg: Message]>;
 
@@ -118,7 +118,7 @@ describe('the built nodes in the test helper, which has no settings', () => {
     return first;
   };
 
-  it('send on a service elsewhere, seeded with a refresh token', async () => {
+  it('send through a real service, seeded with a refresh token', async () => {
     await load(sandbox(), { ...credentials, refreshToken: 'seed' });
     const [port, msg] = await ask({ phone, text: 'Hello' });
     should(port).equal(0);
@@ -144,7 +144,7 @@ describe('the built nodes in the test helper, which has no settings', () => {
     should(service.received.at(-1)?.url).equal('/v1/acme/messaging/messages');
   });
 
-  it('take the password of a proxy from a variable, and refuse one that everybody could read', async () => {
+  it('take the password of a proxy from a variable, and reject one in plain text', async () => {
     const secret = { ...credentials, refreshToken: 'seed' };
     process.env['TEST_PROXY'] = 'http://ann:swordfish@proxy.example:3128';
     try {
@@ -163,7 +163,7 @@ describe('the built nodes in the test helper, which has no settings', () => {
     }
   });
 
-  it('say what failed in plain words, though the helper translates nothing', async () => {
+  it('report failures in plain words, though the helper translates nothing', async () => {
     await load(sandbox(), { ...credentials, refreshToken: 'seed' });
     answers.push({ status: 502, body: '<html>' });
     const [port, { error }] = await ask({ phone, text: 'Hello' });
@@ -182,7 +182,7 @@ describe('the built nodes in the test helper, which has no settings', () => {
         scope.split(' ').includes('openid') ? undefined : { status: 400, body: { error: 'invalid_scope' } };
     });
 
-    it('ask for it where it is listed, and text', async () => {
+    it('request it if it is selected, and text', async () => {
       const scopes = ['text.messaging.write', 'openid', 'offline_access'];
       await load({ ...sandbox(), ...signIn, scopes }, credentials);
       should((await ask({ phone, text: 'Hello' }))[0]).equal(0);
@@ -191,7 +191,7 @@ describe('the built nodes in the test helper, which has no settings', () => {
       ]);
     });
 
-    it('say which permissions were refused where it is not', async () => {
+    it('say which permissions were refused if it is not', async () => {
       await load({ ...sandbox(), ...signIn, scopes: ['text.messaging.write'] }, credentials);
       const [port, { error }] = await ask({ phone, text: 'Hello' });
       should(port).equal(1);
@@ -199,7 +199,7 @@ describe('the built nodes in the test helper, which has no settings', () => {
       should(new Set(scopesAsked())).eql(new Set(['text.messaging.write']));
     });
 
-    it('ask for the texting permissions alone where the flow names none', async () => {
+    it('request only the texting permissions if the flow names none', async () => {
       tokenAnswer = undefined;
       await load({ ...sandbox(), ...signIn }, credentials);
       should((await ask({ phone, text: 'Hello' }))[0]).equal(0);
@@ -209,7 +209,7 @@ describe('the built nodes in the test helper, which has no settings', () => {
     });
   });
 
-  it('tell that the advisor must authorize again when a refresh is refused with 401 and invalid_grant', async () => {
+  it('say that the advisor must authorize again when a refresh fails with 401 and invalid_grant', async () => {
     const watching = [
       { id: 'state', type: 'advisor-activity', operation: 'advisors', emit: 'item', wires: [['seen'], []] },
       { id: 'events', type: 'advisor-events', wires: [['seen']] },
@@ -237,7 +237,7 @@ describe('the built nodes in the test helper, which has no settings', () => {
     should((await seen.next())[0]?.payload).containEql({ advisor: 'default', state: 'authorize_again' });
   });
 
-  it('refuse in words a token of another type than Bearer', async () => {
+  it('reject a token type other than Bearer with an explanation', async () => {
     tokenAnswer = () => ({ body: { access_token: 'bound', token_type: 'DPoP', expires_in: 3600 } });
     for (const [environment, given] of [
       [sandbox(), { ...credentials, refreshToken: 'seed' }],
@@ -254,7 +254,7 @@ describe('the built nodes in the test helper, which has no settings', () => {
     should(service.received.filter(({ url }) => url !== '/token')).be.empty();
   });
 
-  it('refuse in words a redirect address with a wildcard', async () => {
+  it('reject a redirect address with a wildcard, with an explanation', async () => {
     const redirectUri = 'https://*.example.com/advisor-texting/callback';
     await load({ ...sandbox(), redirectUri }, { ...credentials, refreshToken: 'seed' });
     const [port, { error }] = await ask({ phone, text: 'Hello' });
@@ -286,7 +286,7 @@ describe('the built nodes in the test helper, which has no settings', () => {
     should(msg.advisor).equal('ann');
   });
 
-  it('authorize from what the form holds, with the secrets they know already', async () => {
+  it('authorize from the contents of the form and the stored secrets', async () => {
     await load({ service: 'sandbox' }, credentials);
     const hidden = { clientSecret: '__PWRD__', apiKey: '__PWRD__' };
     for (const form of [
@@ -306,14 +306,14 @@ describe('the built nodes in the test helper, which has no settings', () => {
     }
   });
 
-  it('ask for every scope they can use, and for a refresh token, where the flow names none', async () => {
+  it('request every scope they can use, and a refresh token, if the flow names none', async () => {
     await load(sandbox(), credentials);
     const { body } = await helper.request().post('/advisor-texting/env/authorize').send({});
     const scopes = new URL((body as { url: string }).url).searchParams.get('scope')?.split(' ');
     should(scopes).containDeep(['openid', 'offline_access', 'text.messaging.write', 'core.contacts.read']);
   });
 
-  it('know nothing of what an earlier runtime of the same process did', async () => {
+  it('know nothing of an earlier runtime of the same process', async () => {
     const number = '+12025550101';
     for (const round of [1, 2]) {
       await load({}, {}, { type: 'advisor-request-consent' });

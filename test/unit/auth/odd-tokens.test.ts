@@ -23,19 +23,19 @@ interface Odd {
 
 const good = { access_token: 'renewed', token_type: 'Bearer', expires_in: 3600, refresh_token: 'refresh-1' };
 
-/** What this server is made to answer, and what comes of it: a token, or a code. */
+/** What the server answers, and the result: a token or a code. */
 const odd: Readonly<Record<string, readonly [answer: Odd, outcome: string]>> = {
   'no refresh token: the old one stays': [{ body: { ...good, refresh_token: undefined } }, 'renewed'],
   'a refresh token that is null': [{ body: { ...good, refresh_token: null } }, 'renewed'],
   'no lifetime': [{ body: { ...good, expires_in: undefined } }, 'renewed'],
   'a lifetime in a string': [{ body: { ...good, expires_in: '3600' } }, 'renewed'],
-  'a lifetime of nothing': [{ body: { ...good, expires_in: 0 } }, 'renewed'],
-  'a lifetime beyond all numbers': [{ body: { ...good, expires_in: 1e300 } }, 'renewed'],
+  'a lifetime of zero': [{ body: { ...good, expires_in: 0 } }, 'renewed'],
+  'an enormous lifetime': [{ body: { ...good, expires_in: 1e300 } }, 'renewed'],
   'a type in lower case': [{ body: { ...good, token_type: 'bearer' } }, 'renewed'],
   'no type': [{ body: { ...good, token_type: undefined } }, 'renewed'],
   'scopes in a list': [{ body: { ...good, scope: ['text.messaging.read'] } }, 'renewed'],
-  'an identity that is no token': [{ body: { ...good, id_token: 'a.b' } }, 'renewed'],
-  'more than was asked for': [{ body: { ...good, __proto__x: 1, constructor: {} } }, 'renewed'],
+  'a malformed identity token': [{ body: { ...good, id_token: 'a.b' } }, 'renewed'],
+  'extra fields': [{ body: { ...good, __proto__x: 1, constructor: {} } }, 'renewed'],
   'a status of 201': [{ status: 201, body: good }, 'renewed'],
   'no access token': [{ body: { ...good, access_token: undefined } }, 'network_error'],
   'an access token that is a number': [{ body: { ...good, access_token: 7 } }, 'network_error'],
@@ -49,9 +49,9 @@ const odd: Readonly<Record<string, readonly [answer: Odd, outcome: string]>> = {
   'nothing at all': [{ body: '' }, 'network_error'],
   'a type in capitals': [{ body: { ...good, token_type: 'BEARER' } }, 'renewed'],
   'a type that cannot be used': [{ body: { ...good, token_type: 'DPoP' } }, 'authorization_required'],
-  'a type that is no word': [{ body: { ...good, token_type: 7 } }, 'authorization_required'],
-  'a 400 without a word': [{ status: 400, body: '' }, 'ended'],
-  'an error that is no word': [{ status: 400, body: { error: { code: 7 } } }, 'ended'],
+  'a type that is not a string': [{ body: { ...good, token_type: 7 } }, 'authorization_required'],
+  'a 400 without a body': [{ status: 400, body: '' }, 'ended'],
+  'an error that is not a string': [{ status: 400, body: { error: { code: 7 } } }, 'ended'],
   'a refused grant': [{ status: 400, body: { error: 'invalid_grant' } }, 'ended'],
   'a refused grant, with a 401': [{ status: 401, body: { error: 'invalid_grant' } }, 'ended'],
   'a refused grant, with a 403': [{ status: 403, body: { error: 'invalid_grant' } }, 'ended'],
@@ -67,7 +67,7 @@ const odd: Readonly<Record<string, readonly [answer: Odd, outcome: string]>> = {
   ],
 };
 
-describe('a token endpoint that others wrote, and its odd answers', () => {
+describe('odd answers of a third-party token endpoint', () => {
   let server: OAuth2Server;
   let clock: MovableClock;
   let red: Process;
@@ -91,7 +91,7 @@ describe('a token endpoint that others wrote, and its odd answers', () => {
   };
   beforeEach(async () => {
     clock = frozenClock();
-    // A request of real time, on a clock that is moved by hand: it waits for the answer.
+    // A request in real time on a clock that is moved by hand: it waits for the answer.
     const post: typeof postForm = async (...given) => {
       const release = clock.keepStill();
       try {
@@ -120,9 +120,9 @@ describe('a token endpoint that others wrote, and its odd answers', () => {
   };
   const token = (): Promise<string> => patiently(clock, () => red.tokens.token(connection, 'default'));
 
-  it('authorizes, and refreshes with what it was given', async () => {
-    const begun = new URL(await red.authorizations.begin(connection, 'ann'));
-    const page = await fetch(begun, { redirect: 'manual' });
+  it('authorizes, and refreshes with the token it received', async () => {
+    const started = new URL(await red.authorizations.begin(connection, 'ann'));
+    const page = await fetch(started, { redirect: 'manual' });
     const back = new URL(page.headers.get('location') ?? '');
     should(back.href.startsWith(callbackUri)).be.true();
     const finished = await red.authorizations.finish(back.searchParams, { browser: '' });
@@ -149,7 +149,7 @@ describe('a token endpoint that others wrote, and its odd answers', () => {
       }
       const isEnded = outcome === 'ended';
       should((await failureOf(token)).code).equal(isEnded ? 'authorization_required' : outcome);
-      // What says nothing about the grant does not end it.
+      // An answer that says nothing about the grant does not end it.
       should(red.vault.get(connection, 'default')?.grant.refused ?? false).equal(isEnded);
     });
   }

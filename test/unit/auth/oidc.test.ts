@@ -43,7 +43,7 @@ describe('with a certified authorization server', () => {
   const connection = (): ReturnType<typeof connectionTo> => connectionTo(server);
   const spend = (): Promise<void> => clock.move(3600_000);
 
-  it('is found in order by the command check, which issues nothing there, and says what it refuses', async () => {
+  it('passes the command check, which issues nothing there, and reports what it rejects', async () => {
     const { clientId, clientSecret, apiKey } = server.credentials;
     const check = async (changes: Record<string, string> = {}): Promise<string> => {
       const settings = {
@@ -90,7 +90,7 @@ describe('with a certified authorization server', () => {
     }
   });
 
-  it('asks exactly once for 1,000 callers at the end of a token', async () => {
+  it('requests one token for 1,000 callers when a token expires', async () => {
     await spend();
     const tokens = await Promise.all(
       Array.from({ length: 1000 }, () => red.tokens.token(connection(), 'default')),
@@ -99,7 +99,7 @@ describe('with a certified authorization server', () => {
     should(server.granted).deepEqual(['refresh_token']);
   });
 
-  it('asks to authorize again when the refresh token was used by somebody else', async () => {
+  it('asks to authorize again when somebody else has used the refresh token', async () => {
     const refreshToken = red.vault.get(connection(), 'default')?.grant.refreshToken ?? '';
     const { clientId, clientSecret } = server.credentials;
     const stolen = await fetch(server.tokenUrl, {
@@ -119,10 +119,10 @@ describe('with a certified authorization server', () => {
     should(red.vault.get(connection(), 'default')?.grant.refused).be.true();
   });
 
-  it('killed between the rotation and our write: the access token serves to its end, then somebody authorizes again', async () => {
+  it('killed between the rotation and our write, uses the access token until it expires, then asks to authorize again', async () => {
     const before = red.vault.get(connection(), 'default')?.grant.accessToken;
     await clock.move(3_400_000);
-    // The server has rotated, and nobody hears of it.
+    // The server has rotated, and its answer is lost.
     const killed = await startProcess(folder, {
       clock,
       post: async (...request) => {
@@ -140,7 +140,7 @@ describe('with a certified authorization server', () => {
       await should((async () => red.tokens.token(connection(), 'default'))()).be.rejectedWith({
         code: 'authorization_required',
       });
-    // The old refresh token was tried once: to this server it is a stolen one.
+    // The old refresh token was tried once: this server treats it as stolen.
     should(red.posted).have.length(1);
     const back = await server.signIn(await red.authorizations.begin(connection(), 'default'), 'alice');
     await red.authorizations.finish(back.searchParams, { browser: '' });

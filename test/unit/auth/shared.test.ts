@@ -13,12 +13,12 @@ import { Postgres } from '../../support/postgres';
 import { SharedEnvironments } from '../../support/shared-environments';
 import { authorize, removeFolders } from '../../support/auth/setup';
 
-describe('an environment that several Node-RED keep in PostgreSQL', function () {
+describe('an environment that several Node-RED instances keep in PostgreSQL', function () {
   this.timeout(180_000);
   let server: Postgres;
   let simulator: Simulator;
   let environments: SharedEnvironments;
-  /** Milliseconds that the clock of environments is ahead. */
+  /** Milliseconds by which the environments' clock is ahead. */
   let ahead = 0;
   const clock: Clock = { ...systemClock, elapsed: () => performance.now() + ahead };
 
@@ -40,7 +40,7 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
   const start = (name: string, credentialSecret: string, changes?: object): RunningEnvironment =>
     environments.start(name, credentialSecret, changes);
 
-  it('is authorized on all when it is on one, and disconnected as well', async () => {
+  it('is authorized on all instances when it is on one, and disconnected as well', async () => {
     const [one, two] = [start('one', 'a'), start('two', 'a')];
     await Promise.all([one.opening, two.opening]);
     await authorize(one.services, one.connection(), 'alice');
@@ -65,7 +65,7 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
     should(asked() - already).equal(1);
   });
 
-  it('has nobody texted by any once one has blocked a number, and waits for the request that another is making', async () => {
+  it("texts nobody from any instance once one has blocked a number, and waits for another's request in flight", async () => {
     const [one, two] = [start('one', 'a'), start('two', 'a')];
     await Promise.all([one.opening, two.opening]);
     const [here, there] = await Promise.all([doNotTextOf(one), doNotTextOf(two)]);
@@ -104,7 +104,7 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
     ]);
   });
 
-  it('pauses on all when the service asks one to', async () => {
+  it('pauses on all instances when the service asks one to', async () => {
     const [one, two] = [start('one', 'a'), start('two', 'a')];
     await Promise.all([one.opening, two.opening]);
     await authorize(one.services, one.connection(), 'alice');
@@ -129,7 +129,7 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
     should(two.trouble).match(/another credentialSecret.*Set the same credentialSecret/);
   });
 
-  /** What a load balancer is answered by a Node-RED that runs these. */
+  /** What a Node-RED that runs these answers a load balancer. */
   const healthOf = (...environments: RunningEnvironment[]): number => {
     const RED = {} as Red;
     for (const environment of environments) runningOf(RED).add(environment);
@@ -145,7 +145,7 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
     health(RED, response as never);
     return answered;
   };
-  it('is not well once PostgreSQL was away for thirty seconds, and is again when that is back', async () => {
+  it('is unhealthy after PostgreSQL was unreachable for thirty seconds, and recovers with it', async () => {
     const one = start('one', 'a');
     await one.opening;
     should(healthOf(one)).equal(200);
@@ -161,19 +161,19 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
     should(healthOf(one)).equal(200);
   });
 
-  it('is not well where PostgreSQL could never be reached, also after a deploy', async () => {
+  it('is unhealthy if PostgreSQL could never be reached, even after a deploy', async () => {
     const one = start('one', 'a', { storeUrl: 'postgres://test@localhost/none?host=/nowhere' });
     await until(() => one.trouble !== undefined);
     ahead += 31_000;
     should(healthOf(one)).equal(503);
-    // A deploy makes the environment anew, and looks for the database again.
+    // A deploy recreates the environment, which looks for the database again.
     await one.close();
     const next = new RunningEnvironment({ ...one.services, clock }, one.id, one.values, () => undefined);
     environments.open.push(next);
     should(healthOf(next)).equal(503);
   });
 
-  it('has to be authorized again on all instances once one finds out, and stays healthy: messages can be saved', async () => {
+  it('must be authorized again on all instances once one finds out, and stays healthy: messages can be saved', async () => {
     const [one, two] = [start('one', 'a'), start('two', 'a')];
     await Promise.all([one.opening, two.opening]);
     await authorize(one.services, one.connection(), 'alice');
@@ -190,7 +190,7 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
     should(healthOf(one, two)).equal(200);
   });
 
-  it('has what nodes that left the flow had there noted as missed, once all have told which they have', async () => {
+  it('reports the items of deleted nodes as missed, once every instance has listed its nodes', async () => {
     const [one, two] = [start('one', 'a'), start('two', 'a')];
     const [store] = await Promise.all([one.store(), two.store()]);
     await store.write([{ table: 'work', put: key('item', 'gone', 'x'), value: 0 }]);
@@ -201,7 +201,7 @@ describe('an environment that several Node-RED keep in PostgreSQL', function () 
       (await store.count('work', key('present'), endOf(key('present')))) > 0;
     while (!(await isTold())) await pause(20);
     two.forgetRemovedNodes(new Set(['other']));
-    // Until both have heard that the other is there, and what it has.
+    // Until both know of each other and of their nodes.
     while (!(await isMissed())) {
       one.forgetRemovedNodes(new Set(['other']));
       await pause(100);

@@ -14,7 +14,7 @@ const connection = connectionOf('env', {
   clientSecret: 'secret',
 });
 
-describe('an authorization that comes back while the store is away', () => {
+describe('an authorization that returns while the store is unavailable', () => {
   let authorizations: Authorizations;
   const back = async (): Promise<URLSearchParams> => {
     const url = new URL(await authorizations.begin(connection, 'ann'));
@@ -31,12 +31,12 @@ describe('an authorization that comes back while the store is away', () => {
     });
   });
 
-  it('says so in the dialog when it could not be saved', async () => {
+  it('reports in the dialog that it could not be saved', async () => {
     await should(authorizations.finish(await back(), { browser: '' })).be.rejectedWith(VaultAway);
     should(authorizations.attempt('env', 'ann')).deepEqual(reason);
   });
 
-  it('says so before the code is used, and stays good for a second try', async () => {
+  it('fails before the code is used, and can be tried again', async () => {
     const query = await back();
     authorizations.storeAway(query);
     should(authorizations.attempt('env', 'ann')).deepEqual(reason);

@@ -22,7 +22,7 @@ import {
 
 const lifetime = 3600;
 
-describe('while the token endpoint is in trouble', () => {
+describe('a failing token endpoint', () => {
   let simulator: Simulator;
   let clock: MovableClock;
   let folder: string;
@@ -30,7 +30,7 @@ describe('while the token endpoint is in trouble', () => {
 
   type Trouble = { status: number; text?: string; retryAfter?: string } | 'down' | 'fine';
   let trouble: Trouble[] | Trouble;
-  /** When a request was made, in seconds since the trouble began. */
+  /** When a request was made, in seconds since the trouble started. */
   let asked: number[];
   let began: number;
   let troubled: Process;
@@ -69,7 +69,7 @@ describe('while the token endpoint is in trouble', () => {
   afterEach(() => simulator.close());
   after(removeFolders);
 
-  it('loses none of 60 messages over three 503', async () => {
+  it('loses none of 60 messages over three 503 answers', async () => {
     const fails = { status: 503 };
     begin([fails, fails, fails]);
     const client = createClient({
@@ -93,7 +93,7 @@ describe('while the token endpoint is in trouble', () => {
     should(asked).deepEqual([0, 0.5, 1.5, 3.5]);
   });
 
-  it('backs off, gives up after its retries, and remembers that for all who come then', async () => {
+  it('is retried with backoff, then given up, and the failure is remembered for all later callers', async () => {
     begin('down');
     const outcomes = await patiently(clock, () =>
       Promise.all(
@@ -108,7 +108,7 @@ describe('while the token endpoint is in trouble', () => {
     should(asked).have.length(5);
   });
 
-  it('asks a handful of times for 100 messages over 100 seconds', async () => {
+  it('is asked a handful of times for 100 messages over 100 seconds', async () => {
     begin({ status: 503 });
     for (let second = 0; second < 100; second++) {
       await failureOf(() => patiently(clock, async () => troubled.tokens.token(connection(), 'default')));
@@ -121,7 +121,7 @@ describe('while the token endpoint is in trouble', () => {
   });
 
   for (const grant of ['authorization_code', 'client_credentials'] as const) {
-    it(`is asked a handful of times for 1,000 messages that a wrong key has refused (${grant})`, async () => {
+    it(`is asked a handful of times for 1,000 messages that fail because of a wrong key (${grant})`, async () => {
       begin('fine');
       const settings = { ...connection(), grant };
       const client = createClient({
@@ -147,7 +147,7 @@ describe('while the token endpoint is in trouble', () => {
     });
   }
 
-  it('tells whoever listens until when it is left alone', async () => {
+  it('reports to listeners until when it is paused', async () => {
     begin({ status: 429, retryAfter: '120' });
     const settings = connection();
     const told: number[] = [];
@@ -160,7 +160,7 @@ describe('while the token endpoint is in trouble', () => {
     should(troubled.tokens.pausedUntil(settings)).equal(0);
   });
 
-  it('does not repeat when there are to be no retries', async () => {
+  it('is not retried when retries is 0', async () => {
     begin('down');
     const impatient = { ...connection(), retries: 0 };
     await failureOf(() => troubled.tokens.token(impatient, 'default'));
@@ -168,7 +168,7 @@ describe('while the token endpoint is in trouble', () => {
   });
 
   for (const retryAfter of ['120', 'date']) {
-    it(`waits as long as a 429 asks with a ${retryAfter === 'date' ? 'date' : 'number'}, and nobody is lost`, async () => {
+    it(`is left alone as long as a 429 asks with a ${retryAfter === 'date' ? 'date' : 'number'}, and no caller is lost`, async () => {
       const until = new Date(Math.ceil(clock.now() / 1000) * 1000 + 120_000);
       begin([{ status: 429, retryAfter: retryAfter === 'date' ? until.toUTCString() : retryAfter }]);
       const tokens = await patiently(clock, () =>
@@ -184,7 +184,7 @@ describe('while the token endpoint is in trouble', () => {
     ['back', -1],
     ['ahead', 1],
   ] as const)
-    it(`waits as long when the wall clock is set ${how}`, async () => {
+    it(`is left alone as long when the wall clock is set ${how}`, async () => {
       const set = new SettableClock(Date.now());
       begin([{ status: 503, retryAfter: '30' }]);
       const own = { ...connection(), grant: 'client_credentials', retries: 0 } as const;
@@ -198,13 +198,13 @@ describe('while the token endpoint is in trouble', () => {
       should(asked).have.length(2);
     });
 
-  it('waits as long as a 503 asks', async () => {
+  it('is left alone as long as a 503 asks', async () => {
     begin([{ status: 503, retryAfter: '30' }]);
     await patiently(clock, async () => troubled.tokens.token(connection(), 'default'));
     should(asked).deepEqual([0, 30]);
   });
 
-  it('waits for an hour in all when it is limited for good, then gives up', async () => {
+  it('is given up after an hour in total when it is rate limited permanently', async () => {
     begin({ status: 429, retryAfter: '1000' });
     const fault = await failureOf(() =>
       patiently(clock, async () => troubled.tokens.token(connection(), 'default'), 50_000),
@@ -213,7 +213,7 @@ describe('while the token endpoint is in trouble', () => {
     should(asked).deepEqual([0, 1000, 2000, 3000]);
   });
 
-  it('stops waiting when the environment closes, and asks for the one deployed next', async () => {
+  it('is no longer waited for when the environment closes, and serves the one deployed next', async () => {
     begin([{ status: 429, retryAfter: '1000' }]);
     const before = connection();
     const waiting = failureOf(() => troubled.tokens.token(before, 'default'));
@@ -225,7 +225,7 @@ describe('while the token endpoint is in trouble', () => {
     should(asked).deepEqual([0, 1000]);
   });
 
-  it('asks for one advisor until it answers, then for all', async () => {
+  it('is asked for one advisor until it answers, then for all', async () => {
     const advisors = Array.from({ length: 50 }, (_, index) => `advisor ${String(index)}`);
     for (const advisor of advisors) await authorize(red, connection(), advisor);
     await spend();
@@ -247,7 +247,7 @@ describe('while the token endpoint is in trouble', () => {
     ['403', { status: 403 }],
   ] as const) {
     for (const grant of ['authorization_code', 'client_credentials'] as const) {
-      it(`remembers that the client was refused (${what}, ${grant}), until it is corrected`, async () => {
+      it(`has its rejection of the client remembered (${what}, ${grant}) until that is corrected`, async () => {
         begin(answer);
         const wrong = { ...connection(), grant, clientSecret: 'wrong' };
         for (let second = 0; second < 100; second++) {
@@ -263,7 +263,7 @@ describe('while the token endpoint is in trouble', () => {
     }
   }
 
-  it('also remembers that the scopes of client credentials were refused', async () => {
+  it('has its rejection of the scopes of client credentials remembered too', async () => {
     begin({ status: 400, text: '{"error":"invalid_scope"}' });
     const own = { ...connection(), grant: 'client_credentials' } as const;
     for (let count = 0; count < 100; count++) {
@@ -273,7 +273,7 @@ describe('while the token endpoint is in trouble', () => {
     should(asked.length).be.within(1, 3);
   });
 
-  it('keeps nobody waiting who looks at a test of the connection', async () => {
+  it('does not block a connection test', async () => {
     begin([{ status: 429, retryAfter: '1000' }]);
     const looking = failureOf(() => troubled.tokens.tokenWithin(10_000, connection(), 'default'));
     const waiting = troubled.tokens.token(connection(), 'default');
@@ -281,7 +281,7 @@ describe('while the token endpoint is in trouble', () => {
     should(await patiently(clock, () => waiting, 10_000)).be.a.String();
   });
 
-  it('makes an attempt for somebody who authorizes, even while a failure is remembered', async () => {
+  it('is asked for somebody who authorizes, even while a failure is remembered', async () => {
     begin({ status: 401 });
     await failureOf(() => troubled.tokens.token(connection(), 'default'));
     for (const [now, result] of [
@@ -304,7 +304,7 @@ describe('while the token endpoint is in trouble', () => {
     }
   });
 
-  it('exchanges a code over two 503, while somebody looks at the page', async () => {
+  it('exchanges a code after two 503 answers, while somebody watches the page', async () => {
     const back = await decide(await troubled.authorizations.begin(connection(), 'late'));
     begin([{ status: 503 }, 'down']);
     const finished = await patiently(clock, () =>
@@ -313,7 +313,7 @@ describe('while the token endpoint is in trouble', () => {
     should(finished).containEql({ ok: true, advisor: 'late' });
   });
 
-  it('lets nobody look at the page for longer than some seconds', async () => {
+  it('keeps nobody waiting at the page for more than a few seconds', async () => {
     const back = await decide(await troubled.authorizations.begin(connection(), 'late'));
     begin({ status: 429, retryAfter: '1000' });
     const finished = await patiently(clock, () =>

@@ -52,20 +52,20 @@ describe('tokens', () => {
     return answer.status;
   };
 
-  it('gives a token at hand without a turn of the event loop', async () => {
+  it('are returned synchronously if they are available', async () => {
     await authorize(red, connection());
     should(red.tokens.token(connection(), 'default')).be.a.String();
     should(refreshes()).equal(0);
   });
 
-  it('says who has not authorized', async () => {
+  it('say who has not authorized', async () => {
     const fault = await failureOf(() => red.tokens.token(connection(), 'bob'));
     should(fault.code).equal('authorization_required');
     should(fault.message).match(/"bob" has not authorized "Sandbox"/);
     should(fault.problem.retryable).be.true();
   });
 
-  it('refreshes ahead of expiry while the current token is still used', async () => {
+  it('are refreshed before they expire, while the current one is still used', async () => {
     await authorize(red, connection());
     const first = red.tokens.token(connection(), 'default');
     await clock.move((lifetime - 100) * 1000);
@@ -75,7 +75,7 @@ describe('tokens', () => {
     should(refreshes()).equal(1);
   });
 
-  it('asks once for 1,000 callers at the end of a token', async () => {
+  it('are requested once for 1,000 callers when one expires', async () => {
     await authorize(red, connection());
     await spend();
     const tokens = await Promise.all(
@@ -85,7 +85,7 @@ describe('tokens', () => {
     should(refreshes()).equal(1);
   });
 
-  it('survives ten rotations and a restart after each', async () => {
+  it('survive ten rotations and a restart after each', async () => {
     await authorize(red, connection());
     for (let round = 0; round < 10; round += 1) {
       await spend();
@@ -96,7 +96,7 @@ describe('tokens', () => {
     should((await start()).tokens.token(connection(), 'default')).be.a.String();
   });
 
-  it('has the rotated refresh token on disk before the new access token is used', async () => {
+  it('are used only after the rotated refresh token is on disk', async () => {
     const seen = { isAnswered: false, isUsed: false };
     await authorize(red, connection());
     await spend();
@@ -119,9 +119,9 @@ describe('tokens', () => {
     should((await start()).tokens.token(connection(), 'default')).equal(token);
   });
 
-  describe('while a refreshed token cannot be saved', () => {
+  describe('while a refreshed one cannot be saved', () => {
     let stored: string;
-    /** What befalls the disk while the service answers. */
+    /** What happens to the disk while the service answers. */
     let meanwhile: () => void;
     const token = (step?: number): Promise<string> =>
       patiently(clock, async () => red.tokens.token(connection(), 'default'), step);
@@ -141,7 +141,7 @@ describe('tokens', () => {
     });
 
     for (const manner of ['refuses', 'waits'] as const) {
-      it(`goes on with it, says so, and stores it once there is room (the store ${manner})`, async () => {
+      it(`use it, warn, and save it once there is room (the store ${manner})`, async () => {
         meanwhile = () => red.disk.fill(manner);
         should(await status(await token())).equal(200);
         should(red.warnings.join()).match(/cannot be saved.*Check that the disk is writable/);
@@ -159,9 +159,9 @@ describe('tokens', () => {
       });
     }
 
-    it('does not ask for one as long as the store takes nothing, and does when it does again', async () => {
+    it('are not requested while the store accepts nothing, and are afterwards', async () => {
       red.disk.fill('waits');
-      // A write that waits keeps the clock still for a second with each step.
+      // A write that waits holds the clock for a second at each step.
       const fault = await failureOf(() => token(10_000));
       should(fault.message).match(/could not be saved.*disk space/);
       should(fault.problem).containEql({ code: 'network_error', retryable: true });
@@ -170,7 +170,7 @@ describe('tokens', () => {
       should(await status(await token())).equal(200);
     });
 
-    it('does not bring back an advisor who is disconnected meanwhile', async () => {
+    it('do not bring back an advisor who is disconnected meanwhile', async () => {
       meanwhile = () => red.disk.fill('refuses');
       await token();
       red.disk.free();
@@ -183,7 +183,7 @@ describe('tokens', () => {
     });
   });
 
-  it('refreshes a token that the service rejected, once, and gives later callers the newer one', async () => {
+  it('are refreshed once after the service rejected one, and later callers get the newer one', async () => {
     await authorize(red, connection());
     const old = await red.tokens.token(connection(), 'default');
     await clock.move(1000);
@@ -196,7 +196,7 @@ describe('tokens', () => {
     should(refreshes()).equal(1);
   });
 
-  it('asks to authorize again after a 400, also after a restart, and stops asking the service', async () => {
+  it('require authorization after a 400, even after a restart, and are no longer requested', async () => {
     await authorize(red, connection());
     simulator.revoke();
     await spend();
@@ -208,7 +208,7 @@ describe('tokens', () => {
     should(refreshes()).equal(1);
   });
 
-  it('does not carry an authorization from sandbox to production, though their addresses are the same', async () => {
+  it('are not carried over from sandbox to production, though the addresses are the same', async () => {
     await authorize(red, { ...connection(), service: 'sandbox' });
     const production = { ...connection(), service: 'production' };
     const fault = await failureOf(() => red.tokens.token(production, 'default'));
@@ -216,7 +216,7 @@ describe('tokens', () => {
     should(await red.tokens.token({ ...connection(), service: 'sandbox' }, 'default')).be.a.String();
   });
 
-  it('uses what another process has refreshed instead of giving up after a 400', async () => {
+  it('are taken from another process that refreshed them instead of giving up after a 400', async () => {
     await authorize(red, connection());
     const other = await start();
     await spend();
@@ -225,12 +225,12 @@ describe('tokens', () => {
     should(refreshes()).equal(0);
   });
 
-  it('reads the store once more when the service answers 400', async () => {
+  it('are read from the store once more when the service answers 400', async () => {
     await authorize(red, connection());
     const other = await start();
     await spend();
     let token: string | undefined;
-    // As on machines that share the settings but no lease: the other one gets in between look and request.
+    // As on machines that share the settings but no lease: the other one gets in between read and request.
     const late = await start({
       post: async (address, fields, options) => {
         token ??= await other.tokens.token(connection(), 'default');
@@ -246,10 +246,10 @@ describe('tokens', () => {
     ['429', { status: 429, text: '' }],
     ['a redirect', { status: 307, text: '' }],
     ['a page instead of a token', { status: 200, text: '<html>' }],
-    ['a 400 that calls itself temporary', { status: 400, text: '{"error":"temporarily_unavailable"}' }],
-    ['a dead network', undefined],
+    ['a temporary 400', { status: 400, text: '{"error":"temporarily_unavailable"}' }],
+    ['a network failure', undefined],
   ] as const) {
-    it(`keeps the authorization over ${what} and goes on later`, async () => {
+    it(`keep the authorization over ${what} and continue later`, async () => {
       await authorize(red, connection());
       await spend();
       const broken = await start({
@@ -264,7 +264,7 @@ describe('tokens', () => {
     });
   }
 
-  it('goes on with a token that still serves while the authorization service is down', async () => {
+  it('continue with a valid one while the authorization service is down', async () => {
     await authorize(red, connection());
     await clock.move((lifetime - 100) * 1000);
     const broken = await start({ post: () => Promise.resolve({ status: 503, text: '' }) });
@@ -273,7 +273,7 @@ describe('tokens', () => {
     should(broken.tokens.token(connection(), 'default')).equal(token);
   });
 
-  it('keeps the authorization when the client secret is wrong, and says so', async () => {
+  it('keep the authorization when the client secret is wrong, and say so', async () => {
     await authorize(red, connection());
     await spend();
     const wrong = { ...connection(), clientSecret: 'wrong' };
@@ -282,7 +282,7 @@ describe('tokens', () => {
     should(await red.tokens.token(connection(), 'default')).be.a.String();
   });
 
-  it('never sends an authorization to another place than the one that issued it', async () => {
+  it('are never sent to a server other than the one that issued them', async () => {
     await authorize(red, connection());
     await spend();
     const elsewhere = { ...connection(), tokenUrl: 'https://elsewhere.example/token' };
@@ -293,7 +293,7 @@ describe('tokens', () => {
     should(await red.tokens.token(connection(), 'default')).be.a.String();
   });
 
-  it('never sends an authorization for another application than the one it was issued to', async () => {
+  it('are never used for an application other than the one they were issued to', async () => {
     await authorize(red, connection());
     const before = red.posted.length;
     const fault = await failureOf(() =>
@@ -303,7 +303,7 @@ describe('tokens', () => {
     should(red.posted).have.length(before);
   });
 
-  it('asks to authorize again when there is no refresh token', async () => {
+  it('require authorization when there is no refresh token', async () => {
     const online = { ...connection(), scopes: ['openid', 'text.messaging.read'] };
     await authorize(red, online);
     should(states()).deepEqual(['authorized']);
@@ -315,7 +315,7 @@ describe('tokens', () => {
     should(refreshes()).equal(0);
   });
 
-  it('keeps an authorization without a refresh token when the service answers 401', async () => {
+  it('keep an authorization without a refresh token when the service answers 401', async () => {
     const online = { ...connection(), scopes: ['openid', 'core.contacts.read'] };
     await authorize(red, online);
     const client = createClient({
@@ -336,7 +336,7 @@ describe('tokens', () => {
     should(await status(await (await start()).tokens.token(online, 'default'))).equal(200);
   });
 
-  it('does not bring back an advisor who was disconnected during a refresh', async () => {
+  it('do not bring back an advisor who was disconnected during a refresh', async () => {
     await authorize(red, connection());
     await spend();
     const slow = await start({
@@ -351,7 +351,7 @@ describe('tokens', () => {
     should((await start()).vault.list('env1')).be.empty();
   });
 
-  it('keeps advisors apart', async () => {
+  it('are kept separately for each advisor', async () => {
     await authorize(red, connection(), 'alice', 'Alice');
     await authorize(red, connection(), 'bob', 'Bob');
     const [alice, bob] = ['alice', 'bob'].map((advisor) => red.tokens.token(connection(), advisor));
@@ -359,7 +359,7 @@ describe('tokens', () => {
     should(red.vault.list('env1').map(([, { grant }]) => grant.identity?.label)).deepEqual(['Alice', 'Bob']);
   });
 
-  it('keeps advisors named like parts of the language apart too', async () => {
+  it('are kept separately for advisors named like JavaScript properties too', async () => {
     for (const advisor of ['__proto__', 'constructor', '["env1","x"]']) {
       await authorize(red, connection(), advisor);
       should((await start()).tokens.token(connection(), advisor)).be.a.String();
@@ -371,7 +371,7 @@ describe('tokens', () => {
     const own = (): ReturnType<typeof connectionTo> =>
       connectionTo(simulator, { grant: 'client_credentials' });
 
-    it('asks for the scopes less offline_access, for the advisor default', async () => {
+    it('are requested for the scopes less offline_access, for the advisor default', async () => {
       should(await status(await red.tokens.token(own(), 'default'))).equal(200);
       should(red.posted[0]).containEql({
         grant_type: 'client_credentials',
@@ -384,7 +384,7 @@ describe('tokens', () => {
       should((await failureOf(() => red.tokens.token(own(), 'bob'))).code).equal('authorization_required');
     });
 
-    it('asks once for many callers, and again when the token has ended', async () => {
+    it('are requested once for many callers, and again when one has expired', async () => {
       await Promise.all(Array.from({ length: 100 }, () => red.tokens.token(own(), 'default')));
       should(red.posted).have.length(1);
       should(red.tokens.token(own(), 'default')).be.a.String();
@@ -393,7 +393,7 @@ describe('tokens', () => {
       should(red.posted).have.length(2);
     });
 
-    it('says when the client is refused, and that the service is down', async () => {
+    it('report when the client is refused, and when the service is down', async () => {
       const refused = await failureOf(() => red.tokens.token({ ...own(), clientSecret: 'wrong' }, 'default'));
       should(refused.code).equal('authorization_required');
       const down = await start({ post: () => Promise.resolve({ status: 503, text: '' }) });
@@ -413,7 +413,7 @@ describe('tokens', () => {
     const seeded = (environment = 'env1'): ReturnType<typeof connectionTo> =>
       connectionTo(simulator, { seed, environment });
 
-    it('begins with it, and goes on with the rotated one after a restart', async () => {
+    it('start with it, and continue with the rotated one after a restart', async () => {
       await red.tokens.token(seeded(), 'default');
       should(red.posted[0]?.['refresh_token']).equal(seed);
       await spend();
@@ -422,17 +422,17 @@ describe('tokens', () => {
       should(later.posted[0]?.['refresh_token']).not.equal(seed);
     });
 
-    it('is listed before it is first used', () => {
+    it('are listed before their first use', () => {
       should(red.vault.list('env1', seeded()).map(([advisor]) => advisor)).deepEqual(['default']);
     });
 
-    it('shares one authorization among environments given the same token', async () => {
+    it('share one authorization among environments with the same token', async () => {
       const tokens = await Promise.all(['env1', 'env2'].map((id) => red.tokens.token(seeded(id), 'default')));
       should(new Set(tokens).size).equal(1);
       should(refreshes()).equal(1);
     });
 
-    it('stays disconnected once it was disconnected, until another token is given', async () => {
+    it('stay disconnected after a disconnect, until another token is set', async () => {
       await red.vault.disconnect('env1', 'default', seeded());
       const fault = await failureOf(async () => (await start()).tokens.token(seeded(), 'default'));
       should(fault.code).equal('authorization_required');

@@ -24,7 +24,7 @@ import {
 
 const lifetime = 3600;
 
-describe('vault', () => {
+describe('the vault', () => {
   let simulator: Simulator;
   let clock: MovableClock;
   let folder: string;
@@ -58,7 +58,7 @@ describe('vault', () => {
     should(known(await restart())).deepEqual(['alice']);
   });
 
-  it('does not use a refresh token that another process has used between its look and its word', async () => {
+  it('does not use a refresh token that another process used between its read and its write', async () => {
     const memory = createMemoryStore();
     const shared = (get: Store['get']): Store =>
       Object.assign(Object.create(memory) as Store, { isShared: true, get });
@@ -92,7 +92,7 @@ describe('vault', () => {
     should(await vault.intend(name)).be.true();
   });
 
-  describe('on a store that others use too', () => {
+  describe('on a shared store', () => {
     let memory: Store;
     const vaultOn = (life: string, page: Store['page']): Vault => {
       const store = Object.assign(Object.create(memory) as Store, { isShared: true, page });
@@ -116,7 +116,7 @@ describe('vault', () => {
       other = vaultOn('other', (table, range) => memory.page(table, range));
     });
 
-    it('hears of an authorization that another makes while it opens', async () => {
+    it('notices an authorization that another process saves while it opens', async () => {
       let isFirst = true;
       const vault = vaultOn('ours', async (table, range) => {
         const found = await memory.page(table, range);
@@ -129,7 +129,7 @@ describe('vault', () => {
       await release();
     });
 
-    it('notices one also while it refreshes others all the time', async () => {
+    it('notices one even while it constantly refreshes others', async () => {
       let renewals = 0;
       const vault: Vault = vaultOn('ours', async (table, range) => {
         const found = await memory.page(table, range);
@@ -168,7 +168,7 @@ describe('vault', () => {
     }
   });
 
-  it('keeps what a changed secret locks, says what to do, and has it again with the previous one', async () => {
+  it('keeps what a changed secret locks, says what to do, and restores it with the previous secret', async () => {
     const red = await start();
     await authorize(red, connection(), 'alice');
     const local = { credentialSecret: 'b' };
@@ -210,7 +210,7 @@ describe('vault', () => {
   });
 
   describe('of a process that is killed during a refresh', () => {
-    /** A process of its own, which stops at a moment of renewing so that it can be killed there. */
+    /** A child process that stops at a given point of a refresh so that it can be killed there. */
     const killedAt = async (moment: string, ahead: number): Promise<void> => {
       const settings = JSON.stringify({ connection: connection(), now: clock.now() + ahead, moment });
       const child: Child = runChild('../auth/renews.ts', folder, settings);
@@ -223,14 +223,14 @@ describe('vault', () => {
       await restart().then(({ close }) => close());
     });
 
-    it('before it asks: the authorization goes on', async () => {
+    it('before the request: the authorization continues', async () => {
       await killedAt('intended', lifetime * 1000);
       await clock.move(lifetime * 1000);
       const next = await start();
       should(await next.tokens.token(connection(), 'default')).be.a.String();
     });
 
-    it('after the answer, before it is stored: the token at hand serves to its end, and only then is the old one tried', async () => {
+    it('after the answer, before it is saved: the token at hand is used until it expires, and only then the old one', async () => {
       const nearEnd = (lifetime - 100) * 1000;
       await killedAt('answered', nearEnd);
       await clock.move(nearEnd);
@@ -250,7 +250,7 @@ describe('vault', () => {
       should(later.posted).be.empty();
     });
 
-    it('after the answer, where the service still takes the old token: it goes on', async () => {
+    it('after the answer, if the service still accepts the old token: the authorization continues', async () => {
       simulator.change({ rotateRefreshTokens: false });
       await killedAt('answered', lifetime * 1000);
       await clock.move(lifetime * 1000);
@@ -259,7 +259,7 @@ describe('vault', () => {
       should((await restart()).tokens.token(connection(), 'default')).be.a.String();
     });
 
-    it('after the answer is stored: the next goes on with the rotated token', async () => {
+    it('after the answer is saved: the next process continues with the rotated token', async () => {
       await killedAt('stored', lifetime * 1000);
       await clock.move(lifetime * 1000);
       const next = await start();

@@ -13,7 +13,7 @@ const advisor = { advisor: 'ann' };
 describe('a call to the service', () => {
   afterEach(closeAll);
 
-  it('carries both credentials and the body, and gives the checked answer', async () => {
+  it('sends both credentials and the body, and returns the validated answer', async () => {
     const server = await startServer(() => ({ body: sent }));
     const answer = await clientOf(server.url).call('sendMessage', text, advisor);
     should(answer).eql({ data: sent, status: 200, attempts: 1 });
@@ -28,7 +28,7 @@ describe('a call to the service', () => {
     });
   });
 
-  it('writes ids into the path and the query with the names of the wire', async () => {
+  it("puts ids into the path and the query under the contract's names", async () => {
     const server = await startServer(({ url }) => ({
       body: url.includes('consents')
         ? { state: 'none' }
@@ -47,7 +47,7 @@ describe('a call to the service', () => {
     ]);
   });
 
-  it('with a value the contract refuses is invalid_input and costs no request', async () => {
+  it('fails as invalid_input without a request when a value violates the contract', async () => {
     const server = await startServer(() => ({ body: sent }));
     const client = clientOf(server.url);
     const bad = [
@@ -62,7 +62,7 @@ describe('a call to the service', () => {
     should(server.received).have.length(0);
   });
 
-  it('begins once, with its turn and its token, however often it is repeated', async () => {
+  it('starts once, after its turn and its token, however often it is retried', async () => {
     const server = await startServer(({ index }) =>
       index < 2 ? problemReply('downstream_timeout') : { body: sent },
     );
@@ -84,7 +84,7 @@ describe('a call to the service', () => {
     should(seen).eql(['token', 'begin, 0 received', 'token', 'token']);
   });
 
-  it('gives up its turn when begin fails', async () => {
+  it('gives up its slot when begin fails', async () => {
     const server = await startServer(() => ({ body: sent }));
     const client = clientOf(server.url, { maxConcurrent: 1 });
     const begin = (): Promise<void> => Promise.reject(new Error('disk full'));
@@ -93,7 +93,7 @@ describe('a call to the service', () => {
     should(server.received).have.length(1);
   });
 
-  it('keeps to the number of requests at once', async () => {
+  it('respects the limit of concurrent requests', async () => {
     let running = 0;
     let most = 0;
     const server = await startServer(async () => {
@@ -107,7 +107,7 @@ describe('a call to the service', () => {
     should(most).equal(3);
   });
 
-  it('that fails shows neither token nor key, though the service echoes them', async () => {
+  it('shows neither token nor key when it fails, even if the service echoes them', async () => {
     const server = await startServer(({ headers }) => ({
       status: 400,
       body: {
@@ -122,7 +122,7 @@ describe('a call to the service', () => {
     should(inspect(error, { depth: 9, showHidden: true })).not.match(/canary/);
   });
 
-  it('refuses to be made for an address or a key that cannot be trusted with a token', () => {
+  it('cannot be made with an address or key that is unsafe for a token', () => {
     const make =
       (baseUrl: string, apiKey = 'key-1') =>
       () =>
@@ -139,8 +139,8 @@ describe('a call to the service', () => {
       should(make('https://service.example/v1', key)).throw({ code: 'not_configured' });
   });
 
-  describe('answered 401', () => {
-    it('is repeated once with a newer token', async () => {
+  describe('answered with 401', () => {
+    it('is retried once with a newer token', async () => {
       const server = await startServer(({ headers }) =>
         headers.authorization === 'Bearer new' ? { body: sent } : problemReply('unauthorized'),
       );
@@ -156,7 +156,7 @@ describe('a call to the service', () => {
       should(rejections).eql([undefined, 'old']);
     });
 
-    it('is repeated with a newer token each time that the last one has worked in between', async () => {
+    it('is retried with a newer token again if the last one worked in between', async () => {
       let valid = 1;
       let held = 1;
       const server = await startServer(({ headers }) =>
@@ -169,14 +169,14 @@ describe('a call to the service', () => {
       should(server.received).have.length(7);
     });
 
-    it('a second time is unauthorized, and mentions the API key', async () => {
+    it('fails as unauthorized the second time, and mentions the API key', async () => {
       const server = await startServer(() => problemReply('unauthorized'));
       const problem = await problemOf(clientOf(server.url).call('sendMessage', text, advisor));
       should(problem).containEql({ code: 'unauthorized', attempts: 2, status: 401, retryable: false });
       should(problem.message).match(/API key/);
     });
 
-    it('fails as the refresh fails, with the requests made so far', async () => {
+    it('fails like the refresh, and counts the requests made so far', async () => {
       const server = await startServer(() => problemReply('unauthorized'));
       const client = clientOf(server.url, {
         token: (_advisor, rejected) => {
@@ -190,7 +190,7 @@ describe('a call to the service', () => {
     });
   });
 
-  describe('answered 429', () => {
+  describe('answered with 429', () => {
     it('pauses every call of the environment until Retry-After has passed, and uses up no retries', async () => {
       let limited = 6;
       const server = await startServer(() =>
@@ -224,7 +224,7 @@ describe('a call to the service', () => {
       should((await settle(clock, first)).attempts).be.above(1);
     });
 
-    it('goes before requests of its lane that have not started', async () => {
+    it('is retried before requests of its lane that have not started', async () => {
       const server = await startServer(({ index }) =>
         index === 0 ? { status: 429, headers: { 'retry-after': '5' } } : { body: sent },
       );
@@ -242,7 +242,7 @@ describe('a call to the service', () => {
       ]);
     });
 
-    it('understands a date, and clamps both forms to an hour', async () => {
+    it('understands a date, and limits both forms to an hour', async () => {
       const clock = frozenClock();
       const inHours = (hours: number): string => new Date(clock.now() + hours * 3_600_000).toUTCString();
       for (const write of [() => '100000000000', () => inHours(1.5)]) {
@@ -259,11 +259,11 @@ describe('a call to the service', () => {
       }
     });
 
-    it('with an hour or more pauses the environment for an hour, again and again, and nobody asks meanwhile', async () => {
+    it('pauses the environment for an hour at a time if told to wait longer, and sends nothing meanwhile', async () => {
       const server = await startServer(() => ({ status: 429, headers: { 'retry-after': '7200' } }));
       const frozen = frozenClock();
       let reads = 0;
-      // Time passes between two looks at a clock.
+      // Time passes between two readings of the clock.
       const clock = Object.assign(Object.create(frozen) as typeof frozen, {
         elapsed: () => frozen.now() + (reads += 0.001),
       });
@@ -287,7 +287,7 @@ describe('a call to the service', () => {
       for (const problem of await all) should(problem).containEql({ code: 'rate_limited', attempts: 2 });
     });
 
-    it('for an hour in all ends as rate_limited', async () => {
+    it('fails as rate_limited after an hour in total', async () => {
       const server = await startServer(() => ({
         ...problemReply('rate_limited'),
         headers: { 'retry-after': '600' },

@@ -4,8 +4,8 @@ import { atTime, MovableClock } from '../../../lib/service/clock';
 import { SettableClock } from '../../support/settable-clock';
 import { frozenClock } from '../../support/service/setup';
 
-describe('a clock that can be moved', () => {
-  it('runs timers in order of time, then of setting, each at its own time', async () => {
+describe('a movable clock', () => {
+  it('runs timers by time, then in the order they were set, each at its own time', async () => {
     const clock = frozenClock();
     const start = clock.now();
     const ran: [string, number][] = [];
@@ -27,7 +27,7 @@ describe('a clock that can be moved', () => {
     should(clock.now() - start).equal(3000);
   });
 
-  it('runs the timers that timers set, a day of them in one move', async () => {
+  it('runs timers that timers set, a day of them in one move', async () => {
     const clock = frozenClock();
     let polls = 0;
     const poll = (): void => {
@@ -39,7 +39,7 @@ describe('a clock that can be moved', () => {
     should(polls).equal(288);
   });
 
-  it('stands still while work it set off is under way', async () => {
+  it('stands still while work that it triggered is running', async () => {
     const clock = frozenClock();
     const start = clock.now();
     let finishedAt = -1;
@@ -56,14 +56,14 @@ describe('a clock that can be moved', () => {
     should([finishedAt, nextAt]).eql([1000, 2000]);
   });
 
-  it('lets one move follow another', async () => {
+  it('allows one move after another', async () => {
     const clock = frozenClock();
     const start = clock.now();
     await Promise.all([clock.move(1000), clock.move(2000)]);
     should(clock.now() - start).equal(3000);
   });
 
-  it('on a running base, timers come by themselves', async () => {
+  it('fires timers by itself on a running base', async () => {
     const clock = new MovableClock(Date.now);
     await new Promise<void>((resolve) => {
       clock.after(5, resolve);
@@ -74,7 +74,7 @@ describe('a clock that can be moved', () => {
     should(clock.now() - before).be.aboveOrEqual(3_600_000);
   });
 
-  it('on a running base, timers come also when one was early by less than a millisecond', async () => {
+  it('fires timers on a running base even if one is early by less than a millisecond', async () => {
     let base = 1000;
     const clock = new MovableClock(() => base);
     let isReached = false;
@@ -84,14 +84,14 @@ describe('a clock that can be moved', () => {
         resolve();
       });
     });
-    // The system's timer has come when two of a turn later have.
+    // The system's timer has fired once two timers of a later tick have.
     for (let timers = 0; timers < 3; timers++) await new Promise((resolve) => setTimeout(resolve, 1));
     should(isReached).be.false();
     base += 1;
     await reached;
   });
 
-  it('a thousand timers at random come out in order', async () => {
+  it('fires a thousand random timers in order', async () => {
     const clock = frozenClock();
     const seen: number[] = [];
     let seed = 42;
@@ -110,7 +110,7 @@ describe('a clock that can be moved', () => {
 describe('a timer for a time of day', () => {
   const start = Date.UTC(2027, 0, 5, 8);
 
-  it('comes at its time, however far off that is', async () => {
+  it('fires at its time, however far away that is', async () => {
     const clock = new SettableClock(start);
     const came: number[] = [];
     atTime(clock, start + 2 * day, () => came.push(clock.now() - start));
@@ -118,7 +118,7 @@ describe('a timer for a time of day', () => {
     should(came).eql([2 * day]);
   });
 
-  it('comes within a minute when the clock jumps past its time', async () => {
+  it('fires within a minute when the clock jumps past its time', async () => {
     const clock = new SettableClock(start);
     let came = 0;
     atTime(clock, start + 2 * hour, () => came++);
@@ -127,7 +127,7 @@ describe('a timer for a time of day', () => {
     should(came).equal(1);
   });
 
-  it('does not come early when the clock is set back', async () => {
+  it('does not fire early when the clock is set back', async () => {
     const clock = new SettableClock(start);
     let came = 0;
     atTime(clock, start + 2 * hour, () => came++);
@@ -139,7 +139,7 @@ describe('a timer for a time of day', () => {
     should(came).equal(1);
   });
 
-  it('does not come once it is cancelled', async () => {
+  it('does not fire once it is cancelled', async () => {
     const clock = new SettableClock(start);
     let came = 0;
     const cancel = atTime(clock, start + 2 * hour, () => came++);

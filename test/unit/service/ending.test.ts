@@ -13,7 +13,7 @@ describe('a call', () => {
   afterEach(closeAll);
 
   describe('that is cancelled', () => {
-    it('before it begins is cancelled and costs no request', async () => {
+    it('before it starts makes no request', async () => {
       const server = await startServer(() => undefined);
       const client = clientOf(server.url, { maxConcurrent: 1 });
       const busy = client.call('sendMessage', text, advisor);
@@ -50,13 +50,13 @@ describe('a call', () => {
     };
 
     for (const retries of [0, 4]) {
-      it(`after it left is cut where that does no harm, with ${String(retries)} retries`, async () => {
+      it(`in flight is aborted if that is harmless, with ${String(retries)} retries`, async () => {
         should(await inFlight('update', retries)).eql(['outcome_unknown', 1]);
         should(await inFlight('read', retries)).eql(['cancelled', 1]);
       });
     }
 
-    it('after it left lands, when it must not happen twice', async () => {
+    it('in flight completes if it must not happen twice', async () => {
       const cancel = new AbortController();
       const server = await startServer(() => {
         cancel.abort();
@@ -67,7 +67,7 @@ describe('a call', () => {
       should(attempts).equal(1);
     });
 
-    it('while it waits to be repeated stops waiting, and says whether it may have been carried out', async () => {
+    it('while it waits for a retry stops waiting, and reports whether it may have been carried out', async () => {
       const server = await startServer(() => problemReply('downstream_timeout'));
       const clock = frozenClock();
       const client = clientOf(server.url, { clock });
@@ -88,10 +88,10 @@ describe('a call', () => {
     });
   });
 
-  describe('whose token is long in coming', () => {
+  describe('whose token is slow to arrive', () => {
     const never = new Promise<string>(() => undefined);
 
-    it('stops waiting for it when it is cancelled, or the client closed', async () => {
+    it('stops waiting when it is cancelled or the client is closed', async () => {
       const server = await startServer(() => ({ body: sent }));
       const client = clientOf(server.url, { token: () => never });
       const cancel = new AbortController();
@@ -104,7 +104,7 @@ describe('a call', () => {
       should(server.received).be.empty();
     });
 
-    it('leaves no listener when it stops waiting before there is a token', async () => {
+    it('leaves no listener behind when it stops waiting', async () => {
       const waiting = new AbortController();
       const client = clientOf('http://127.0.0.1:1', { token: () => never });
       const call = codeOf(client.call('sendMessage', text, { ...advisor, signal: waiting.signal }));
@@ -114,7 +114,7 @@ describe('a call', () => {
       should(listenersOn(waiting.signal)).equal(0);
     });
 
-    it("that fails when the call was cancelled meanwhile is nobody's fault", async () => {
+    it('causes no unhandled rejection if the token fails after the cancellation', async () => {
       const rejections: unknown[] = [];
       const note = (reason: unknown): void => void rejections.push(reason);
       const others = process.rawListeners('unhandledRejection') as NodeJS.UnhandledRejectionListener[];
@@ -137,7 +137,7 @@ describe('a call', () => {
       should(rejections).eql([]);
     });
 
-    it('keeps nobody else from the turn, also when the token ended in the queue', async () => {
+    it('blocks no other call, even if the token expired in the queue', async () => {
       let release = (): void => undefined;
       const server = await startServer(async ({ index }) => {
         if (index === 0) await new Promise<void>((resolve) => (release = resolve));
@@ -160,7 +160,7 @@ describe('a call', () => {
   });
 
   describe('when the client is closed', () => {
-    it('finishes if it was under way, is cancelled if not', async () => {
+    it('finishes if it was in flight, and is cancelled otherwise', async () => {
       let answer: (() => void) | undefined;
       const server = await startServer(async () => {
         await new Promise<void>((resolve) => (answer = resolve));
@@ -179,7 +179,7 @@ describe('a call', () => {
       should(server.received).have.length(1);
     });
 
-    it('is reported within the limit if the service does not answer', async () => {
+    it('is reported within the time limit if the service does not answer', async () => {
       const server = await startServer(() => undefined);
       const client = clientOf(server.url);
       const send = codeOf(client.call('sendMessage', text, advisor));
@@ -190,7 +190,7 @@ describe('a call', () => {
       should(await read).equal('cancelled');
     });
 
-    it('stops waiting out a backoff or a pause', async () => {
+    it('stops waiting for a backoff or a pause', async () => {
       const server = await startServer(({ url }) =>
         url.includes('messages')
           ? problemReply('internal_error')

@@ -3,7 +3,7 @@ import { Exchange } from '../../../lib/service/transport';
 import type { Result } from '../../../lib/service/transport';
 import { memoryInUse } from '../../support/memory';
 
-describe('one request on its way', () => {
+describe('a request in flight', () => {
   const start = (
     timeout = 60_000,
   ): { exchange: Exchange; results: Result[]; aborted: () => number; abort: () => void } => {
@@ -15,7 +15,7 @@ describe('one request on its way', () => {
     return { exchange, results, aborted: () => aborts, abort: () => aborts++ };
   };
 
-  it('given up before there was a connection is not sent when one comes', () => {
+  it('is not sent if it was aborted before a connection was available', () => {
     const { exchange, results, aborted, abort } = start();
     exchange.abandon('timeout');
     should(results).eql([{ state: 'unreached', reason: { reason: 'timeout' } }]);
@@ -34,14 +34,14 @@ describe('one request on its way', () => {
     should(results).eql([{ state: 'broken', reason: 'Error' }]);
   });
 
-  it('does not time out at once when it may take longer than a timer can', async () => {
+  it('does not time out immediately when its limit exceeds the range of a timer', async () => {
     const { exchange, results } = start(2 ** 31);
     await new Promise((resolve) => setTimeout(resolve, 20));
     should(results).be.empty();
     exchange.abandon('timeout');
   });
 
-  it('settles once, whatever comes after', () => {
+  it('settles once, regardless of what follows', () => {
     const { exchange, results, abort } = start();
     exchange.onConnect(abort);
     exchange.onHeaders(200, []);
@@ -53,7 +53,7 @@ describe('one request on its way', () => {
     should(results).eql([{ state: 'answered', status: 200, text: '{"a":"ä"}', retryAfter: undefined }]);
   });
 
-  it('leaves out a byte order mark, and nothing else', () => {
+  it('strips a byte order mark, and nothing else', () => {
     for (const [body, text] of [
       ['\ufeff{"a":1}', '{"a":1}'],
       ['\ufeff', ''],
@@ -71,7 +71,7 @@ describe('one request on its way', () => {
     }
   });
 
-  it('joins a character that came in two pieces', () => {
+  it('joins a character that arrived in two pieces', () => {
     const { exchange, results, abort } = start();
     const bytes = Buffer.from('"€"');
     exchange.onConnect(abort);
@@ -83,7 +83,7 @@ describe('one request on its way', () => {
   });
 
   for (const size of [3000, 300_000]) {
-    it(`joins answers of ${size.toLocaleString()} bytes that came in turns, each its own`, () => {
+    it(`joins interleaved answers of ${size.toLocaleString()} bytes without mixing them up`, () => {
       const texts = ['€', 'ä', 'x'].map((letter) => JSON.stringify(letter.repeat(size / 3)));
       const answers = texts.map((text) => ({ ...start(), bytes: Buffer.from(text) }));
       for (const { exchange, abort } of answers) {
@@ -100,7 +100,7 @@ describe('one request on its way', () => {
     });
   }
 
-  it('takes the memory of its answer, however small the chunks in which it comes', () => {
+  it('uses as much memory as its answer needs, however small the chunks are', () => {
     const megabyte = 1024 * 1024;
     const answers = Array.from({ length: 16 }, () => start());
     const before = memoryInUse();
@@ -117,7 +117,7 @@ describe('one request on its way', () => {
       ]);
   });
 
-  it('is refused when its headers, or what frames its chunks, exceed the limit', () => {
+  it('is refused when its headers or chunk framing exceed the limit', () => {
     const parts: readonly ((exchange: Exchange) => boolean)[] = [
       (exchange) => exchange.onHeaders(103, [Buffer.from('link'), Buffer.alloc(10_000)]),
       (exchange) => exchange.onData(Buffer.from('x')),

@@ -20,7 +20,7 @@ import {
 const advisor = { advisor: 'ann' };
 const contact = { params: { contactId: 5 } };
 
-describe('a network that fails', () => {
+describe('a failing network', () => {
   afterEach(closeAll);
 
   const behindProxy = async (
@@ -47,7 +47,7 @@ describe('a network that fails', () => {
 
   for (const [kind, fault] of Object.entries(cuts)) {
     for (const repeatSends of ['never', 'contract'] as RepeatSends[]) {
-      it(`${kind}: a send is not repeated with ${repeatSends}, its outcome is unknown`, async () => {
+      it(`${kind}: a send is not retried with ${repeatSends}, and its outcome is unknown`, async () => {
         const { client, proxy } = await behindProxy({ repeatSends });
         proxy.next.push(fault);
         should(await problemOf(client.call('sendMessage', text, advisor))).containEql({
@@ -58,13 +58,13 @@ describe('a network that fails', () => {
       });
     }
 
-    it(`${kind}: a send is repeated with always`, async () => {
+    it(`${kind}: a send is retried with always`, async () => {
       const { client, clock, proxy } = await behindProxy({ repeatSends: 'always' });
       proxy.next.push(fault);
       should((await settle(clock, client.call('sendMessage', text, advisor))).attempts).equal(2);
     });
 
-    it(`${kind}: reads, updates and deletes are repeated`, async () => {
+    it(`${kind}: reads, updates and deletes are retried`, async () => {
       const { client, clock, proxy } = await behindProxy();
       proxy.next.push(fault);
       should((await settle(clock, client.call('getContact', contact, advisor))).attempts).equal(2);
@@ -76,7 +76,7 @@ describe('a network that fails', () => {
       should((await settle(clock, client.call('deleteContact', contact, advisor))).attempts).equal(2);
     });
 
-    it(`${kind} for good: a read is a network_error, a write an unknown outcome`, async () => {
+    it(`permanent ${kind}: a read fails as network_error, a write as outcome_unknown`, async () => {
       const { client, clock, proxy } = await behindProxy({ repeatSends: 'always' });
       proxy.otherwise = () => fault;
       const ends = async (call: Promise<unknown>): Promise<unknown> => {
@@ -94,7 +94,7 @@ describe('a network that fails', () => {
     });
   }
 
-  it('a delete that is repeated and finds its work done is a success; a first 404 is not', async () => {
+  it('a retried delete that finds nothing left to delete succeeds; a first 404 does not', async () => {
     const { client, clock, proxy, server } = await behindProxy();
     proxy.next.push({ kind: 'cut', at: 'received' });
     should(await settle(clock, client.call('deleteContact', contact, advisor))).containEql({
@@ -105,19 +105,19 @@ describe('a network that fails', () => {
     should(await codeOf(client.call('deleteContact', contact, advisor))).equal('not_found');
   });
 
-  it('an answer that drips longer than the time limit is cut off', async () => {
+  it('an answer that trickles in past the time limit is cut off', async () => {
     const { client, proxy } = await behindProxy({ timeout: 600 });
     proxy.otherwise = () => ({ kind: 'drip', ms: 20 });
     should(await codeOf(client.call('sendMessage', text, advisor))).equal('outcome_unknown');
   });
 
-  it('a request held up longer than the time limit is cut off', async () => {
+  it('a request that is delayed past the time limit is cut off', async () => {
     const { client, proxy } = await behindProxy({ timeout: 600 });
     proxy.otherwise = () => ({ kind: 'stall', at: 'request' });
     should(await codeOf(client.call('sendMessage', text, advisor))).equal('outcome_unknown');
   });
 
-  it('a service that is not there is a network_error, tried again for a send too', async () => {
+  it('an unreachable service is a network_error, and even a send is retried', async () => {
     const gone = net.createServer();
     const port = await listen(gone);
     await new Promise((resolve) => gone.close(resolve));
@@ -130,7 +130,7 @@ describe('a network that fails', () => {
     }
   });
 
-  it('a service that fails and then is not there: the failed attempt may have been carried out', async () => {
+  it('a service that fails and then becomes unreachable may have carried out the failed attempt', async () => {
     for (const [call, code] of [
       [(client: Client) => client.call('sendMessage', text, advisor), 'outcome_unknown'],
       [(client: Client) => client.call('getContact', contact, advisor), 'network_error'],
@@ -146,7 +146,7 @@ describe('a network that fails', () => {
     }
   });
 
-  it('a connection that is opened but never established cannot have carried anything', async () => {
+  it('a connection that was never established cannot have carried anything out', async () => {
     const silent = net.createServer((socket) => socket.on('error', () => undefined).resume());
     const port = await listen(silent);
     const client = clientOf(`https://127.0.0.1:${String(port)}`, { timeout: 60, retries: 0 });
@@ -155,7 +155,7 @@ describe('a network that fails', () => {
     silent.close();
   });
 
-  it('a connection the server closes while it idles costs nothing: it is not used again', async () => {
+  it('a connection that the server closes while idle is not reused, and costs nothing', async () => {
     const server = await startServer(() => ({ body: sent }));
     server.server.keepAliveTimeout = 1;
     const client = clientOf(server.url, { clock: frozenClock() });
@@ -182,7 +182,7 @@ describe('a network that fails', () => {
     await calls(200);
     should(server.received.length).equal(300 + 200);
 
-    // Half of them fail: what gets through pays for a few repeats.
+    // Half of them fail; the successes pay for a few retries.
     down = false;
     let turn = 0;
     server.server.removeAllListeners('request');

@@ -22,13 +22,13 @@ const contact = { params: { contactId: 5 } };
 
 const megabyte = 1024 * 1024;
 
-/** What one read of a socket brings at the most, in bytes. */
+/** The most bytes that one read of a socket returns. */
 const oneRead = 64 * 1024;
 
 describe('a hostile or broken server', () => {
   afterEach(closeAll);
 
-  it('that redirects elsewhere never sees the token arrive there', async () => {
+  it('that redirects elsewhere never makes the token arrive there', async () => {
     const thief = await startServer(() => ({ body: sent }));
     for (const status of [301, 302, 303, 307, 308]) {
       const server = await startServer(() => ({
@@ -44,7 +44,7 @@ describe('a hostile or broken server', () => {
     should(thief.received).have.length(0);
   });
 
-  it('that never stops answering is refused beyond 5 MB, and the connection is ended', async () => {
+  it('that never stops answering is cut off after 5 MB, and the connection is closed', async () => {
     const chunk = 'x'.repeat(256 * 1024);
     const server = await startServer((_request, response) => {
       const more = (): void => {
@@ -67,11 +67,11 @@ describe('a hostile or broken server', () => {
     should(problem.message).match(/larger than 5 MB/);
     const connection = only(connections);
     should(connection.destroyed).be.true();
-    // One read passes the limit; the answer's head and the framing of its chunks are less than another.
+    // One read may exceed the limit; the answer's headers and chunk framing are less than a second read.
     should(connection.bytesRead).be.within(5 * megabyte, 5 * megabyte + 2 * oneRead);
   });
 
-  it('whose gateway answers for it leaves a send unknown and a read repeated', async () => {
+  it('behind a gateway that answers for it leaves a send unknown and a read retried', async () => {
     for (const body of [
       '',
       '<html><h1>502 Bad Gateway</h1></html>',
@@ -106,7 +106,7 @@ describe('a hostile or broken server', () => {
     }
   });
 
-  it('that sends endless headers, a bad status line or an early upgrade breaks only the call', async () => {
+  it('that sends endless headers, a bad status line or an early upgrade breaks only that call', async () => {
     const answers = [
       `HTTP/1.1 200 OK\r\n${'x: y\r\n'.repeat(20_000)}`,
       'HTTP/9.9 what\r\n\r\n',
@@ -132,7 +132,7 @@ describe('a hostile or broken server', () => {
     }
   });
 
-  it('that answers anything at all gives an outcome', async () => {
+  it('always produces an outcome, whatever it answers', async () => {
     let next = { status: 200, body: '' };
     const server = await startServer(() => ({
       ...next,
@@ -158,7 +158,7 @@ describe('a hostile or broken server', () => {
     );
   });
 
-  it('whose answer comes before the request is whole is still only one attempt', async () => {
+  it('that answers before it has the whole request still counts as one attempt', async () => {
     const server = http.createServer((_req, res) => {
       res.writeHead(413, { connection: 'close' });
       res.end();

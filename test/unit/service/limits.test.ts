@@ -14,7 +14,7 @@ const place = (lane = 'a', more: Partial<QueuePlace> = {}): QueuePlace => ({
   ...more,
 });
 
-/** Enters in the background and notes when it is served. */
+/** Enters in the background and records when it is served. */
 const queue = (limits: Limits, served: string[], name: string, at: QueuePlace): Promise<void> =>
   Promise.resolve(limits.enter(at)).then((entered) => {
     served.push(entered ? name : `${name} sent away`);
@@ -29,14 +29,14 @@ const drain = async (limits: Limits, served: string[], count: number): Promise<v
 };
 
 describe('the limits of an environment', () => {
-  it('let in as many at once as allowed, at once and without a promise', () => {
+  it('admit as many requests at once as allowed, without a delay or a promise', () => {
     const limits = new Limits(frozenClock(), 2, 0);
     should(limits.enter(place())).equal(true);
     should(limits.enter(place())).equal(true);
     should(limits.enter(place())).be.a.Promise();
   });
 
-  it('serve lanes in turn: a long list starves nobody', async () => {
+  it('serve lanes in turn, so that a long list starves nobody', async () => {
     const limits = new Limits(frozenClock(), 1, 0);
     const served: string[] = [];
     void limits.enter(place());
@@ -47,7 +47,7 @@ describe('the limits of an environment', () => {
     should(served).eql(['list 0', 'single', 'other', 'list 1', 'list 2', 'list 3', 'list 4']);
   });
 
-  it('let polls go only where no normal request waits', async () => {
+  it('admit polls only when no normal request is waiting', async () => {
     const limits = new Limits(frozenClock(), 1, 0);
     const served: string[] = [];
     void limits.enter(place());
@@ -70,7 +70,7 @@ describe('the limits of an environment', () => {
     should(served).eql(['repeat', 'new 1', 'new 2']);
   });
 
-  it('keep to the requests per second, however many wait', async () => {
+  it('respect the requests per second, however many are waiting', async () => {
     const clock = frozenClock();
     const limits = new Limits(clock, 100, 4);
     const start = clock.now();
@@ -87,7 +87,7 @@ describe('the limits of an environment', () => {
     should(at.at(-1)).belowOrEqual(2300);
   });
 
-  it('let a process have its share, at least one request, and tell how many were wanted', async () => {
+  it('give a process its share, at least one request, and report the demand', async () => {
     const clock = frozenClock();
     let share = 0.25;
     const limits = new Limits(clock, 8, 0, (most) => share * most);
@@ -107,7 +107,7 @@ describe('the limits of an environment', () => {
     should(few.enter(place())).be.true();
   });
 
-  it('let each of several processes have its part of the requests per second', async () => {
+  it('give each of several processes its part of the requests per second', async () => {
     const clock = frozenClock();
     const limits = new Limits(clock, 100, 10, (most) => most / 2);
     const served: string[] = [];
@@ -116,7 +116,7 @@ describe('the limits of an environment', () => {
     should(served).have.length(10);
   });
 
-  it('keep the rate for all also where there are more processes than requests at once', async () => {
+  it('keep the total rate even if there are more processes than concurrent requests', async () => {
     const clock = frozenClock();
     const three = { processes: 3, busy: 3, isKnown: true };
     const all = Array.from({ length: 3 }, () => new Limits(clock, 1, 10, (most) => shareOf(most, three)));
@@ -149,7 +149,7 @@ describe('the limits of an environment', () => {
     should(served).have.length(4);
   });
 
-  it('let nobody in during a pause, and everybody after it', async () => {
+  it('admit nobody during a pause, and everybody after it', async () => {
     const clock = frozenClock();
     const limits = new Limits(clock, 2, 0);
     const served: string[] = [];
@@ -193,7 +193,7 @@ describe('the limits of an environment', () => {
     });
   }
 
-  it('let a waiting one be cancelled without losing a turn', async () => {
+  it('let a waiting request be cancelled without losing a turn', async () => {
     const limits = new Limits(frozenClock(), 1, 0);
     const served: string[] = [];
     const cancel = new AbortController();
@@ -208,7 +208,7 @@ describe('the limits of an environment', () => {
     should(limits.enter(place('a', { signal: cancel.signal }))).equal(false);
   });
 
-  it('are not disturbed by a signal whose request had its turn', async () => {
+  it('ignore a signal whose request already had its turn', async () => {
     const limits = new Limits(frozenClock(), 1, 0);
     const served: string[] = [];
     const cancel = new AbortController();
@@ -221,7 +221,7 @@ describe('the limits of an environment', () => {
     should(served).eql(['first', 'second', 'third']);
   });
 
-  it('send everybody away when closed', async () => {
+  it('reject everybody who is waiting when closed', async () => {
     const limits = new Limits(frozenClock(), 1, 0);
     const served: string[] = [];
     void limits.enter(place());
@@ -233,7 +233,7 @@ describe('the limits of an environment', () => {
     should(limits.enter(place())).equal(false);
   });
 
-  it('cancel twenty thousand that share one signal without comparing each with all', async () => {
+  it('cancel twenty thousand requests that share one signal in linear time', async () => {
     const limits = new Limits(frozenClock(), 1, 0);
     const cancel = new AbortController();
     void limits.enter(place());

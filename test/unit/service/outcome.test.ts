@@ -16,34 +16,34 @@ const answered = (status: number, body: unknown = ''): Result => ({
   text: typeof body === 'string' ? body : JSON.stringify(body),
   retryAfter: undefined,
 });
-const judge = (name: EndpointName, result: Result): Assessment =>
+const meaningOf = (name: EndpointName, result: Result): Assessment =>
   assess(plan(name), 5, result, 0, ['SECRET-1', 'at', 'token']);
 const failed = (name: EndpointName, result: Result): Problem =>
-  endAs('answered', judge(name, result), 1).problem;
+  endAs('answered', meaningOf(name, result), 1).problem;
 
-describe('what an answer means', () => {
+describe('the meaning of an answer', () => {
   describe('success', () => {
-    it('any 2xx whose body fits, unknown fields kept', () => {
+    it('is any 2xx whose body is valid, and unknown fields are kept', () => {
       for (const status of [200, 201, 202]) {
-        const { happened, data } = judge('sendMessage', answered(status, { ...sent, later: [1] }));
+        const { happened, data } = meaningOf('sendMessage', answered(status, { ...sent, later: [1] }));
         should(happened.what).equal('done');
         should(data).eql({ ...sent, later: [1] });
       }
     });
 
-    it('a delete, with any body or none', () => {
+    it('is a delete with any body or none', () => {
       for (const body of ['', '{"id":5}', 'gone', '<html>']) {
-        should(judge('deleteContact', answered(204, body)).happened.what).equal('done');
+        should(meaningOf('deleteContact', answered(204, body)).happened.what).equal('done');
       }
     });
 
-    it('an update without a body is known by the id it was sent to', () => {
-      should(judge('updateContact', answered(204)).data).eql({ id: 5 });
-      should(judge('setContactGroups', answered(200)).data).eql({ id: 5 });
-      should(judge('updateContact', answered(200, ' null\n')).data).eql({ id: 5 });
+    it('is an update without a body, identified by the id it was sent to', () => {
+      should(meaningOf('updateContact', answered(204)).data).eql({ id: 5 });
+      should(meaningOf('setContactGroups', answered(200)).data).eql({ id: 5 });
+      should(meaningOf('updateContact', answered(200, ' null\n')).data).eql({ id: 5 });
     });
 
-    it('a create without a body or without an id is a success without one', () => {
+    it('is a create without a body or an id, and has no id', () => {
       for (const name of ['createContact', 'createGroup'] as const) {
         for (const [body, data] of [
           ['', {}],
@@ -51,35 +51,35 @@ describe('what an answer means', () => {
           ['{}', {}],
           ['{"id":null}', { id: null }],
         ]) {
-          const { happened, data: given } = judge(name, answered(201, body));
+          const { happened, data: given } = meaningOf(name, answered(201, body));
           should(happened.what).equal('done');
           should(given).eql(data);
         }
       }
     });
 
-    it('a send or consent request with entries on one side alone', () => {
+    it('is a send or consent request with entries on only one side', () => {
       const success = { successes: [{ messageId: 1 }] };
       const refusal = { failures: ['no'], successes: null };
       for (const name of ['sendMessage', 'requestConsent'] as const) {
         for (const body of [success, { ...success, failures: null }, refusal]) {
-          const { happened, data } = judge(name, answered(200, body));
+          const { happened, data } = meaningOf(name, answered(200, body));
           should(happened.what).equal('done');
           should(data).eql(body);
         }
       }
     });
 
-    it('failure details of any shape, kept as they came', () => {
+    it('keeps failure details of any shape unchanged', () => {
       for (const failureDetails of [null, 'x', 7, {}, ['a'], [{ code: 5 }], { items: [{ reason: {} }] }]) {
         const body = { successes: [], failures: ['no'], failureDetails };
-        should(judge('sendMessage', answered(200, body)).data).eql(body);
+        should(meaningOf('sendMessage', answered(200, body)).data).eql(body);
       }
     });
 
-    it('ids as they came: strings, and integers beyond 2^53 as strings of their digits', () => {
+    it('keeps ids as they are: strings, and integers beyond 2^53 as strings of digits', () => {
       const send = (id: string): unknown =>
-        judge('sendMessage', answered(200, `{"successes":[{"messageId":${id},"memberId":${id}}]}`)).data;
+        meaningOf('sendMessage', answered(200, `{"successes":[{"messageId":${id},"memberId":${id}}]}`)).data;
       for (const [written, id] of [
         ['7', 7],
         ['"m-7"', 'm-7'],
@@ -91,34 +91,34 @@ describe('what an answer means', () => {
         should(send(written)).eql({ successes: [{ messageId: id, memberId: id }] });
       }
       const contact = `{"groupIds":[12,9007199254740993], "contactId":9007199254740995,"note":"id \\"9007199254740993\\" 1","later":{"n":[-9007199254740993,0.1234567890123456,1e300]}}`;
-      should(judge('getContact', answered(200, contact)).data).eql({
+      should(meaningOf('getContact', answered(200, contact)).data).eql({
         groupIds: [12, '9007199254740993'],
         contactId: '9007199254740995',
         note: 'id "9007199254740993" 1',
         later: { n: ['-9007199254740993', 0.1234567890123456, 1e300] },
       });
       const page = '{"data":[{"contactId":"c-1","fullName":"A"}],"cursor":9007199254740993}';
-      should(judge('searchContacts', answered(200, page)).data).eql({
+      should(meaningOf('searchContacts', answered(200, page)).data).eql({
         data: [{ contactId: 'c-1', fullName: 'A' }],
         cursor: '9007199254740993',
       });
     });
 
-    it('numbers as numbers, however long an id beside them is', () => {
+    it('keeps numbers as numbers, even beside a long id', () => {
       const ticks = 638_980_000_000_000_000;
       for (const memberId of ['7', '"m-7"', '9007199254740993']) {
         const body = `{"memberId":${memberId},"state":"accepted","lastChanged":638980000000000000,"row":9007199254740995}`;
-        const { happened, data } = judge('getConsent', answered(200, body));
+        const { happened, data } = meaningOf('getConsent', answered(200, body));
         should(happened.what).equal('done');
         should(data).containEql({ state: 'accepted', lastChanged: ticks, row: '9007199254740995' });
       }
     });
 
-    it('null and missing fields where the contract does not require them', () => {
-      const lookup = judge('getConsent', answered(200, { state: 'pending', memberId: null }));
+    it('accepts null and missing fields that the contract does not require', () => {
+      const lookup = meaningOf('getConsent', answered(200, { state: 'pending', memberId: null }));
       should(lookup.happened.what).equal('done');
       const asked = { successes: [{ memberId: null, consentState: null }], failures: [] };
-      should(judge('requestConsent', answered(200, asked)).happened.what).equal('done');
+      should(meaningOf('requestConsent', answered(200, asked)).happened.what).equal('done');
     });
   });
 
@@ -167,7 +167,7 @@ describe('what an answer means', () => {
       ...(['sendMessage', 'requestConsent', 'createContact', 'createGroup'] as const),
       ...(['updateContact', 'setContactGroups'] as const),
     ]) {
-      it(`says of ${name} that it was probably carried out`, () => {
+      it(`says that ${name} was probably carried out`, () => {
         for (const body of unreadable) {
           const problem = failed(name, answered(200, body));
           should(problem.code).equal('invalid_response');
@@ -180,14 +180,14 @@ describe('what an answer means', () => {
       });
     }
 
-    it('says of a read to check the address', () => {
+    it('says to check the address of a read', () => {
       should(failed('getContact', answered(200, '<html>')).message).match(/check the service address/);
     });
   });
 
   describe('a problem body', () => {
     for (const code of Object.keys(serviceCodes) as ServiceCode[]) {
-      it(`${code} keeps its code, its fields and the service's word on retrying`, () => {
+      it(`${code} keeps its code, its fields and the service's opinion on retrying`, () => {
         const { status = 0, body } = problemReply(code, { details: { field: 'phone' } });
         const problem = failed('requestConsent', answered(status, body));
         should(problem).containEql({
@@ -206,7 +206,7 @@ describe('what an answer means', () => {
       });
     }
 
-    it('with a code nobody knows passes through', () => {
+    it('with an unknown code is passed on', () => {
       const problem = failed(
         'sendMessage',
         answered(422, { code: 'quota_spent', retryable: true, title: 'x' }),
@@ -215,13 +215,13 @@ describe('what an answer means', () => {
       should(problem.message).match(/quota_spent/);
     });
 
-    it('with a code that is a word of JavaScript is still only a code', () => {
+    it('with a code that is a JavaScript keyword is still just a code', () => {
       for (const code of ['__proto__', 'constructor', 'toString']) {
         should(failed('sendMessage', answered(400, { code, retryable: false })).code).equal(code);
       }
     });
 
-    it('that names a scope says which to tick', () => {
+    it('that names a scope says which permission to select', () => {
       const { body } = problemReply('forbidden', { detail: 'Requires scope core.contacts.write.' });
       should(failed('getContact', answered(403, body)).message).match(/with core\.contacts\.write selected/);
     });
@@ -231,12 +231,12 @@ describe('what an answer means', () => {
       should(failed('requestConsent', answered(409, body)).message).match(/contact the operator/);
     });
 
-    it('that echoes a secret loses it', () => {
+    it('that echoes a secret is redacted', () => {
       const { body } = problemReply('unauthorized', { detail: 'Bearer SECRET-1 is not valid' });
       should(JSON.stringify(failed('sendMessage', answered(401, body)))).not.match(/SECRET/);
     });
 
-    it('stays whole when the token of a test is a word that occurs in it', () => {
+    it('is kept whole when the token of a test is a word that occurs in it', () => {
       const { status = 0, body } = problemReply('unauthorized', { detail: 'The token ended at noon.' });
       should(failed('sendMessage', answered(status, body))).containEql({
         code: 'unauthorized',
@@ -270,14 +270,14 @@ describe('what an answer means', () => {
       }
     }
 
-    it('says that a gateway or firewall gave it, for every status', () => {
+    it('is blamed on a gateway or firewall, for every status', () => {
       for (const status of [302, 400, 401, 403, 404, 409, 413, 415, 418, 429]) {
         should(failed('sendMessage', answered(status, '<html>')).message).match(
           /gateway or firewall, not the/,
         );
       }
       for (const as of ['outcome_unknown', 'network_error'] as const) {
-        const { message } = endAs(as, judge('sendMessage', answered(502)), 1).problem;
+        const { message } = endAs(as, meaningOf('sendMessage', answered(502)), 1).problem;
         should(message).match(/gateway or firewall answered/);
       }
     });
@@ -288,13 +288,13 @@ describe('what an answer means', () => {
       );
     });
 
-    it('404 names the address, also for a number', () => {
+    it('404 names the address, even for a number', () => {
       should(failed('getConsent', answered(404, '<html>')).message).match(/check the service address/);
     });
 
     it('is distinguished from an answer of the service', () => {
       const error = (name: EndpointName, result: Result): boolean =>
-        endAs('answered', judge(name, result), 1).hasProblemBody;
+        endAs('answered', meaningOf(name, result), 1).hasProblemBody;
       for (const code of Object.keys(serviceCodes) as ServiceCode[]) {
         const { status = 0, body } = problemReply(code);
         should(error('getConsent', answered(status, body))).be.true();
@@ -308,14 +308,14 @@ describe('what an answer means', () => {
       should(error('getConsent', answered(200, '{}'))).be.false();
     });
 
-    it('4xx still tells the code of the contract that it names, and what else it says', () => {
+    it("4xx still shows the contract's code that it names, and its other details", () => {
       const body = { code: 'version_mismatch', detail: 'Version 2 is expected', traceId: null };
       const problem = failed('sendMessage', answered(400, body));
       should(problem).containEql({ code: 'version_mismatch', detail: body.detail, retryable: false });
       should(problem).not.have.property('traceId');
     });
 
-    it('5xx leaves the outcome open, also when the gateway speaks JSON', () => {
+    it('5xx leaves the outcome unknown, even if the gateway answers in JSON', () => {
       for (const body of [
         '',
         '<html>',
@@ -324,14 +324,14 @@ describe('what an answer means', () => {
         '{"code":"internal_error"}',
         '{"retryable":true}',
       ]) {
-        should(judge('sendMessage', answered(502, body)).happened.what).equal('gateway');
+        should(meaningOf('sendMessage', answered(502, body)).happened.what).equal('gateway');
       }
       const page = { ...answered(500), text: undefined } as Result;
-      should(judge('sendMessage', page).happened.what).equal('gateway');
+      should(meaningOf('sendMessage', page).happened.what).equal('gateway');
     });
   });
 
-  it('any answer at all becomes an outcome, never a crash', () => {
+  it('is an outcome for any answer, never a crash', () => {
     const names = Object.keys(endpoints) as EndpointName[];
     const body = fc.oneof(
       fc.string(),
@@ -352,7 +352,7 @@ describe('what an answer means', () => {
         fc.integer({ min: 200, max: 999 }),
         body,
         (name, status, text) => {
-          const assessment = judge(name, answered(status, text));
+          const assessment = meaningOf(name, answered(status, text));
           if (assessment.happened.what === 'done') return;
           for (const as of ['answered', 'network_error', 'outcome_unknown'] as const) {
             const { problem } = endAs(as, assessment, 2);
@@ -368,8 +368,8 @@ describe('what an answer means', () => {
   });
 });
 
-describe('the sentences', () => {
-  it('end like sentences and say what to do', () => {
+describe('error sentences', () => {
+  it('end with a full stop and say what to do', () => {
     for (const [key, sentence] of Object.entries(sentences)) {
       should(sentence).match(/^[A-Z].*(\.|__)$/, key);
       should(sentence).match(/: |again|\. [A-Z]/, key);

@@ -27,7 +27,7 @@ describe('the prefixes of a service', () => {
     ]);
   });
 
-  it('are in what is said about a missing permission, as the service wrote it or not', async () => {
+  it('are part of the error for a missing permission, whether or not the service wrote them', async () => {
     const details = ['The token lacks acme-crm.contacts.write.', 'No.'];
     const server = await startServer(({ index }) =>
       problemReply('forbidden', { detail: details[index] ?? '' }),
@@ -44,7 +44,7 @@ describe('the prefixes of a service', () => {
     { core: 'text', text: 'core' },
     { core: 'core', text: 'text' },
   ]) {
-    it(`are taken back from every scope (${prefixes.core}, ${prefixes.text})`, () => {
+    it(`are removed from every scope (${prefixes.core}, ${prefixes.text})`, () => {
       for (const { scope, path } of Object.values(endpoints)) {
         const wire = wireScope(scope, prefixes);
         should(wire.split('.')[0]).equal(wirePath(path, prefixes).split('/')[1]);
@@ -68,7 +68,7 @@ describe('the prefixes of a service', () => {
 describe('query names', () => {
   afterEach(closeAll);
 
-  it('are renamed for all searches, and for one search alone before that', async () => {
+  it('are renamed for all searches, and one search can override that', async () => {
     const server = await startServer(() => ({ body: { data: [] } }));
     const names = { page: 'p', 'contacts.page': 'page number', 'content.searchText': 'q', pageSize: 'size' };
     const client = clientOf(server.url, { names });

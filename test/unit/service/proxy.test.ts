@@ -16,12 +16,12 @@ import { clientOf, codeOf, problemOf, text } from '../../support/service/setup';
 
 interface ConnectProxy {
   readonly url: string;
-  /** What was asked for, and with which credentials. */
+  /** What was requested, and with which credentials. */
   readonly asked: { target: string; authorization: string | undefined }[];
   close(): Promise<void>;
 }
 
-/** An HTTP proxy that leads every CONNECT to one port of this machine, whatever name was asked for. */
+/** An HTTP proxy that leads every CONNECT to one local port, whatever name was requested. */
 const startConnectProxy = async (port: number, status = 200): Promise<ConnectProxy> => {
   const asked: ConnectProxy['asked'] = [];
   const open = new Set<net.Socket>();
@@ -64,7 +64,7 @@ describe('an HTTP proxy', () => {
     return () => transport.send(get);
   };
 
-  it('is asked for a tunnel to the service, once for requests that follow each other', async () => {
+  it('opens one tunnel to the service for consecutive requests', async () => {
     const server = await startServer(() => ({ body: 'hello' }));
     const proxy = await startConnectProxy(server.port);
     const send = through('http://service.test', proxy.url);
@@ -74,7 +74,7 @@ describe('an HTTP proxy', () => {
     should(server.received.map(({ url }) => url)).eql(['/v1/x', '/v1/x']);
   });
 
-  it('is given the user and the password of its address', async () => {
+  it('gets the user and password of its address', async () => {
     const server = await startServer(() => ({ body: 'hello' }));
     const proxy = await startConnectProxy(server.port);
     await through('http://service.test:8080', proxy.url.replace('://', '://ann:s%3Acret@'))();
@@ -87,7 +87,7 @@ describe('an HTTP proxy', () => {
     should(server.received[0]?.headers).not.have.property('proxy-authorization');
   });
 
-  it('is given a password as it is where its percent sign encodes nothing', async () => {
+  it('gets a password unchanged if its percent sign encodes nothing', async () => {
     const server = await startServer(() => ({ body: 'hello' }));
     const proxy = await startConnectProxy(server.port);
     await through('http://service.test', proxy.url.replace('://', '://ann:50%off@'))();
@@ -95,7 +95,7 @@ describe('an HTTP proxy', () => {
     should(proxy.asked).eql([{ target: 'service.test:80', authorization }]);
   });
 
-  it('that refuses, or is not there, is no connection: nothing can have been carried out', async () => {
+  it('that refuses or is unreachable means no connection: nothing can have been carried out', async () => {
     const server = await startServer(() => ({ body: 'hello' }));
     const proxy = await startConnectProxy(server.port, 407);
     should(await through('http://service.test', proxy.url)()).eql({
@@ -123,7 +123,7 @@ describe('an HTTP proxy', () => {
     should(server.received).be.empty();
   });
 
-  it('is never used for this machine', async () => {
+  it('is never used for localhost', async () => {
     const server = await startServer(() => ({ body: sent }));
     await clientOf(server.url, { proxy: 'http://127.0.0.1:9' }).call('sendMessage', text, { advisor: 'ann' });
     await postForm(server.url, {}, { timeout: 10_000, proxy: 'http://127.0.0.1:9' });
@@ -162,7 +162,7 @@ describe('an HTTP proxy', () => {
       clientOf('https://service.test', { proxy: proxy.url, retries: 0 }).call('sendMessage', text, {
         advisor: 'ann',
       });
-    // Nobody has vouched for the certificate: what is inside the tunnel is judged as without a proxy.
+    // The certificate is not trusted: TLS inside the tunnel is verified as without a proxy.
     should((await problemOf(call())).code).equal('network_error');
     process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0';
     try {
@@ -179,7 +179,7 @@ describe('an HTTP proxy', () => {
     ]);
   });
 
-  it('of the process is used for token requests too', async () => {
+  it('configured for the process is used for token requests too', async () => {
     process.env['HTTPS_PROXY'] = 'http://127.0.0.1:9';
     try {
       should(await codeOf(postForm('https://login.test/token', {}, { timeout: 10_000 }))).equal(
@@ -193,7 +193,7 @@ describe('an HTTP proxy', () => {
   });
 });
 
-describe('which proxy', () => {
+describe('the choice of a proxy', () => {
   const target = new URL('https://api.service.example:8443/v1');
   const cases: [
     title: string,
@@ -240,7 +240,7 @@ describe('which proxy', () => {
     });
   }
 
-  it('none for this machine, by any name', () => {
+  it('is none for localhost, by any name', () => {
     for (const host of ['localhost', '127.0.0.1', '127.1.2.3', '[::1]'])
       should(proxyFor(new URL(`https://${host}/`), 'http://a:1', { HTTPS_PROXY: 'http://b:1' })).equal(
         undefined,

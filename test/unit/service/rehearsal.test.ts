@@ -42,11 +42,11 @@ describe('a rehearsal', () => {
     wanted: scopes,
     granted: () => scopes,
     token: () => simulator.accessToken('default'),
-    // What is repeated is repeated at once.
+    // Retries happen immediately.
     random: () => 0,
     ...changes,
   });
-  /** What an environment of the foreign service has to be told. */
+  /** The settings that an environment needs for the foreign service. */
   const foreign = (changes: Partial<Rehearsal> = {}): Rehearsal => {
     const { corePrefix, textPrefix, names } = environmentFor(simulator.settings.habits);
     return settings({ prefixes: { core: corePrefix, text: textPrefix }, names, ...changes });
@@ -84,7 +84,7 @@ describe('a rehearsal', () => {
     await simulator.close();
   });
 
-  it('finds the usual service in order, by reads alone', async () => {
+  it('finds nothing wrong with the usual service, and only reads', async () => {
     await start();
     const found = await try_(settings());
     for (const check of ['reachability', 'token', 'apiKey', 'scopes', 'prefixes', 'names'] as const)
@@ -106,7 +106,7 @@ describe('a rehearsal', () => {
     should(found('groupIds')).match([null, /do not include groupIds/]);
   });
 
-  it('names the query names that work, for each search', async () => {
+  it('suggests the query names that work, for each search', async () => {
     await start({ profile: 'foreign' });
     const found = await try_(foreign({ names: { sortBy: 'orderBy' } }));
     const [ok, message] = found('names');
@@ -115,7 +115,7 @@ describe('a rehearsal', () => {
     should(found('prefixes')[0]).be.true();
   });
 
-  it('notices page 1 in place of page 2 where unknown names are ignored', async () => {
+  it('notices page 1 in place of page 2 when unknown names are ignored', async () => {
     await start({ settings: { habits: { names: { 'groups.page': 'p' } } } });
     const found = await try_(settings());
     should(found('names')).match([false, /\(groups: page\).*\{"groups.page":"p"\}/]);
@@ -130,7 +130,7 @@ describe('a rehearsal', () => {
     ['memberId', 'member', 'consents'],
   ] as const) {
     for (const unknownQuery of ['ignored', 'refused'] as const) {
-      it(`notices another name than ${name} (${where}) where unknown ones are ${unknownQuery}`, async () => {
+      it(`notices a name other than ${name} (${where}) when unknown ones are ${unknownQuery}`, async () => {
         const key = where === 'consents' ? name : `${where}.${name}`;
         await start({ settings: { habits: { unknownQuery, names: { [key]: wire } } } });
         const [ok, message] = (await try_(settings()))('names');
@@ -158,7 +158,7 @@ describe('a rehearsal', () => {
     ]);
   });
 
-  it('asks the operator for a name that no usual one stands for', async () => {
+  it('says to ask the operator when no common name works', async () => {
     await start({ settings: { habits: { names: { 'content.searchText': 'needle' } } } });
     should((await try_(settings()))('names')).match([
       false,
@@ -166,7 +166,7 @@ describe('a rehearsal', () => {
     ]);
   });
 
-  it('names what was found beside what was not', async () => {
+  it('lists the names that it found beside those it did not find', async () => {
     const habits = { names: { 'content.searchText': 'needle', page: 'page_number', pageSize: 'maxResults' } };
     await start({ settings: { habits } });
     const [ok, message] = (await try_(settings()))('names');
@@ -180,14 +180,14 @@ describe('a rehearsal', () => {
     ['pageIndex', false],
     ['offset', true],
   ] as const)
-    it(`says of a service that counts from zero (${name}) that no setting changes it`, async () => {
+    it(`says that no setting helps with a service that counts from zero (${name})`, async () => {
       await start();
       const records = [1, 2, 3, 4, 5].map((contactId) => ({ contactId }));
       const baseUrl = await serve(({ url = '' }, response) => {
         const query = new URL(url, 'http://service').searchParams;
         const [size, at] = [Number(query.get('limit') ?? 5), Number(query.get(name) ?? 0)];
         const from = isOffset ? at : at * size;
-        // Says again what it was asked for, as if that were the second page.
+        // Echoes the requested page number as if that were the second page.
         const pageInfo = { pageSize: size, ...(isOffset ? {} : { page: at }) };
         response.end(JSON.stringify({ data: records.slice(from, from + size), pageInfo, state: 'none' }));
       });
@@ -198,7 +198,7 @@ describe('a rehearsal', () => {
       message.should.not.containEql('"page":');
     });
 
-  it('finds nothing wrong with a service that always wants a phone number, which the contract allows', async () => {
+  it('finds nothing wrong with a service that always requires a phone number, as the contract allows', async () => {
     await start();
     const baseUrl = await serve(({ url = '', headers }, response) => {
       const { searchParams } = new URL(url, 'http://service');
@@ -221,7 +221,7 @@ describe('a rehearsal', () => {
     should(found('names')).match([true, /Reading cannot show whether it accepts consents: memberId/]);
   });
 
-  it('says that names were not tried where the service let nobody in', async () => {
+  it('says that names were not tested when the service rejected every request', async () => {
     await start();
     for (const wrong of [settings({ apiKey: 'wrong' }), settings({ baseUrl: `${simulator.url}/v2` })])
       should((await try_(wrong))('names')).match(['untried', /^Not tested/]);
@@ -237,7 +237,7 @@ describe('a rehearsal', () => {
     should((await try_(settings({ baseUrl })))('names')).match([null, /too few records/]);
   });
 
-  it('tells the second page by its records where the service does not number pages', async () => {
+  it('recognizes the second page by its records if the service does not number pages', async () => {
     await start();
     const baseUrl = await serve(({ url = '' }, response) => {
       const query = new URL(url, 'http://service').searchParams;
@@ -265,7 +265,7 @@ describe('a rehearsal', () => {
     });
   }
 
-  it('has a cross for an address where everything is 404, and says which was asked', async () => {
+  it('rejects an address where everything is 404, and says which was requested', async () => {
     await start();
     const elsewhere = await serve((_, response) => response.writeHead(404).end('nothing here'));
     const found = await try_(settings({ baseUrl: elsewhere }));
@@ -274,7 +274,7 @@ describe('a rehearsal', () => {
     should(found('names')[0]).equal('untried');
   });
 
-  it('has a cross for an address where a web page answers, and blames nothing else', async () => {
+  it('rejects an address where a web page answers, and blames nothing else', async () => {
     await start();
     const page = await serve((_, response) =>
       response.setHeader('content-type', 'text/html').end('<!doctype html><p>Welcome'),
@@ -284,7 +284,7 @@ describe('a rehearsal', () => {
     for (const check of ['apiKey', 'prefixes', 'names'] as const) should(found(check)[0]).equal('untried');
   });
 
-  it('tries nothing further where nothing answers', async () => {
+  it('stops where nothing answers', async () => {
     await start();
     const found = await try_(settings({ baseUrl: 'http://127.0.0.1:1/v1' }));
     should(found('reachability')).match([false, /Nothing answers at http:\/\/127\.0\.0\.1:1\/v1/]);
@@ -293,25 +293,25 @@ describe('a rehearsal', () => {
   });
 
   for (const profile of ['usual', 'foreign'] as const) {
-    it(`tells a wrong key by comparing it with one that is wrong for certain, ${profile}`, async () => {
+    it(`detects a wrong key by comparing it with one that is certainly wrong, ${profile}`, async () => {
       await start({ profile });
       const found = await try_(foreign({ apiKey: 'another-key' }));
       should(found('apiKey')).match([false, /API key is refused.*correct it/]);
-      // The foreign one is behind a gateway that has no word of the service for a wrong key.
+      // The foreign service is behind a gateway, which rejects a wrong key without a problem body.
       should(found('reachability')[0]).equal(profile === 'foreign' ? 'untried' : true);
       should(found('token')[0]).equal('untried');
       should(found('prefixes')[0]).not.be.false();
     });
   }
 
-  it('tells a refused token from a refused key', async () => {
+  it('distinguishes a rejected token from a rejected key', async () => {
     await start({ profile: 'foreign' });
     const found = await try_(foreign({ token: () => 'no-token-of-this-service' }));
     should(found('token')).match([false, /authorize again/]);
     should(found('apiKey')[0]).be.true();
   });
 
-  it('names scopes that are wanted and not granted, by word and by what a read gets', async () => {
+  it('names scopes that are requested and not granted, according to the token and to a read', async () => {
     await start();
     const some = scopes.filter((scope) => scope !== 'core.content.read');
     const byWord = await try_(settings({ granted: () => some }));
@@ -323,7 +323,7 @@ describe('a rehearsal', () => {
     should(byRead('apiKey')[0]).be.true();
   });
 
-  it('has no verdict on what needs a token where there is none', async () => {
+  it('has no verdict on what needs a token when there is none', async () => {
     await start();
     const found = await try_(
       settings({
@@ -340,7 +340,7 @@ describe('a rehearsal', () => {
   });
 });
 
-/** Waits take no time: what would be waited for has passed. */
+/** Waits take no time: the clock jumps ahead. */
 const impatientClock = (): Clock & { at: number } => {
   const clock = {
     at: 1_000_000,
@@ -368,7 +368,7 @@ interface Asked {
 }
 type Reply = readonly [status: number, body: string, headers?: Record<string, string>];
 
-/** By the letter of the contract and nobody's code: what a test does not answer itself, it answers. */
+/** Answers everything that a test does not answer itself, strictly as the contract says. */
 class PlainService {
   asked = 0;
   private readonly server: Server;
@@ -435,7 +435,7 @@ class PlainService {
   }
 }
 
-describe('a rehearsal on services written by hand', () => {
+describe('a rehearsal on handwritten services', () => {
   let service: PlainService;
   let clock: ReturnType<typeof impatientClock>;
   beforeEach(() => {
@@ -474,7 +474,7 @@ describe('a rehearsal on services written by hand', () => {
     ...{ dates: null, groupIds: true, phones: null },
   };
 
-  it('finds one that does as the contract says in order, by some thirty reads', async () => {
+  it('finds nothing wrong with one that follows the contract, in about thirty reads', async () => {
     const { verdicts, message } = await rehearsed();
     should(verdicts).eql(fine);
     message('dates').should.containEql('birthDate ## xxx ####');
@@ -486,7 +486,7 @@ describe('a rehearsal on services written by hand', () => {
     ['core', 'Address book prefix'],
   ] as const) {
     const known = /^\/(core\/contact|core\/content|text\/messaging)\//;
-    it(`blames the ${setting} where a gateway answers 403 to every path that it does not know`, async () => {
+    it(`blames the ${setting} when a gateway answers 403 for every path it does not know`, async () => {
       const { verdicts, message } = await rehearsed(
         ({ path, count }) =>
           known.test(path)
@@ -504,7 +504,7 @@ describe('a rehearsal on services written by hand', () => {
     });
   }
 
-  it('does not call a prefix right where a gateway refuses it and nobody can say why', async () => {
+  it('does not call a prefix right if a gateway rejects it for an unknown reason', async () => {
     const { verdicts, message } = await rehearsed(({ path }) =>
       path.startsWith('/text/') ? [403, 'no entry for you'] : undefined,
     );
@@ -514,7 +514,7 @@ describe('a rehearsal on services written by hand', () => {
     );
   });
 
-  it('says nothing of a half of the service that nobody asks for', async () => {
+  it('does not mention a half of the service that nobody uses', async () => {
     const some = scopes.filter((scope) => scope.startsWith('core.'));
     const { verdicts } = await rehearsed(
       ({ path }) => (path.startsWith('/text/') ? [403, 'no'] : undefined),
@@ -533,7 +533,7 @@ describe('a rehearsal on services written by hand', () => {
     ['a web page', '/core/contact/contacts', [200, '<!doctype html>']],
     ['of another shape', '/core/contact/contacts/{contactId}', [200, '{"name":"Ann"}']],
   ] as const)
-    it(`names the path that is ${what} (${path}), though the rest of the service is in order`, async () => {
+    it(`names the path that is ${what} (${path}), though the rest of the service works`, async () => {
       const pattern = new RegExp(`^${path.replace('{contactId}', String.raw`\d`)}$`);
       const { verdicts, message } = await rehearsed((asked) =>
         pattern.test(asked.path) ? reply : undefined,
@@ -543,7 +543,7 @@ describe('a rehearsal on services written by hand', () => {
       should(verdicts).match({ reachability: true, token: true, apiKey: true, scopes: true, names: true });
     });
 
-  it('does not blame the path where a gateway refuses what was not granted', async () => {
+  it('does not blame the path if a gateway rejects what was not granted', async () => {
     const { verdicts } = await rehearsed(
       ({ path }) => (path.startsWith('/core/content') ? [403, '<h1>Forbidden</h1>'] : undefined),
       { granted: () => scopes.filter((scope) => scope !== 'core.content.read') },
@@ -551,7 +551,7 @@ describe('a rehearsal on services written by hand', () => {
     should(verdicts).eql({ ...fine, scopes: false });
   });
 
-  it('reads the next contact where one is gone since the search, and says of none that it was not answered', async () => {
+  it('reads the next contact if one was deleted since the search, and never says that it was not answered', async () => {
     const gone = await rehearsed(({ path }) => (path.endsWith('/contacts/1') ? notFound : undefined));
     should(gone.verdicts).eql(fine);
     service.close();
@@ -562,7 +562,7 @@ describe('a rehearsal on services written by hand', () => {
     silent.message('dates').should.match(/did not answer \(HTTP 503\)/);
   });
 
-  it('says in which form numbers are stored, without their digits, and whether the country reads them', async () => {
+  it('says how numbers are stored, without their digits, and whether the country makes them readable', async () => {
     const unread = await rehearsed();
     unread.message('phones').should.match(/cannot be read: \(###\) ###-#### .+set Country/);
     service.close();
@@ -584,7 +584,7 @@ describe('a rehearsal on services written by hand', () => {
     none.message('phones').should.match(/none of the contacts read has a phone number/);
   });
 
-  it('leaves nothing to be tried of contacts that nobody asks to read', async () => {
+  it('skips contacts when nobody asks to read them', async () => {
     const some = scopes.filter((scope) => scope.startsWith('text.'));
     const { verdicts, message } = await rehearsed(
       ({ path, key }) =>
@@ -598,7 +598,7 @@ describe('a rehearsal on services written by hand', () => {
   });
 
   for (const names of [{ page: 'pageNumber' }, {}])
-    it(`tells names apart where a search gives nothing without a page (${JSON.stringify(names)} is set)`, async () => {
+    it(`distinguishes names when a search returns nothing without a page (${JSON.stringify(names)} is set)`, async () => {
       const { verdicts, message } = await rehearsed(
         ({ path, query, key }) => {
           if (key !== 'the-right-key' || !/contacts$|groups$|search$/.test(path)) return undefined;
@@ -616,7 +616,7 @@ describe('a rehearsal on services written by hand', () => {
         );
     });
 
-  it('waits as long as a 429 asks for, and then finds what it would have found', async () => {
+  it('waits as long as a 429 asks, with the same findings', async () => {
     const began = clock.at;
     let limited = 0;
     const { verdicts } = await rehearsed(({ count }) => {
@@ -630,18 +630,18 @@ describe('a rehearsal on services written by hand', () => {
   });
 
   for (const last of [0, 2, 5, 7, 10, 14, 18, 20])
-    it(`asks no more, and says what was not tried, where ${String(last)} requests are answered and then 429 for an hour`, async () => {
+    it(`stops, and says what was not tested, when ${String(last)} requests succeed and then 429 lasts for an hour`, async () => {
       const { verdicts, message } = await rehearsed(({ count }) =>
         count > last ? [429, '', { 'retry-after': '3600' }] : undefined,
       );
       should(Object.values(verdicts)).not.containEql(false);
       should(Object.values(verdicts)).containEql('untried');
-      // Those that were under way together.
+      // The requests that were in flight together.
       should(service.asked).be.belowOrEqual(last + 4);
       message('apiKey').should.not.containEql('does not check it');
     });
 
-  it('repeats what failed for a moment, and tells the rest where one search keeps failing', async () => {
+  it('retries brief failures, and reports the rest if one search keeps failing', async () => {
     let failed = 0;
     const passing = await rehearsed(({ count }) =>
       count === 6 ? (failed++, [503, 'one moment']) : undefined,
@@ -657,13 +657,13 @@ describe('a rehearsal on services written by hand', () => {
     );
   });
 
-  it('keeps to the requests per second of the environment', async () => {
+  it('respects the requests per second of the environment', async () => {
     const began = clock.at;
     await rehearsed(undefined, { requestsPerSecond: 2 });
     should(clock.at - began).be.aboveOrEqual((service.asked - 1) * 500 - 1);
   });
 
-  it('asks no more than some hundred times for names that nobody can guess', async () => {
+  it('makes about a hundred requests at most for names that cannot be guessed', async () => {
     const renamed =
       (isRefused: boolean) =>
       (asked: Asked): Reply | undefined => {
@@ -683,7 +683,7 @@ describe('a rehearsal on services written by hand', () => {
     should(service.asked).be.below(160);
   });
 
-  it('names the node that needs a permission which is not selected, or not granted', async () => {
+  it('names the node that needs a permission that is not selected or not granted', async () => {
     const needs: Need[] = [
       { endpoint: 'sendMessage', node: '"greet"' },
       { endpoint: 'requestConsent', node: '"ask"' },
@@ -706,7 +706,7 @@ describe('a rehearsal on services written by hand', () => {
     unknown.message('scopes').should.match(/Not tested.*text\.messaging\.write \("greet", "ask"\)/);
   });
 
-  it('calls permissions as the service does', async () => {
+  it('names permissions as the service does', async () => {
     const { message } = await rehearsed(
       ({ path, query, key }) => {
         if (key !== 'the-right-key') return undefined;
@@ -719,7 +719,7 @@ describe('a rehearsal on services written by hand', () => {
     message('scopes').should.match(/^Not granted: sms\.messaging\.read\./);
   });
 
-  it('says whose word "not found" is, and names the prefixes where a web page or a gateway answers', async () => {
+  it('says who answered "not found", and names the prefixes if a web page or a gateway did', async () => {
     const own = await rehearsed(() => PlainService.problem(404, 'not_found', 'No such place'));
     should(own.verdicts['reachability']).equal(false);
     own.message('reachability').should.match(/^The service answered "not found".*correct the prefixes/);

@@ -79,7 +79,7 @@ const tables: readonly {
     },
   },
   {
-    title: 'when repeats, refresh and the hour are used up',
+    title: 'when retries, refresh and the hour are used up',
     course: spent,
     budget: 500,
     rows: {
@@ -176,7 +176,7 @@ describe('the retry decision', () => {
     }
   }
 
-  it('repeats nothing that costs a retry when retries is 0', () => {
+  it('retries nothing that counts when retries is 0', () => {
     const rules = { repeatSends: 'always', retries: 0 } as const;
     should(short(decide('read', happenings.unreached, rules, fresh, 500, 0.5))).equal('network');
     should(short(decide('read', happenings.limited, rules, fresh, 500, 0.5))).equal('pause');
@@ -193,7 +193,7 @@ describe('the retry decision', () => {
     should(decision).eql({ do: 'repeat', ms: 1000 });
   });
 
-  it('pauses as long as the service asks, at most an hour, and with a backoff of its own when it does not say', () => {
+  it('pauses as long as the service asks, up to an hour, and backs off if it does not say', () => {
     const rules = { repeatSends: 'contract', retries: 4 } as const;
     const pause = (retryAfter: number | undefined, course = fresh): Decision =>
       decide('once', { what: 'limited', retryAfter }, rules, course, 0, 0.5);
@@ -205,7 +205,7 @@ describe('the retry decision', () => {
     should(pause(60_001, { ...fresh, limitedFor: hour - 60_000 })).eql({ do: 'fail', as: 'answered' });
   });
 
-  it('remembers the worst doubt of all attempts', () => {
+  it('remembers the worst uncertainty of all attempts', () => {
     should(doubtAfter('none', happenings.unreached)).equal('none');
     should(doubtAfter('none', happenings.limited)).equal('none');
     should(doubtAfter('none', happenings['retryable 502'])).equal('problem');
@@ -243,7 +243,7 @@ describe('Retry-After', () => {
 });
 
 describe('the retry budget', () => {
-  it('allows a hundred repeats, then one for ten successes', () => {
+  it('allows a hundred retries, then one for every ten successes', () => {
     const budget = new RetryBudget();
     let repeats = 0;
     const repeatIfAllowed = (): void => {
@@ -260,7 +260,7 @@ describe('the retry budget', () => {
     should(repeats).be.within(199, 200);
   });
 
-  it('never holds more than it began with', () => {
+  it('never exceeds its initial size', () => {
     const budget = new RetryBudget();
     const full = budget.left;
     budget.refund();

@@ -18,7 +18,7 @@ const contact = {
 };
 const pageInfo = { page: 1, pageSize: 200, totalRecord: 1, sortDirection: 'asc', sortBy: 'fullName' };
 
-/** An answer of each kind, as the contract shows it. */
+/** An answer of each kind, as shown in the contract. */
 const answers: readonly (readonly [string, z.ZodType, unknown])[] = [
   ['contacts', schemas.contactPage, { data: [contact], pageInfo }],
   ['groups', schemas.groupPage, { data: [{ groupId: 1, name: 'Clients', contactCount: 3 }], pageInfo }],
@@ -70,15 +70,15 @@ const arbitrary = fc.letrec<{ value: unknown }>((tie) => ({
   ),
 })).value;
 
-describe('the quick look at an answer', () => {
+describe('the quick check of an answer', () => {
   for (const [name, schema, answer] of answers) {
-    it(`finds ${name} right as the contract shows it`, () => {
+    it(`accepts ${name} as shown in the contract`, () => {
       quickLook(schema)(answer).should.be.true();
       should(schema.parse(answer)).eql(answer);
     });
   }
 
-  it('finds nothing right that the schema refuses or would change', () => {
+  it('accepts nothing that the schema rejects or would change', () => {
     for (const name of Object.keys(endpoints) as EndpointName[]) {
       const schema: z.ZodType = endpoints[name].response;
       const looksRight = quickLook(schema);
@@ -114,7 +114,7 @@ describe('the quick look at an answer', () => {
     looksRight(null).should.be.false();
   });
 
-  it('leaves to the schema what is infinite, hidden or deep', () => {
+  it('leaves infinite, hidden and deep values to the schema', () => {
     const looksRight = quickLook(schemas.consentStatus);
     looksRight(JSON.parse('{"state":"pending","lastChanged":1e999}')).should.be.false();
     looksRight(JSON.parse('{"state":"pending","__proto__":{"memberId":1}}')).should.be.false();
@@ -122,13 +122,13 @@ describe('the quick look at an answer', () => {
     looksRight({ state: 'pending', more: nested }).should.be.false();
   });
 
-  it('leaves everything to a schema with rules of its own', () => {
+  it('leaves everything to a schema with custom rules', () => {
     quickLook(z.looseObject({ id: z.int().min(0) }))({ id: 1 }).should.be.false();
     quickLook(z.object({ id: z.int() }))({ id: 1 }).should.be.false();
   });
 });
 
-/** Fields in one order, for a schema may change it. */
+/** Sorted fields, because a schema may reorder them. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== 'object' || value === null) return value;

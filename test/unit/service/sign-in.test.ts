@@ -8,7 +8,7 @@ import { startServer } from '../../support/server';
 describe('a rehearsal of signing in', () => {
   afterEach(closeAll);
 
-  it('waits a minute at most for a server in trouble, however long that asks for', async () => {
+  it('waits at most a minute for a failing server, however long a wait that asks for', async () => {
     const { url, received } = await startServer(() => ({ status: 503, headers: { 'retry-after': '40' } }));
     const pauses: number[] = [];
     const clock: Clock = {

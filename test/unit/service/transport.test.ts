@@ -13,7 +13,7 @@ const limits = { timeout: 10_000 };
 describe('posting a form', () => {
   afterEach(closeAll);
 
-  it('sends it form-encoded to exactly that address and gives any answer back', async () => {
+  it('sends it form-encoded to exactly that address and returns any answer', async () => {
     const server = await startServer(() => ({ status: 400, body: { error: 'invalid_grant' } }));
     const answer = await postForm(
       `${server.url}/oauth/token?tenant=a`,
@@ -28,7 +28,7 @@ describe('posting a form', () => {
     should(Object.fromEntries(new URLSearchParams(request?.body))).eql({ grant_type: 'x', code: 'a b&c=+' });
   });
 
-  it('tells how long the answer asks to wait', async () => {
+  it('reports how long the answer asks to wait', async () => {
     for (const status of [429, 503]) {
       const server = await startServer(() => ({ status, headers: { 'retry-after': '7' } }));
       should(await postForm(server.url, {}, limits)).containEql({ status, retryAfter: '7' });
@@ -42,11 +42,11 @@ describe('posting a form', () => {
     should(thief.received).have.length(0);
   });
 
-  it('goes nowhere without TLS but on this machine', async () => {
+  it('requires TLS, except on localhost', async () => {
     should(await codeOf(postForm('http://auth.example/token', {}, limits))).equal('not_configured');
   });
 
-  it('is a network_error when no answer comes in time, cancelled when told so', async () => {
+  it('fails as network_error when no answer comes in time, and as cancelled when cancelled', async () => {
     const server = await startServer(() => undefined);
     should(await codeOf(postForm(server.url, {}, { timeout: 50 }))).equal('network_error');
     const cancel = new AbortController();
@@ -60,7 +60,7 @@ describe('posting a form', () => {
 describe('every request', () => {
   afterEach(closeAll);
 
-  it('says who it is from and that it reads problem bodies', async () => {
+  it('identifies its sender and accepts problem bodies', async () => {
     const server = await startServer(() => ({ body: sent }));
     await clientOf(server.url).call('sendMessage', text, { advisor: 'ann' });
     await postForm(server.url, {}, limits);
@@ -74,7 +74,7 @@ describe('every request', () => {
     }
   });
 
-  it('passes through axios, whose interceptors see all of it and may change it', async () => {
+  it('passes through axios, whose interceptors see and may change all of it', async () => {
     const server = await startServer(({ url }) => ({ body: url.includes('contacts') ? { data: [] } : sent }));
     const seen: string[] = [];
     const { request } = axios.Axios.prototype;
@@ -110,7 +110,7 @@ describe('every request', () => {
     ]);
   });
 
-  it('is answered in plain text, also by a service that compresses whenever it may', async () => {
+  it('asks for an uncompressed answer, even from a service that compresses whenever it may', async () => {
     const server = await startServer(({ headers }, response) => {
       if (headers['accept-encoding'] === 'identity') return { body: sent };
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(JSON.stringify(sent)));
