@@ -1,6 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { createMemoryStore } from '../../../lib/state/memory';
+import { alsoClose } from '../closing';
+import { environmentOn, type EnvironmentChoices, type TestEnvironment } from '../environment';
 import { nextIteration } from '../event-loop';
 
 /**
@@ -39,6 +42,33 @@ interface Consent {
 
 const isE164 = /^\+[1-9]\d{7,14}$/;
 
+/** How a contact is read: without the texts that it lacks, with null or "" in their place, or with a national number. */
+export const contactForms = ['missing', 'null', 'empty', 'national'] as const;
+type ContactForm = (typeof contactForms)[number];
+
+const inputTexts = [
+  'firstName',
+  'lastName',
+  'emailAddress',
+  'nickname',
+  'birthDate',
+  'phone',
+  'clientAnniversary',
+  'address1',
+  'address2',
+  'city',
+  'state',
+  'postalCode',
+];
+
+const scopes: readonly (readonly [request: RegExp, scope: string])[] = [
+  [/^POST msg-api\//, 'text.messaging.write'],
+  [/^GET msg-api\//, 'text.messaging.read'],
+  [/^GET people\/contact\//, 'core.contacts.read'],
+  [/^GET people\/content\//, 'core.content.read'],
+  [/^\w+ people\//, 'core.contacts.write'],
+];
+
 type Answer = readonly [status: number, body?: string, type?: string];
 
 const json = (value: unknown): string => JSON.stringify(value);
@@ -50,13 +80,23 @@ export class IndependentService {
   /** What was not by the letter of the document. */
   readonly complaints: string[] = [];
   readonly people = new Map<string, Person>();
+  /** The bodies that memberships were replaced with. */
+  readonly memberships: Record<string, unknown>[] = [];
   looks = 0;
+  sends = 0;
+  asked = 0;
+  form: ContactForm = 'missing';
+  /** The first text is answered with 429. */
+  isLimited = true;
+  /** In the contract's words; all of them unless a test says which. */
+  granted: ReadonlySet<string> | undefined;
+  /** The answer to every text, whatever the consent. */
+  refusal: object | undefined;
   private readonly consents = new Map<string, Consent>();
   private readonly server = createServer((request, response) => {
     void this.handle(request, response);
   });
   private next = 1;
-  private isLimited = true;
 
   get baseUrl(): string {
     return `http://127.0.0.1:${String((this.server.address() as AddressInfo).port)}/gateway/texting/v1`;
@@ -81,7 +121,7 @@ export class IndependentService {
     this.consents.set(phone, { state: 'accepted', late: 0 });
   }
 
-  private add(fields: Record<string, unknown>, groups: string[] = []): string {
+  add(fields: Record<string, unknown>, groups: string[] = []): string {
     const id = `c_${(this.next++).toString(36)}~x`;
     this.people.set(id, { fields, groups });
     return id;
@@ -134,6 +174,9 @@ export class IndependentService {
     if (given && !/^application\/json\b/.test(headers['content-type'] ?? ''))
       return this.problem(415, 'unsupported_media_type', 'JSON only');
     const what = `${method} ${path}`;
+    const scope = scopes.find(([request]) => request.test(what))?.[1] ?? '';
+    if (this.granted?.has(scope) === false)
+      return this.problem(403, 'forbidden', `The token lacks the scope ${scope}`);
     if (what === 'POST msg-api/messaging/messages') return this.send(given ?? {});
     if (what === 'POST msg-api/messaging/consent-requests') return this.ask(given ?? {});
     if (what === 'GET msg-api/messaging/consents') return this.look(query);
@@ -152,8 +195,10 @@ export class IndependentService {
       this.isLimited = false;
       return this.problem(429, 'rate_limited', 'Slow down');
     }
+    this.sends += 1;
     const phone = String(given['phone']);
     if (!isE164.test(phone)) return this.problem(400, 'invalid_request', 'phone');
+    if (this.refusal) return [200, json(this.refusal)];
     if (this.consents.get(phone)?.state !== 'accepted')
       return [
         200,
@@ -174,6 +219,9 @@ export class IndependentService {
     this.only(rest, []);
     if (!Array.isArray(phoneNumbers) || phoneNumbers.length === 0)
       return this.problem(400, 'invalid_request', 'phoneNumbers');
+    this.asked += 1;
+    if ((phoneNumbers as string[]).some((phone) => this.consents.get(phone)?.state === 'accepted'))
+      return this.problem(400, 'invalid_request', 'Has accepted');
     for (const phone of phoneNumbers as string[]) this.consents.set(phone, { state: 'Requested', late: 2 });
     return [200, json({ successes: [{ memberId: null, consentState: null }], failures: [], batch: 'b-1' })];
   }
@@ -194,6 +242,25 @@ export class IndependentService {
     return [200, json({ state, lastChanged: 1.7e9, memberId: `m:${phone}`, since: null })];
   }
 
+  private asRead({ fields, groups }: Person, contactId: string): string {
+    const form = this.form;
+    const absent = form === 'null' ? null : form === 'empty' ? '' : undefined;
+    const read = { ...Object.fromEntries(inputTexts.map((name) => [name, absent])), ...fields };
+    const [, area, office, line] = /^\+1(\d{3})(\d{3})(\d{4})$/.exec(String(fields['phone'])) ?? [];
+    const phone = form === 'national' && area ? `(${area}) ${String(office)}-${String(line)}` : read['phone'];
+    const written = json({ ...read, phone, contactId, tags: ['x'] });
+    // No number could hold the ids.
+    return written.replace(/\}$/, `,"groupIds":[${groups.join(',')}]}`);
+  }
+
+  /** A text is a text of at least one character, and every number is in E.164. */
+  private faultIn(given: Record<string, unknown>): string | undefined {
+    if ('phone' in given && !isE164.test(String(given['phone']))) return 'phone';
+    return inputTexts.find(
+      (name) => name in given && (typeof given[name] !== 'string' || given[name] === ''),
+    );
+  }
+
   private addressBook(
     what: string,
     query: Record<string, string>,
@@ -205,21 +272,22 @@ export class IndependentService {
     const person = this.people.get(contactId);
     const place = id === '' ? what : what.replace(id, ':id');
     if (id !== '' && !person) return this.problem(404, 'not_found', 'No such contact');
+    const fault =
+      /^(POST contact\/contacts|PUT contact\/contacts\/:id)$/.test(place) && this.faultIn(given ?? {});
+    if (fault) return this.problem(400, 'invalid_request', fault);
     switch (place) {
       case 'POST contact/contacts':
         return [201, json({ id: this.add(given ?? {}), href: '/x' })];
       case 'PUT contact/contacts/:id':
         if (person) person.fields = given ?? {};
         return [204];
-      case 'GET contact/contacts/:id': {
-        const groups = person?.groups.join(',') ?? '';
-        const fields = json({ ...person?.fields, contactId, nickname: null, tags: ['x'] });
-        return [200, fields.replace(/\}$/, `,"groupIds":[${groups}]}`)];
-      }
+      case 'GET contact/contacts/:id':
+        return [200, this.asRead(person ?? { fields: {}, groups: [] }, contactId)];
       case 'DELETE contact/contacts/:id':
         this.people.delete(contactId);
         return [202];
       case 'PUT contact/contacts/:id/groups':
+        this.memberships.push(given ?? {});
         // As it is written: no number could hold them.
         if (person) person.groups = [...body.matchAll(/\d{10,}/g)].map(([digits]) => digits);
         return [200, 'null'];
@@ -261,3 +329,22 @@ export class IndependentService {
     return [200, json({ pageInfo: { page, totalRecord: all.length, sortBy: null }, data, took: 3 })];
   }
 }
+
+/** An environment on such a service; `closeAll` ends both. */
+export const startIndependent = async (
+  choices: EnvironmentChoices = {},
+): Promise<{ readonly service: IndependentService; readonly environment: TestEnvironment }> => {
+  const service = alsoClose(new IndependentService());
+  await service.start();
+  const { baseUrl, apiKey } = service;
+  const environment = environmentOn(
+    { baseUrl, apiKey, token: () => service.token },
+    {
+      store: createMemoryStore(),
+      client: { names: independentNames, prefixes: independentPrefixes },
+      ...choices,
+      settings: { country: 'US', ...choices.settings },
+    },
+  );
+  return { service, environment: alsoClose(environment) };
+};

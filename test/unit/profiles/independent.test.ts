@@ -1,17 +1,19 @@
 import should from 'should';
 import type { Message } from '../../../lib/runtime/red';
 import { rehearse } from '../../../lib/check/rehearsal';
-import { createMemoryStore } from '../../../lib/state/memory';
 import { contactNode, contentNode, groupNode } from '../../support/address-book/setup';
-import { environmentOn, type TestEnvironment } from '../../support/environment';
+import { closeAll } from '../../support/closing';
+import type { TestEnvironment } from '../../support/environment';
 import { Flow, type Arrived } from '../../support/flow';
 import { only } from '../../support/only';
 import { errorOf } from '../../support/outcomes';
 import { checkFolder, folders as sendFolders, requestFolder } from '../../support/texting/setup';
 import {
-  IndependentService,
+  contactForms,
   independentNames,
   independentPrefixes,
+  startIndependent,
+  type IndependentService,
 } from '../../support/profiles/independent-service';
 
 const phone = '+13125550191';
@@ -23,17 +25,11 @@ describe('flows on a service that somebody else might have written', function ()
   let environment: TestEnvironment;
 
   beforeEach(async () => {
-    service = new IndependentService();
-    await service.start();
-    environment = environmentOn(
-      { baseUrl: service.baseUrl, apiKey: service.apiKey, token: () => service.token },
-      { store: createMemoryStore(), client: { names: independentNames, prefixes: independentPrefixes } },
-    );
+    ({ service, environment } = await startIndependent());
   });
   afterEach(async () => {
     await Flow.unload();
-    await environment.close();
-    await service.close();
+    await closeAll();
     should(service.complaints).eql([]);
   });
 
@@ -47,57 +43,76 @@ describe('flows on a service that somebody else might have written', function ()
     return done(arrived);
   };
 
-  it('the canonical flow: a contact that is there late is asked, waited for, and texted once it has accepted', async () => {
-    const flow = await Flow.load({
-      folders,
-      environment,
-      nodes: [
-        { id: 'send', type: 'advisor-send-text' },
-        { id: 'request', type: 'advisor-request-consent' },
-        { id: 'check', type: 'advisor-check-consent', mode: 'wait', pollEvery: 0.2 },
-      ],
-    });
-    const through = async (msg: Message, node: string): Promise<Arrived> => {
-      const coming = flow.arrivals.next();
-      flow.send(msg, node);
-      return only(await coming);
-    };
-    const refused = await through({ phone, text: 'Your review is ready. Ω' }, 'send');
-    should(refused.port).equal(2, JSON.stringify(refused.msg.error));
-    const asked = done(await through(refused.msg, 'request'));
-    should(asked.payload).containEql({ memberId: null, consentState: null, requested: true });
-    const coming = flow.arrivals.next();
-    flow.send(asked, 'check');
-    // Twice 404, then a state that the document does not name: the wait goes on.
-    while (service.looks < 4) await new Promise((resolve) => setTimeout(resolve, 20));
-    should(flow.arrivals.all).have.length(2);
-    service.accept(phone);
-    const accepted = done(only(await coming));
-    should(accepted.payload).containEql({ state: 'accepted', memberId: `m:${phone}` });
-    const sent = done(await through(accepted, 'send'));
-    should(sent.payload).containEql({ messageId: '18446744073709551615', memberId: `m:${phone}` });
-    should(service.texts).eql(['Your review is ready. Ω']);
-  });
+  for (const form of contactForms)
+    describe(`with contacts of the form "${form}"`, () => {
+      beforeEach(() => {
+        service.form = form;
+      });
 
-  it('the address book: created, changed without losing fields, put into groups, found and deleted', async () => {
-    const given = { firstName: 'Zoë', lastName: 'Aalto', phone: '+13125550177', birthDate: '6 May 1980' };
-    const { contactId } = await once(contactNode(environment, { operation: 'create' }), { payload: given });
-    should(contactId).be.a.String();
-    await once(contactNode(environment, { operation: 'update' }), { contactId, payload: { city: 'Turku' } });
-    const read = await once(contactNode(environment, { operation: 'get' }), { contactId });
-    should(read.payload).containEql({ ...given, city: 'Turku', contactId, groupIds: [], tags: ['x'] });
-    for (const groupId of ['Clients', 'Newsletter'])
-      await once(groupNode(environment, { operation: 'addContact' }), { contactId, groupId });
-    should(service.people.get(String(contactId))?.groups).eql(['90071992547409931', '90071992547409933']);
-    await once(groupNode(environment, { operation: 'removeContact' }), { contactId, groupId: 'Clients' });
-    should(service.people.get(String(contactId))?.groups).eql(['90071992547409933']);
-    const found = await once(contactNode(environment, { operation: 'search', filter: 'zoe AALTO' }), {});
-    should((found.payload as { data: object[] }).data).match([{ contactId, fullName: 'Zoë Aalto' }]);
-    const deleted = await once(contactNode(environment, { operation: 'delete' }), { contactId });
-    should(deleted.payload).eql({ id: contactId });
-    const gone = only(await (await contactNode(environment, { operation: 'get' })).ask({ contactId }));
-    should(errorOf(gone.msg)).containEql({ code: 'not_found', type: 'urn:example:texting:not_found' });
-  });
+      it('the canonical flow: a contact that is there late is asked, waited for, and texted once it has accepted', async () => {
+        const flow = await Flow.load({
+          folders,
+          environment,
+          nodes: [
+            { id: 'send', type: 'advisor-send-text' },
+            { id: 'request', type: 'advisor-request-consent' },
+            { id: 'check', type: 'advisor-check-consent', mode: 'wait', pollEvery: 0.2 },
+          ],
+        });
+        const through = async (msg: Message, node: string): Promise<Arrived> => {
+          const coming = flow.arrivals.next();
+          flow.send(msg, node);
+          return only(await coming);
+        };
+        const refused = await through({ phone, text: 'Your review is ready. Ω' }, 'send');
+        should(refused.port).equal(2, JSON.stringify(refused.msg.error));
+        const asked = done(await through(refused.msg, 'request'));
+        should(asked.payload).containEql({ memberId: null, consentState: null, requested: true });
+        const coming = flow.arrivals.next();
+        flow.send(asked, 'check');
+        // Twice 404, then a state that the document does not name: the wait goes on.
+        while (service.looks < 4) await new Promise((resolve) => setTimeout(resolve, 20));
+        should(flow.arrivals.all).have.length(2);
+        service.accept(phone);
+        const accepted = done(only(await coming));
+        should(accepted.payload).containEql({ state: 'accepted', memberId: `m:${phone}` });
+        const sent = done(await through(accepted, 'send'));
+        should(sent.payload).containEql({ messageId: '18446744073709551615', memberId: `m:${phone}` });
+        should(service.texts).eql(['Your review is ready. Ω']);
+      });
+
+      it('the address book: created, changed without losing fields, put into groups, found and deleted', async () => {
+        const given = { firstName: 'Zoë', lastName: 'Aalto', phone: '+13125550177', birthDate: '6 May 1980' };
+        const { contactId } = await once(contactNode(environment, { operation: 'create' }), {
+          payload: given,
+        });
+        should(contactId).be.a.String();
+        await once(contactNode(environment, { operation: 'update' }), {
+          contactId,
+          payload: { city: 'Turku' },
+        });
+        const read = await once(contactNode(environment, { operation: 'get' }), { contactId });
+        should(read.payload).containEql({
+          ...given,
+          phone: form === 'national' ? '(312) 555-0177' : given.phone,
+          city: 'Turku',
+          contactId,
+          groupIds: [],
+          tags: ['x'],
+        });
+        for (const groupId of ['Clients', 'Newsletter'])
+          await once(groupNode(environment, { operation: 'addContact' }), { contactId, groupId });
+        should(service.people.get(String(contactId))?.groups).eql(['90071992547409931', '90071992547409933']);
+        await once(groupNode(environment, { operation: 'removeContact' }), { contactId, groupId: 'Clients' });
+        should(service.people.get(String(contactId))?.groups).eql(['90071992547409933']);
+        const found = await once(contactNode(environment, { operation: 'search', filter: 'zoe AALTO' }), {});
+        should((found.payload as { data: object[] }).data).match([{ contactId, fullName: 'Zoë Aalto' }]);
+        const deleted = await once(contactNode(environment, { operation: 'delete' }), { contactId });
+        should(deleted.payload).eql({ id: contactId });
+        const gone = only(await (await contactNode(environment, { operation: 'get' })).ask({ contactId }));
+        should(errorOf(gone.msg)).containEql({ code: 'not_found', type: 'urn:example:texting:not_found' });
+      });
+    });
 
   it('searches read page after page, also where pages have no number', async () => {
     const config = { operation: 'search', all: true, pageSize: 2, emit: 'item', sortBy: 'fullName' };
