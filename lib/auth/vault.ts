@@ -327,17 +327,17 @@ export class Vault {
     const { life } = this.options;
     const known = this.kept.get(name);
     const store = await this.store();
-    if (!store.isShared && this.intents.get(name)?.by === life) return true;
+    if (!store.peers && this.intents.get(name)?.by === life) return true;
     const place = this.intentOf(store, name);
     const found = await store.get<Intent>(table, place);
     const isYoung = found !== undefined && store.now() - found.value.at < renewingLimit;
-    if (store.isShared && isYoung && found.value.by !== life) {
+    if (store.peers && isYoung && found.value.by !== life) {
       this.intents.set(name, found.value);
       return false;
     }
     const value: Intent = { by: life, name, at: store.now() };
     const conditions = [unchanged(table, place, found)];
-    if (store.isShared && !this.unwritten.has(name))
+    if (store.peers && !this.unwritten.has(name))
       conditions.push(unchanged(table, known?.key ?? key(grantKind, store.hash(name)), known));
     const isOurs = await store.write([{ table, put: place, value }], conditions);
     if (isOurs) {
@@ -400,7 +400,7 @@ export class Vault {
     const opening = this.openingStore;
     try {
       const store = await opening;
-      if (!store.isLost || this.openingStore !== opening) return store;
+      if (!store.peers?.isLost || this.openingStore !== opening) return store;
       this.openingStore = undefined;
       return await this.store();
     } catch (fault) {
@@ -412,11 +412,11 @@ export class Vault {
   private async load(): Promise<Store> {
     const store = await this.options.openStore();
     // Read before the authorizations: what is made meanwhile must be noticed.
-    const lastGrant = store.isShared ? await store.get(table, granted) : undefined;
+    const lastGrant = store.peers ? await store.get(table, granted) : undefined;
     await this.readAll(store);
     this.isLoaded = true;
     this.changed();
-    if (store.isShared)
+    if (store.peers)
       setImmediate(
         () => void this.watch(store, this.openingStore, lastGrant?.version).catch(() => undefined),
       );
@@ -479,7 +479,7 @@ export class Vault {
   ): Promise<void> {
     for (let known = before; ;) {
       await new Promise((resolve) => setTimeout(resolve, lookEvery).unref());
-      if (this.openingStore !== opening || store.isLost) return;
+      if (this.openingStore !== opening || store.peers?.isLost) return;
       const now = (await store.get(table, granted))?.version;
       if (now === known || this.openingStore !== opening) continue;
       known = now;
@@ -519,7 +519,7 @@ export class Vault {
     const value: GrantRecord = isSeed(name) ? { ...entry, seed: name } : entry;
     const operations: Operation[] = [{ table, put: place, value }];
     if (this.intents.has(name)) operations.push({ table, remove: this.intentOf(store, name) });
-    if (store.isShared && (conditions.length === 0 || entry.grant.refused))
+    if (store.peers && (conditions.length === 0 || entry.grant.refused))
       operations.push(authorizationsChanged());
     if (!(await store.write(operations, conditions))) return false;
     this.intents.delete(name);
@@ -540,7 +540,7 @@ export class Vault {
     await store.write([
       { table, remove },
       { table, remove: this.intentOf(store, name) },
-      ...(store.isShared ? [authorizationsChanged()] : []),
+      ...(store.peers ? [authorizationsChanged()] : []),
     ]);
     this.kept.delete(name);
     this.intents.delete(name);

@@ -102,9 +102,9 @@ export class Consent {
       'phone' in subject && memberId !== null ? [subject, { memberId }] : [subject];
     const command: AcceptedCommand = { kind: 'accepted', at: this.store.now(), advisor, subject, status };
     await Promise.all(
-      (this.store.others?.() ?? []).map(async (store) => {
+      (this.store.peers?.others() ?? []).map(async (store) => {
         const entries = new WaitEntries(store, key(this.environment.space));
-        if (await entries.hasAny(advisor, subjects)) await store.tellHolder?.(command);
+        if (await entries.hasAny(advisor, subjects)) await store.peers?.tellHolder(command);
       }),
     );
   }

@@ -132,7 +132,7 @@ class StoreList implements DoNotText {
       if (await this.store.write(operations, conditions)) break;
     }
     const command: BlockCommand = { kind: 'block', at: this.store.now(), phone };
-    await Promise.all([this.heard(command), this.store.tellOthers?.(command)]);
+    await Promise.all([this.heard(command), this.store.peers?.tellOthers(command)]);
     return blocked;
   }
 
@@ -201,7 +201,7 @@ class StoreList implements DoNotText {
   private async isEmpty(): Promise<boolean> {
     const { store, prefix } = this;
     // A database reads many numbers at once, and one range at a time.
-    if (!this.wasEmpty || store.processName !== undefined) return false;
+    if (!this.wasEmpty || store.peers) return false;
     this.wasEmpty = (await store.keys(table, { from: prefix, to: endOf(prefix), limit: 1 })).length === 0;
     return this.wasEmpty;
   }
@@ -326,9 +326,9 @@ const realmOf = ({ service }: Pick<ListEnvironment, 'service'>): Realm =>
   service === 'simulator' ? 'simulator' : 'service';
 
 const listIn = (store: Store, realm: Realm): StoreList => {
-  const { behind = store } = store;
-  const lists = listsByStore.get(behind) ?? new Map<Realm, StoreList>();
-  listsByStore.set(behind, lists);
+  const { backing = store } = store;
+  const lists = listsByStore.get(backing) ?? new Map<Realm, StoreList>();
+  listsByStore.set(backing, lists);
   const list = lists.get(realm) ?? new StoreList(store, realm);
   lists.set(realm, list);
   return list;

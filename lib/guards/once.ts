@@ -136,7 +136,7 @@ export class Once {
   private sweptAt = -Infinity;
 
   constructor(private readonly store: Store) {
-    this.holder = store.processName ?? run;
+    this.holder = store.peers?.processName ?? run;
   }
 
   /** Claims a key for a text, unless another text has it: that holds for `within` milliseconds after it was sent. */
@@ -244,7 +244,7 @@ export class Once {
 
   private async isAtWork({ holder, item }: Claim): Promise<boolean> {
     if (holder === this.holder) return atWork.has(item);
-    return (await this.store.isAlive?.(holder)) ?? false;
+    return (await this.store.peers?.isAlive(holder)) ?? false;
   }
 
   /** Removes keys that have expired, a page at a time. */

@@ -106,8 +106,8 @@ const all = new WeakMap<object, CarefulTurns>();
 
 /** One for all handles of a store. */
 export const carefulTurnsOf = (store: Store): CarefulTurns => {
-  const { behind = store } = store;
-  const found = all.get(behind) ?? new CarefulTurns(store);
-  all.set(behind, found);
+  const { backing = store } = store;
+  const found = all.get(backing) ?? new CarefulTurns(store);
+  all.set(backing, found);
   return found;
 };

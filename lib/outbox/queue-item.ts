@@ -215,9 +215,9 @@ export interface InMemory<I extends OutboxItem, O, E> {
 const inMemory = processMemory('queues', new WeakMap<object, Map<string, unknown>>());
 
 export const memoryOf = <I extends OutboxItem, O, E>(store: Store, node: string): InMemory<I, O, E> => {
-  const { behind = store } = store;
-  const nodes = inMemory.get(behind) ?? new Map<string, unknown>();
-  inMemory.set(behind, nodes);
+  const { backing = store } = store;
+  const nodes = inMemory.get(backing) ?? new Map<string, unknown>();
+  inMemory.set(backing, nodes);
   const none = { items: new Map(), messages: new Map(), saving: new Map(), latest: undefined };
   const found = nodes.get(node) ?? none;
   nodes.set(node, found);

@@ -749,7 +749,7 @@ export class Queue<I extends OutboxItem, O, E> {
     const isHeld = notBefore !== undefined && notBefore > clock.now();
     const isPatient = this.isPatient({ message });
     if (state === 'started') return 'unknown';
-    if (!isHeld && !isPatient && this.store.isInDoubt?.(record.at)) return 'unknown';
+    if (!isHeld && !isPatient && this.store.peers?.isInDoubt(record.at)) return 'unknown';
     if (!isPatient && this.careful.isSuspect(this.nameOf(arrival, item))) return 'crashes';
     if (record.type !== type) return 'retyped';
     if (record.space !== space) return 'moved';

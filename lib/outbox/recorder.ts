@@ -128,7 +128,7 @@ export class Recorder {
 
 /** The writer that all these stores have in common; undefined when there is none. */
 const jointOf = (recorders: ReadonlySet<Recorder>): JointWriter | undefined => {
-  const writers = new Set(Array.from(recorders, ({ store }) => store.joint));
+  const writers = new Set(Array.from(recorders, ({ store }) => store.peers?.joint));
   return writers.size === 1 ? [...writers][0] : undefined;
 };
 

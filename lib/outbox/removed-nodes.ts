@@ -40,14 +40,15 @@ export const existingEverywhere = async (
   existing: ReadonlySet<string>,
   processes: () => number,
 ): Promise<ReadonlySet<string> | undefined> => {
-  if (store.processName === undefined) return existing;
+  const { peers } = store;
+  if (!peers) return existing;
   const all = key('present');
-  await store.write([{ table: 'work', put: key('present', store.processName), value: [...existing] }]);
+  await store.write([{ table: 'work', put: key('present', peers.processName), value: [...existing] }]);
   const everywhere = new Set<string>();
   let living = 0;
   for (const process of await idsUnder(store, 'work', all)) {
     const at = key('present', process);
-    if (await store.isAlive?.(process)) {
+    if (await peers.isAlive(process)) {
       living += 1;
       for (const id of (await store.get<readonly string[]>('work', at))?.value ?? []) everywhere.add(id);
     } else await store.write([{ table: 'work', remove: at }]);
@@ -75,7 +76,7 @@ export const betterHolderOf = async (
   const nodes = [...(await nodesOnRecord(store))];
   if (nodes.every((id) => doesExist(id, existing))) return undefined;
   for (const process of await idsUnder(store, 'work', key('present'))) {
-    if (process === store.processName || !(await store.isAlive?.(process))) continue;
+    if (process === store.peers?.processName || !(await store.peers?.isAlive(process))) continue;
     const there = new Set((await store.get<readonly string[]>('work', key('present', process)))?.value);
     if (nodes.every((id) => doesExist(id, there))) return process;
   }
@@ -94,7 +95,7 @@ export const forgetRemovedNodes = async (store: Store, existing: ReadonlySet<str
     if (missing.has(id)) continue;
     const since = (await store.get<number>('work', absentKey(id)))?.value ?? 0;
     // Other processes may still have records of the node to remove.
-    const isLeftToOthers = store.isShared && !doesExist(id, existing) && now - since < 2 * keptAfterRemoval;
+    const isLeftToOthers = store.peers && !doesExist(id, existing) && now - since < 2 * keptAfterRemoval;
     if (!isLeftToOthers) await store.write([{ table: 'work', remove: absentKey(id) }]);
   }
 

@@ -280,7 +280,7 @@ export class Activity {
         : await this.readerOf(store, node).isWaiting(arrival, index);
     if (!isWaiting) return false;
     const command: ItemCommand = { kind: 'item', at: store.now(), id, act };
-    await within(systemClock, answeredWithin, store.tellHolder?.(command) ?? Promise.resolve());
+    await within(systemClock, answeredWithin, store.peers?.tellHolder(command) ?? Promise.resolve());
     return true;
   }
 
@@ -511,7 +511,7 @@ export class Activity {
     for (const activity of this.all())
       try {
         const { store } = await consentOf(activity.environment);
-        if (store.isLost !== true) found.push(activity);
+        if (store.peers?.isLost !== true) found.push(activity);
       } catch (fault) {
         faults.push(fault);
       }
@@ -532,7 +532,7 @@ export class Activity {
   ): Promise<readonly Waits[]> {
     const places = new Map<string, Waits>();
     for (const { environment, consent } of await this.consents()) {
-      const place = `${consent.store.part ?? ''} ${environment.space}`;
+      const place = `${consent.store.peers?.part ?? ''} ${environment.space}`;
       if (isMeant(environment) && !places.has(place)) places.set(place, consent.waits);
     }
     return [...places.values()];

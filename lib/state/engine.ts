@@ -6,7 +6,7 @@ import {
   type Condition,
   type Operation,
   type Range,
-  type RecordStore,
+  type Store,
   type StoreEntry,
   type Table,
 } from './store';
@@ -36,8 +36,8 @@ export interface RecordChange extends Change {
 /** Keeps bytes by key. */
 export interface Engine
   extends
-    Pick<RecordStore, 'durable' | 'trouble' | 'unwritten' | 'onChange' | 'now' | 'hasLost' | 'close'>,
-    Required<Pick<RecordStore, 'isGone' | 'crashes' | 'hasLostKeys'>> {
+    Pick<Store, 'durable' | 'trouble' | 'unwritten' | 'onChange' | 'now' | 'hasLost' | 'close'>,
+    Required<Pick<Store, 'isGone' | 'crashes' | 'hasLostKeys'>> {
   readonly sealing: Sealing;
   get(table: Table, key: Buffer): Answer<Buffer | undefined>;
   range(table: Table, range: Range): Answer<readonly Row[]>;
@@ -64,7 +64,7 @@ export const changesOf = (sealing: Sealing, operations: readonly Operation[]): R
 const readOn = 100;
 
 /** A store over an engine. `close` is given where it is one of several: what closing this one does. */
-export const storeOver = (engine: Engine, close?: () => Promise<void>): RecordStore => {
+export const storeOver = (engine: Engine, close?: () => Promise<void>): Store => {
   const open = <T>(table: Table, row: Row): StoreEntry<T> | undefined => {
     const opened = engine.sealing.open(table, row.key, row.value);
     if (opened) return { key: row.key, value: opened.value as T, version: versionOf(row.value) };
@@ -73,7 +73,7 @@ export const storeOver = (engine: Engine, close?: () => Promise<void>): RecordSt
   };
   return {
     durable: engine.durable,
-    ...(close && { behind: engine }),
+    ...(close && { backing: engine }),
     get trouble() {
       return engine.trouble;
     },

@@ -253,7 +253,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
       if (this.slots.get(slot.lease.slot) !== slot || !(await this.leases.handOn(slot.lease, to)))
         return false;
       this.slots.delete(slot.lease.slot);
-      slot.behind.isLost = true;
+      slot.backing.isLost = true;
       this.writes.rejectLost();
       return true;
     });
@@ -312,10 +312,10 @@ class SlotRegister implements SlotDatabase, JointWriter {
   ): Promise<boolean> {
     const fences: SlotEngine[] = [];
     const changes = parts.flatMap(({ store, operations }) => {
-      const { behind } = store;
-      if (!(behind instanceof SlotEngine)) throw new Error('not a store of this database');
-      fences.push(behind);
-      return behind.whole(changesOf(this.sealing, operations));
+      const { backing } = store;
+      if (!(backing instanceof SlotEngine)) throw new Error('not a store of this database');
+      fences.push(backing);
+      return backing.whole(changesOf(this.sealing, operations));
     });
     return this.fenced(fences, changes, []);
   }
@@ -457,7 +457,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
 
   private async have(lease: Lease, kind: 'own' | 'orphan'): Promise<Slot> {
     const slot = slotOver(new SlotEngine(this, lease, kind));
-    await slot.behind.readDoubt(this.writing);
+    await slot.backing.readDoubt(this.writing);
     this.slots.set(lease.slot, slot);
     this.elsewhere.delete(lease.slot);
     return slot;
@@ -483,7 +483,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
     const slots = [...this.slots.values()];
     const seqs = new Map(slots.map((slot) => [slot, slot.lease.seq]));
     const isBusy = Math.max(0, ...Array.from(this.loads, (load) => load())) > 1;
-    const calm = slots.filter(({ behind }) => performance.now() - behind.since >= calmAfter);
+    const calm = slots.filter(({ backing }) => performance.now() - backing.since >= calmAfter);
     const { time, rows } = await this.leases.beat(
       [...this.slots.keys()],
       isBusy,
@@ -496,7 +496,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
     for (const slot of slots) {
       const row = rows.find((each) => each.slot === slot.lease.slot);
       const isBehind = row !== undefined && BigInt(row.seq) < (seqs.get(slot) ?? 0n);
-      if (row?.token !== slot.lease.token || isBehind) await this.lost(slot.behind, row);
+      if (row?.token !== slot.lease.token || isBehind) await this.lost(slot.backing, row);
     }
     await this.recordDoubts();
     if (!this.areWritesFailing) this.setTrouble(undefined);
@@ -514,10 +514,10 @@ class SlotRegister implements SlotDatabase, JointWriter {
     const [now, elapsed] = [this.now(), performance.now()];
     const areAllDue = elapsed - this.allCommandsReadAt >= tryCommandsFor;
     const prefixes: Buffer[] = [];
-    const starts = Array.from(this.slots.values(), ({ lease, behind }) => {
+    const starts = Array.from(this.slots.values(), ({ lease, backing }) => {
       const prefix = keyOf(prefixOf(this.group, lease.slot), commands);
       prefixes.push(prefix);
-      return areAllDue || elapsed - behind.since < tryCommandsFor
+      return areAllDue || elapsed - backing.since < tryCommandsFor
         ? prefix
         : keyOf(prefix, this.commandsReadAt - tryCommandsFor);
     });
@@ -568,7 +568,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
 
   private async lost(engine: SlotEngine, row: LeaseRow | undefined): Promise<void> {
     const { lease } = engine;
-    if (this.slots.get(lease.slot)?.behind === engine) this.slots.delete(lease.slot);
+    if (this.slots.get(lease.slot)?.backing === engine) this.slots.delete(lease.slot);
     if (engine.isLost) return;
     engine.isLost = true;
     this.writes.rejectLost();
@@ -612,9 +612,9 @@ class SlotRegister implements SlotDatabase, JointWriter {
   /** Removes slots that were taken over and have no work left. */
   private async dropEmpty(): Promise<void> {
     for (const [number, slot] of this.slots) {
-      if (slot.kind !== 'orphan' || (await slot.behind.hasWork(this.writing))) continue;
+      if (slot.kind !== 'orphan' || (await slot.backing.hasWork(this.writing))) continue;
       this.slots.delete(number);
-      await slot.behind.drop(this.writing);
+      await slot.backing.drop(this.writing);
       this.changed();
     }
   }
@@ -643,7 +643,7 @@ export interface PostgresHandle extends Pick<
 }
 
 /** The store of a handle; it closes with the handle. */
-export const storeOf = (slot: Slot, close: () => Promise<void>): Store => slotOver(slot.behind, close);
+export const storeOf = (slot: Slot, close: () => Promise<void>): Store => slotOver(slot.backing, close);
 
 export type { Slot } from './slot';
 
@@ -674,7 +674,7 @@ export const openPostgres = (options: PostgresOptions): PostgresHandle => {
   let isOpen = true;
   return {
     get opened() {
-      mine.opened = mine.opened.then((slot) => (slot.isLost ? database.open([]) : slot));
+      mine.opened = mine.opened.then((slot) => (slot.peers.isLost ? database.open([]) : slot));
       return mine.opened;
     },
     get trouble() {

@@ -16,7 +16,7 @@ import {
   type JointWriter,
   type Range,
   type Peers,
-  type RecordStore,
+  type Store,
   type StoreCommand,
   type Table,
 } from './store';
@@ -277,21 +277,21 @@ export class SlotEngine implements Engine, Leased {
 }
 
 /** A slot as a store. */
-export interface Slot extends RecordStore, Peers {
-  readonly behind: SlotEngine;
+export interface Slot extends Store {
+  readonly backing: SlotEngine;
   readonly lease: Lease;
   readonly kind: SlotEngine['kind'];
+  readonly peers: SlotPeers;
+}
+
+interface SlotPeers extends Peers {
   others(): readonly Slot[];
 }
 
 export const slotOver = (engine: SlotEngine, close?: () => Promise<void>): Slot => {
   const { database, lease, kind } = engine;
   const { slot } = lease;
-  const members: Omit<Slot, Exclude<keyof RecordStore, 'behind'>> = {
-    behind: engine,
-    lease,
-    kind,
-    isShared: true,
+  const peers: SlotPeers = {
     part: String(slot),
     joint: database,
     processName: database.holder,
@@ -304,5 +304,5 @@ export const slotOver = (engine: SlotEngine, close?: () => Promise<void>): Slot 
     tellHolder: (command) => database.tell({ only: slot }, command),
     tellOthers: (command) => database.tell({ allBut: slot }, command),
   };
-  return Object.defineProperties(storeOver(engine, close), Object.getOwnPropertyDescriptors(members)) as Slot;
+  return Object.assign(storeOver(engine, close), { backing: engine, lease, kind, peers });
 };

@@ -1,12 +1,15 @@
 import { systemClock, type Clock } from '../service/clock';
 import { day } from '../durations';
 
-/** Ordered records by key. */
-export interface RecordStore {
+/**
+ * Ordered records by key: everything that must not be lost, such as texts on their way, waits, authorizations and the
+ * simulator's state. It is a file, a database server that several machines share, or memory.
+ */
+export interface Store {
   /** False when nothing survives the end of the process: every status then says so. */
   readonly durable: boolean;
   /** An object that all handles of one store in this process have in common. */
-  readonly behind?: object;
+  readonly backing?: object;
   /** How many processes before this one have crashed in a row, each within a minute of its start. */
   readonly crashes?: number;
   /** The reason why nothing can be written at the moment, as a sentence for status and log; undefined while writing works. */
@@ -48,14 +51,14 @@ export interface RecordStore {
    * store closes before, when another process takes it over, or when a record is too large.
    */
   write(operations: readonly Operation[], conditions?: readonly Condition[]): Promise<boolean>;
+  /** The other processes that use the store at the same time; undefined where only one process can. */
+  readonly peers?: Peers;
   /** Waits for writes in the queue, as far as they can be made, and gives the store up. */
   close(): Promise<void>;
 }
 
 /** What only processes that share a store need: each has a part of it. */
 export interface Peers {
-  /** Other processes use the store at the same time. */
-  readonly isShared: boolean;
   /** The name of this process among those that share the store. */
   readonly processName: string;
   /** The name of this part of a shared store. */
@@ -78,13 +81,6 @@ export interface Peers {
   /** Stores with the same joint writer can be written to in one commit. */
   readonly joint: JointWriter;
 }
-
-/**
- * Holds everything that must not be lost: texts on their way, waits, authorizations, the simulator's state. Its
- * users do not know whether it is a file, a database server shared by several machines, or
- * memory.
- */
-export interface Store extends RecordStore, Partial<Peers> {}
 
 /** What one process tells others to do. Carrying it out twice has the same effect as once. */
 export interface StoreCommand {

@@ -252,11 +252,11 @@ const stateIn = async (environment: RunningEnvironment): Promise<StoreState> => 
   try {
     const consents = await Promise.all(environment.uses().map(consentOf));
     const lateBy = Math.max(...consents.map(({ waits }) => waits.lateBy));
-    const { durable, isShared } = await environment.store();
+    const { durable, peers } = await environment.store();
     const { pageInfo } = await activityOf(environment).queue({ page: 1, pageSize: 1 });
     return {
       lateBy,
-      store: isShared ? 'postgres' : durable ? 'embedded' : 'memory',
+      store: peers ? 'postgres' : durable ? 'embedded' : 'memory',
       queued: pageInfo.totalRecord,
     };
   } catch {

@@ -190,7 +190,7 @@ export class RunningEnvironment implements Environment {
     if (!this.shared) return;
     this.store()
       .then((store) =>
-        store.tellOthers?.({ kind: 'control', at: store.now(), node, order: message } as ControlCommand),
+        store.peers?.tellOthers({ kind: 'control', at: store.now(), node, order: message } as ControlCommand),
       )
       // The environment closes. The node that received the message has carried it out.
       .catch(() => undefined);
@@ -209,7 +209,7 @@ export class RunningEnvironment implements Environment {
     if (!this.shared || until < this.toldPause + second) return;
     this.toldPause = until;
     this.store()
-      .then((store) => store.tellOthers?.({ kind: 'pause', at: store.now(), ms } as PauseCommand))
+      .then((store) => store.peers?.tellOthers({ kind: 'pause', at: store.now(), ms } as PauseCommand))
       .catch(() => undefined);
   }
 

@@ -85,7 +85,7 @@ export class SharedStore {
 
   /** The environment over the slots of other processes. */
   elsewhere(): readonly Environment[] {
-    const slots = (this.own?.others() ?? []).filter(({ kind }) => kind === 'elsewhere');
+    const slots = (this.own?.peers.others() ?? []).filter(({ kind }) => kind === 'elsewhere');
     return slots.map((slot) => {
       const view = this.viewsElsewhere.get(slot) ?? over(this.environment, slot, true);
       this.viewsElsewhere.set(slot, view);
@@ -128,11 +128,11 @@ export class SharedStore {
     const { handle, host, own } = this;
     host.noteTrouble(handle?.trouble, own !== undefined);
     for (const [slot, view] of this.orphans) {
-      if (!slot.isLost) continue;
+      if (!slot.peers.isLost) continue;
       this.orphans.delete(slot);
       void this.tellNodes(view, 'gone');
     }
-    if (own?.isLost && !this.isRenewing) void this.renew();
+    if (own?.peers.isLost && !this.isRenewing) void this.renew();
     host.changed();
   }
 
@@ -214,7 +214,7 @@ export class SharedStore {
       const uses = this.host.uses().filter(({ orphans }) => orphans.has(slot));
       await Promise.all(uses.map((each) => each.letGoOf(slot)));
       const isGone = await handle.handOn(slot, to).catch(() => false);
-      if (!isGone && !slot.isLost) for (const each of uses) each.goOnWith(slot);
+      if (!isGone && !slot.peers.isLost) for (const each of uses) each.goOnWith(slot);
     }
   }
 

@@ -188,7 +188,7 @@ class EventsNode {
       return;
     }
     const before = found?.value.claim;
-    const isClaimed = store.isShared === true && before?.state === state && before.by !== this.life;
+    const isClaimed = store.peers !== undefined && before?.state === state && before.by !== this.life;
     if (isClaimed && before.until > store.now()) {
       // A later check finds out whether the other instance has told of it or died.
       this.isLookDue = true;

@@ -607,7 +607,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'lib/guards/do-not-text.ts',
       changes: [
         [
-          'await Promise.all([this.heard(command), this.store.tellOthers?.(command)]);',
+          'await Promise.all([this.heard(command), this.store.peers?.tellOthers(command)]);',
           'await this.heard(command);',
         ],
       ],

@@ -22,6 +22,7 @@ import { TakenOver, type Store } from '../../lib/state/store';
 import { sealerOf } from '../support/state/sealer';
 import { nextIteration } from '../support/event-loop';
 import { Postgres } from '../support/postgres';
+import { peers } from '../support/state/peers';
 
 const hour = 3_600_000;
 const never = new Promise<never>(() => undefined);
@@ -136,8 +137,9 @@ class Process {
     };
     return {
       ...memory,
-      ...(isShared && { isShared, processName: this.name }),
-      isAlive: (name) => Promise.resolve(alive.has(name)),
+      ...(isShared && {
+        peers: peers({ processName: this.name, isAlive: (name) => Promise.resolve(alive.has(name)) }),
+      }),
       get: (table, key) => afterStep('get', () => memory.get(table, key)),
       page: (table, range) => afterStep('page', () => memory.page(table, range)),
       keys: (table, range) => afterStep('keys', () => memory.keys(table, range)),

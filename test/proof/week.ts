@@ -24,6 +24,7 @@ import { createMemoryStore } from '../../lib/state/memory';
 import { isShared, type Operation, type Store, type Table } from '../../lib/state/store';
 import { nextIteration } from '../support/event-loop';
 import { judge, type Deed, type Poll, type Step } from './history';
+import { peers } from '../support/state/peers';
 
 export const minute = 60_000;
 export const hour = 60 * minute;
@@ -414,7 +415,7 @@ class Process {
         : range;
     return {
       ...memory,
-      ...(instances > 1 && { isShared: true }),
+      ...(instances > 1 && { peers: peers() }),
       now: () => this.world.age,
       hash: hashOf,
       get: async (table, key) => {

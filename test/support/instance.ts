@@ -4,9 +4,10 @@ import type { NodeAPI } from 'node-red';
 import type { Environment } from '../../lib/runtime/environment';
 import type { Message, RunningNode } from '../../lib/runtime/red';
 import type { Clock, MovableClock } from '../../lib/service/clock';
-import type { Store } from '../../lib/state/store';
+import type { Peers, Store } from '../../lib/state/store';
 import { Arrivals } from './arrivals';
 import type { Arrived, NodeFolder } from './flow';
+import { peers } from './state/peers';
 
 /** What a killed process waits for. */
 const never = new Promise<never>(() => undefined);
@@ -62,19 +63,21 @@ export class Mortal {
   }
 
   /** A store, as this process has it. */
-  over(store: Store): Store {
+  over<T extends Store | Peers>(store: T): T {
     const alive = async <T>(work: () => Promise<T>): Promise<T> => {
       const unlessDead = (): Promise<void> => (this.isDead ? never : Promise.resolve());
       await unlessDead();
       // What fails, too.
       return work().finally(unlessDead);
     };
+    const own = peers({
+      processName: this.name,
+      isAlive: (name) => alive(() => Promise.resolve(processes.get(name)?.isDead === false)),
+    });
     return new Proxy(store, {
       get: (target, property) => {
         const value: unknown = Reflect.get(target, property, target);
-        if (property === 'processName') return value ?? this.name;
-        if (property === 'isAlive' && value === undefined)
-          return (name: string) => alive(() => Promise.resolve(processes.get(name)?.isDead === false));
+        if (property === 'peers') return value ? this.over(value as Peers) : own;
         if (typeof value !== 'function') return value;
         const method = value.bind(target) as (...args: unknown[]) => unknown;
         if (['now', 'hash', 'onChange', 'isInDoubt', 'others'].includes(String(property))) return method;

@@ -18,6 +18,7 @@ import { only } from '../../support/only';
 import { errorOf, inOrder } from '../../support/outcomes';
 import { simulatedForEach, startSimulated } from '../../support/simulated';
 import { checkFolder, sendFolder } from '../../support/texting/setup';
+import { peers } from '../../support/state/peers';
 
 const folders = [{ spec: activitySpec, runtime: activityRuntime }, checkFolder];
 const numbered = (n: number): string => `+1202555${String(n).padStart(4, '0')}`;
@@ -341,7 +342,7 @@ describe('texting events node', () => {
   });
 
   it('leaves to another instance what that has said it will tell, unless that has died', async () => {
-    const store: Store = Object.assign(createMemoryStore(), { isShared: true });
+    const store: Store = Object.assign(createMemoryStore(), { peers: peers() });
     const { environment, states, changed } = await office(store);
     for (const advisor of ['ada', 'bob', 'eve']) states.set(advisor, 'authorize_again');
     const put = (advisor: string, state: string | null, until?: number): Promise<boolean> =>

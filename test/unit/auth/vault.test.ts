@@ -21,6 +21,7 @@ import {
   type Process,
   type ProcessOptions,
 } from '../../support/auth/setup';
+import { peers } from '../../support/state/peers';
 
 const lifetime = 3600;
 
@@ -61,7 +62,7 @@ describe('the vault', () => {
   it('does not use a refresh token that another process used between its read and its write', async () => {
     const memory = createMemoryStore();
     const shared = (get: Store['get']): Store =>
-      Object.assign(Object.create(memory) as Store, { isShared: true, get });
+      Object.assign(Object.create(memory) as Store, { peers: peers(), get });
     const open = (life: string, store: Store): Vault =>
       new Vault({ openStore: () => Promise.resolve(store), clock, life, warn: () => undefined });
     const grant = (refreshToken: string): Grant => ({ ...newGrant(connection(), 'alice'), refreshToken });
@@ -95,7 +96,7 @@ describe('the vault', () => {
   describe('on a shared store', () => {
     let memory: Store;
     const vaultOn = (life: string, page: Store['page']): Vault => {
-      const store = Object.assign(Object.create(memory) as Store, { isShared: true, page });
+      const store = Object.assign(Object.create(memory) as Store, { peers: peers(), page });
       return new Vault({ openStore: () => Promise.resolve(store), clock, life, warn: () => undefined });
     };
     const grant = (advisor: string, refreshToken: string): Grant => ({

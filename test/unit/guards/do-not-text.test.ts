@@ -26,6 +26,7 @@ import { sent } from '../../support/sent';
 import { startServer } from '../../support/server';
 import { simulatedForEach, startSimulated } from '../../support/simulated';
 import { checkFolder, requestFolder, sendFolder } from '../../support/texting/setup';
+import { peers } from '../../support/state/peers';
 
 const folders = [sendFolder, requestFolder, checkFolder, { spec: listSpec, runtime: listRuntime }];
 const { consented, unasked } = numbers;
@@ -456,7 +457,7 @@ describe('the do-not-text list', () => {
       };
       should(await (await doNotTextOf(inDatabase)).judge(consented)).be.undefined();
       Object.assign(ofAnother, {
-        tellOthers: (command: BlockCommand) => noteBlocked(inDatabase, command),
+        peers: peers({ tellOthers: (command) => noteBlocked(inDatabase, command as BlockCommand) }),
       });
       const elsewhere = await doNotTextOf({ service: 'production', store: () => ofAnother });
       await elsewhere.block(consented, 'stop', begin);

@@ -8,6 +8,7 @@ import { until } from '../../support/until';
 import { Instance } from '../../support/instance';
 import { sendFolder } from '../../support/texting/setup';
 import { acceptMany, requestsOn, type Host } from '../../support/outbox/requests';
+import { peers } from '../../support/state/peers';
 
 const items = [Buffer.from('item\0'), Buffer.from('item\x01')] as const;
 
@@ -115,7 +116,7 @@ describe('what a process that ended has left', () => {
     before.accept(1);
     before.accept(3);
     while ((await memory.count('work', ...items)) < 4) await nextIteration();
-    const store: Store = { ...memory, isInDoubt: () => true };
+    const store: Store = { ...memory, peers: peers({ isInDoubt: () => true }) };
     const after = nodeOn(store);
     await after.outbox.start();
     await until(() => after.told.length === 4);
@@ -131,8 +132,8 @@ describe('what a process that ended has left', () => {
         return true;
       },
     };
-    const left: Store = { ...createMemoryStore(), joint };
-    const own: Store = { ...createMemoryStore(), joint };
+    const left: Store = { ...createMemoryStore(), peers: peers({ joint }) };
+    const own: Store = { ...createMemoryStore(), peers: peers({ joint }) };
     const first = nodeOn(left);
     const second = nodeOn(own);
     await Promise.all([first.outbox.start(), second.outbox.start()]);

@@ -370,19 +370,19 @@ describe('several processes on one PostgreSQL', () => {
     await one.close();
     const left = await orphanOf(two, three);
     const [from, to] = (orphans.get(two) ?? []).includes(left) ? [two, three] : [three, two];
-    const { processName } = await to.opened;
+    const { processName } = (await to.opened).peers;
     assert.equal(await from.handOn(left, 'nobody'), false);
     await left.write([put('item', 'changed')]);
     assert.equal(await from.handOn(left, processName), true);
     await assert.rejects(left.write([put('item', 'too late')]), /taken over/);
     const handed = await orphanOf(to);
-    assert.equal(handed.part, left.part);
+    assert.equal(handed.peers.part, left.peers.part);
     assert.equal((await handed.get('work', key('item', 'n')))?.value, 'changed');
   });
 
   it('have what has work in it by way of taking it over, when they start while another lives', async () => {
     const one = start('one');
-    const { part } = await one.opened;
+    const { part } = (await one.opened).peers;
     await (await one.opened).write([put('item', 'left')]);
     await one.close();
     server.query(
@@ -392,7 +392,7 @@ describe('several processes on one PostgreSQL', () => {
     );
     server.query(`update advisor_texting.lease set until = now() where slot = ${part} and holder = ''`);
     const two = start('two');
-    assert.notEqual((await two.opened).part, part);
+    assert.notEqual((await two.opened).peers.part, part);
     const left = await orphanOf(two);
     assert.equal((await left.get('work', key('item', 'n')))?.value, 'left');
   });
@@ -412,14 +412,14 @@ describe('several processes on one PostgreSQL', () => {
       }));
     const values = async () =>
       Promise.all([own, left].map(async (slot) => (await slot.get('work', key('item', 'n')))?.value));
-    assert.equal(await own.joint.write(both('told and accepted')), true);
+    assert.equal(await own.peers.joint.write(both('told and accepted')), true);
     assert.deepEqual(await values(), ['told and accepted', 'told and accepted']);
     server.query(
       `update advisor_texting.lease set token = token + 1, holder = 'another' where slot = ${left.lease.slot}`,
     );
-    await assert.rejects(own.joint.write(both('too late')), /taken over/);
+    await assert.rejects(own.peers.joint.write(both('too late')), /taken over/);
     assert.equal((await own.get('work', key('item', 'n')))?.value, 'told and accepted');
-    assert.equal(own.isLost, false);
+    assert.equal(own.peers.isLost, false);
     await own.write([put('item', 'goes on')]);
   });
 
@@ -447,17 +447,17 @@ describe('several processes on one PostgreSQL', () => {
     await store.write([put('item', 'accepted')]);
     const accepted = store.now();
     await store.write([put('item', 'begun')]);
-    assert.equal(store.isInDoubt(accepted), false);
+    assert.equal(store.peers.isInDoubt(accepted), false);
     // As after a failover to a standby that did not have the last commit.
     const { slot, token } = store.lease;
     server.query(`update advisor_texting.lease set seq = seq - 1 where slot = ${slot} and token = ${token}`);
     const left = await orphanOf(one);
     assert.equal(left.lease.slot, slot);
-    assert.equal(left.isInDoubt(accepted), true);
+    assert.equal(left.peers.isInDoubt(accepted), true);
     await assert.rejects(store.write([put('item', 'ended')]), /taken over/);
     assert.match(warnings.join(), /lost commits that it had confirmed/);
     const again = await one.opened;
-    assert.equal(again.isInDoubt(again.now()), false);
+    assert.equal(again.peers.isInDoubt(again.now()), false);
     await again.write([put('item', 'new')]);
   });
 
@@ -479,7 +479,7 @@ describe('several processes on one PostgreSQL', () => {
     const [own, others] = stores;
     assert.ok(own && others);
     let isAnswered = false;
-    const told = own.tellOthers({ kind: 'test', at: own.now() }).then(() => (isAnswered = true));
+    const told = own.peers.tellOthers({ kind: 'test', at: own.now() }).then(() => (isAnswered = true));
     const pending = `select count(*) from advisor_texting.work where substr(key, 13, 6) = 'order\\000'::bytea`;
     await until(() => server.query(pending).trim() === '2');
     assert.equal(isAnswered, false);
@@ -498,18 +498,18 @@ describe('several processes on one PostgreSQL', () => {
       return isObeyed;
     });
     for (let n = 0; n < 150; n++)
-      own.tellOthers({ kind: 'of a node elsewhere', at: own.now() }).catch(() => undefined);
+      own.peers.tellOthers({ kind: 'of a node elsewhere', at: own.now() }).catch(() => undefined);
     const pending = `select count(*) from advisor_texting.work where substr(key, 13, 6) = 'order\\000'::bytea`;
     await until(() => server.query(pending).trim() === '150');
     await one.close();
     const three = await start('three').opened;
-    void three.tellOthers({ kind: 'block', at: three.now() });
+    void three.peers.tellOthers({ kind: 'block', at: three.now() });
     await until(() => isObeyed);
   });
 
   it('find in their slot what was left there, also when the first attempt to open it fails half-way', async () => {
     const one = start('one');
-    const { part } = await one.opened;
+    const { part } = (await one.opened).peers;
     await (await one.opened).write([put('item', 'left')]);
     await one.close();
     server.query(`update advisor_texting.lease set until = now() - interval '1 second' where slot = ${part}`);
@@ -524,8 +524,8 @@ describe('several processes on one PostgreSQL', () => {
     const [one, two] = [start('one'), start('two')];
     await two.opened;
     const own = await one.opened;
-    await until(() => own.others().length > 0);
-    const [other] = own.others();
+    await until(() => own.peers.others().length > 0);
+    const [other] = own.peers.others();
     await one.close();
     await assert.rejects(async () => other?.get('work', key('item', 'n')), /closed/);
     await assert.rejects(
@@ -650,7 +650,7 @@ describe('several processes on one PostgreSQL', () => {
     await one.close();
     const left = await orphanOf(two);
     await left.write([{ table: 'work', remove: key('item', 'n') }]);
-    await until(() => left.isLost);
+    await until(() => left.peers.isLost);
   });
 
   it('wait while the database is away, say so, and go on by themselves: each write is made once', async function () {
@@ -713,8 +713,8 @@ describe('several processes on one PostgreSQL', () => {
     const url = await server.database('empty');
     const started = ['one', 'two', 'three', 'four', 'five'].map((name) => start(name, 60_000, url));
     const stores = await Promise.all(started.map((each) => each.opened));
-    assert.equal(new Set(stores.map(({ part }) => part)).size, stores.length);
-    for (const store of stores) await store.write([put('item', store.part)]);
+    assert.equal(new Set(stores.map(({ peers: { part } }) => part)).size, stores.length);
+    for (const store of stores) await store.write([put('item', store.peers.part)]);
     assert.deepEqual(warnings, []);
   });
 
@@ -748,7 +748,7 @@ describe('several processes on one PostgreSQL', () => {
     };
     await until(async () => (await left()).length > 0);
     assert.deepEqual(await left(), ['from before']);
-    for (const store of stores) await store.write([put('new', store.part)]);
+    for (const store of stores) await store.write([put('new', store.peers.part)]);
   });
 
   it('say so when their role may not change a database of an earlier version, and go on when one has', async function () {
