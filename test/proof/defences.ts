@@ -419,8 +419,8 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       ],
       shownBy: {
         'unit/state/postgres.test.ts': [
-          'leave nothing to one whose lease was taken over: what it writes is refused',
-          'succeed one that is stopped for longer than its lease, which then writes nothing more',
+          'reject writes from one whose lease was taken over',
+          'take over from one that is stopped for longer than its lease, which then writes nothing more',
         ],
       },
     },
@@ -430,7 +430,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [['at <= engine.doubt', 'at < -Infinity']],
       shownBy: {
         'unit/state/postgres.test.ts': [
-          'know when the database has lost commits, and leave in doubt what was accepted before',
+          'notice that the database has lost commits, and leave in doubt what was accepted before',
         ],
       },
     },
@@ -673,7 +673,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       ],
       shownBy: {
         'unit/simulator/control.test.ts': [
-          'refuses foreign hosts and origins on page and control, and not on the contract',
+          "rejects foreign hosts and origins on page and control, but not on the contract's endpoints",
         ],
       },
     },

@@ -135,10 +135,12 @@ export const threats: Readonly<Record<number, Threat>> = {
       'node-red/hand-over.test.ts': [
         'a text behind a wait is sent once, also when the process is killed as the service takes it',
       ],
-      'unit/state/power-cut.test.ts': ['leaves all that was on record, and nothing by halves'],
+      'unit/state/power-cut.test.ts': [
+        'leaves everything that was saved, and nothing half-written (${images} images)',
+      ],
       'unit/guards/once.test.ts': ['is received once, however often and whenever the node is stopped'],
       'unit/state/postgres.test.ts': [
-        'know when the database has lost commits, and leave in doubt what was accepted before',
+        'notice that the database has lost commits, and leave in doubt what was accepted before',
       ],
       // Run by `npm run proof -- instances`.
       'proof/instances.ts': ['waits through ${faultCount} faults: nothing lost, no text twice'],
@@ -150,7 +152,9 @@ export const threats: Readonly<Record<number, Threat>> = {
       'unit/security/ledger.test.ts': [
         'repeatSends ${repeatSends}: no text twice, no recipient without an outcome',
       ],
-      'unit/state/power-cut.test.ts': ['leaves all that was on record, and nothing by halves'],
+      'unit/state/power-cut.test.ts': [
+        'leaves everything that was saved, and nothing half-written (${images} images)',
+      ],
       'node-red/kills.test.ts': ['each ends once it may, and none is lost'],
       'unit/consent/waits-endure.test.ts': [
         'after restarts, by their original start, without a poll too many',
@@ -201,14 +205,14 @@ export const threats: Readonly<Record<number, Threat>> = {
         'without a secret are in a file that only its owner can read, with a warning',
       ],
       'unit/state/damage.test.ts': [
-        'with a beginning that is no database is set aside, and a new one begun',
-        'costs what was on its damaged pages, and no more',
-        'is not assumed because starts ended badly',
+        'without a valid header is set aside and replaced by a new one',
+        'costs only the records on its damaged pages',
+        'is not assumed after failed starts',
       ],
       'unit/state/owner.test.ts': ['leaves the files to nobody else, and no socket behind'],
       'unit/state/faults.test.ts': [
-        'sets a damaged one aside, once, and counts it',
-        'writes nothing it says it wrote, says why, and goes on by itself when there is room',
+        'sets a damaged record aside, once, and counts it',
+        'never reports an unwritten record as written, says why, and resumes when there is room',
       ],
     },
   },
@@ -218,7 +222,7 @@ export const threats: Readonly<Record<number, Threat>> = {
       'unit/security/bind.test.ts': ['answers on no address of this machine but the loopback one'],
       'unit/auth/environment.test.ts': ['never starts the simulator for another service'],
       'unit/simulator/control.test.ts': [
-        'refuses foreign hosts and origins on page and control, and not on the contract',
+        "rejects foreign hosts and origins on page and control, but not on the contract's endpoints",
       ],
     },
   },
@@ -310,8 +314,8 @@ export const threats: Readonly<Record<number, Threat>> = {
         'accepts nothing before the right time arrives and says so; then nobody is texted or asked twice',
       ],
       'unit/state/faults.test.ts': [
-        'is not begun while the clock shows a time that cannot be, says so, and goes on when it is set',
-        'goes on by the time on record where the clock is wrong at a start, and follows it once when it is set',
+        'does not start while the clock is implausible, says so, and resumes when it is set',
+        'uses the saved time if the clock is wrong at a start, and adopts the clock once when it is set',
       ],
       'unit/outbox/resuming.test.ts': ['leave within a minute once their time has come, and not before'],
       'unit/service/clock.test.ts': ['fires within a minute when the clock jumps past its time'],

@@ -32,7 +32,7 @@ describe('the command bundle', () => {
     writeFileSync(join(directory, 'flows.json'), JSON.stringify(nodes));
   };
 
-  it('contains no secret, number, text or name, whatever the settings hold', async () => {
+  it('contains no secret, number, text or name, whatever the settings are', async () => {
     const canaries = new Canaries();
     const manners = [
       (name: string) => canaries.secret(name),
@@ -59,7 +59,7 @@ describe('the command bundle', () => {
     should(canaries.found([place('bundle', said.out)], ['secret', 'text', 'phone', 'person'])).eql([]);
   });
 
-  it('tells what helps: versions, choices, numbers, hosts, and what is empty or by a variable', async () => {
+  it('contains what helps: versions, choices, numbers, hosts, and what is empty or set by a variable', async () => {
     const written = {
       service: 'sandbox',
       baseUrl: 'https://api.example.test/v1?key=1',
@@ -89,7 +89,7 @@ describe('the command bundle', () => {
     should(versions.package).match(/^\d+\.\d+\.\d+/);
   });
 
-  it('asks a Node-RED that runs, with the token of a variable', async () => {
+  it('asks a running Node-RED, with the token from a variable', async () => {
     const asked: unknown[] = [];
     const server = createServer(({ url, headers }, response) => {
       asked.push([url, headers.authorization]);
@@ -113,7 +113,7 @@ describe('the command bundle', () => {
   });
 });
 
-it('a support bundle names the version of each dependency, also of those that hide their package.json', () => {
+it('a support bundle names the version of each dependency, even of those that hide their package.json', () => {
   const { dependencies } = installedVersions(null) as { dependencies: Record<string, unknown> };
   for (const name of ['lmdb', 'undici', 'axios', 'zod', 'libphonenumber-js'])
     should([name, dependencies[name]]).match([name, /^\d+\.\d+\.\d+/]);

@@ -63,7 +63,7 @@ describe('the command check', function () {
     await simulator.close();
   });
 
-  it('takes its settings from variables, prints a line for each check, and ends with 0', async () => {
+  it('takes its settings from variables, prints a line for each check, and exits with 0', async () => {
     await start();
     const { code, out, err } = await runProcess([], variables());
     should({ code, err }).eql({ code: 0, err: '' });
@@ -73,7 +73,7 @@ describe('the command check', function () {
     reads();
   });
 
-  it('takes them from a file with variables in it, whose values it does not print; foreign service', async () => {
+  it('takes them from a file with variables, whose values it does not print; foreign service', async () => {
     await start({ profile: 'foreign' });
     const file = join(directory, 'settings.json');
     const { credentials, tokenUrl } = simulator;
@@ -97,23 +97,23 @@ describe('the command check', function () {
     reads();
   });
 
-  it('says of refused scopes that it is those, and not the client secret', async () => {
+  it('blames refused scopes on the scopes, not on the client secret', async () => {
     await start({ profile: 'foreign' });
     const { code, out } = await run([], variables());
     should(code).equal(1);
     out.should.match(/^WRONG token .*refused the permissions/m);
   });
 
-  it('spends no refresh token unless told, and then loses no new one', async () => {
+  it('uses no refresh token unless asked to, and then loses no new one', async () => {
     await start({ settings: { rotateRefreshTokens: true, redirectUris: ['http://localhost/back'] } });
     const { ADVISOR_TEXTING_GRANT: _, ...rest } = variables();
     const withToken = { ...rest, ADVISOR_TEXTING_REFRESH_TOKEN: 'never-issued' };
     const unused = await run([], withToken);
-    // Nothing is wrong, but next to nothing was tried.
+    // Nothing is wrong, but next to nothing was tested.
     should(unused.code).equal(2);
     unused.out.should.match(/^\? +token .*--url URL.*ACCESS_TOKEN.*--use-refresh-token FILE/m);
     unused.out.should.match(/^\? +apiKey .*Not tested/m);
-    // One that nobody was ever given.
+    // A token that was never issued.
     simulator.ledger
       .entries()
       .flatMap(({ endpoint, outcome }) => (endpoint === 'token' ? [outcome] : []))
@@ -129,7 +129,7 @@ describe('the command check', function () {
     should(readFileSync(file, 'utf8')).equal('something of value');
   });
 
-  it('leaves the refresh token that took the place of the old one in the file, and it works', async () => {
+  it('saves the rotated refresh token to the file, and it works', async () => {
     await start({ settings: { rotateRefreshTokens: true, redirectUris: [redirectUri] } });
     const refreshToken = await refreshTokenFrom(simulator, {
       redirectUri,
@@ -165,7 +165,7 @@ describe('the command check', function () {
     reads();
   });
 
-  it('uses an access token that it is given, and says by 2 that nobody tried how the next one is had', async () => {
+  it('uses a given access token, and exits with 2 because getting the next one was not tested', async () => {
     await start();
     const { code, out } = await run([], {
       ADVISOR_TEXTING_BASE_URL: simulator.baseUrl,
@@ -175,11 +175,11 @@ describe('the command check', function () {
     should(code).equal(2);
     out.should.match(/^ok +token /m);
     out.should.match(/^\? +client .*give tokenUrl \(ADVISOR_TEXTING_TOKEN_URL\)/m);
-    // The token itself says what it grants.
+    // The token itself lists its scopes.
     out.should.match(/^ok +scopes /m);
   });
 
-  /** With an access token, as somebody has it who has just signed in elsewhere. */
+  /** With an access token, as right after a sign-in elsewhere. */
   const withToken = (): Record<string, string> => {
     const { ADVISOR_TEXTING_GRANT: _, ...rest } = variables();
     return {
@@ -191,7 +191,7 @@ describe('the command check', function () {
   };
 
   for (const profile of ['usual', 'foreign'] as const)
-    it(`tries token address, client, authorization address, redirect address and permissions, and issues nothing (${profile})`, async () => {
+    it(`tests token address, client, authorization address, redirect address and permissions, and issues nothing (${profile})`, async () => {
       await start({ profile, settings: { redirectUris: [redirectUri] } });
       const { corePrefix, textPrefix, names } = environmentFor(simulator.settings.habits);
       const settings = {
@@ -238,7 +238,7 @@ describe('the command check', function () {
     ],
   ];
   for (const [what, change, client, page] of wrong)
-    it(`says what to set where ${what}, also with an access token`, async () => {
+    it(`says what to set if ${what}, even with an access token`, async () => {
       await start({ settings: { redirectUris: [redirectUri] } });
       const settings = withToken();
       for (const [name, value] of Object.entries(change())) settings[`ADVISOR_TEXTING_${name}`] = value;
@@ -247,7 +247,7 @@ describe('the command check', function () {
       out.should.match(page);
     });
 
-  it('does not blame the addresses where the authorization service cannot answer now', async () => {
+  it('does not blame the addresses if the authorization service is temporarily unavailable', async () => {
     await start();
     const down = createServer((_, response) => response.writeHead(503).end()).listen(0, '127.0.0.1');
     await once(down, 'listening');
@@ -263,7 +263,7 @@ describe('the command check', function () {
     );
   });
 
-  it('asks a token endpoint again that cannot answer for a moment', async () => {
+  it('retries a token endpoint that is briefly unavailable', async () => {
     await start();
     let count = 0;
     const endpoint = createServer((request, response) => {
@@ -305,7 +305,7 @@ describe('the command check', function () {
     }
   });
 
-  it('names a setting that there is not, and the one that was probably meant', async () => {
+  it('names an unknown setting and suggests the one that was probably meant', async () => {
     await start();
     const file = join(directory, 'settings.json');
     writeFileSync(file, JSON.stringify({ baseURL: simulator.baseUrl }));
@@ -316,7 +316,7 @@ describe('the command check', function () {
     (await run(['--settings', file])).err.should.match(/has "key".*the settings are service, .*apiKey/);
   });
 
-  it('ends with 2, and says what to do, where there is nothing to check', async () => {
+  it('exits with 2, and says what to do, when there is nothing to check', async () => {
     await start();
     const nothing = await run([]);
     should(nothing.code).equal(2);

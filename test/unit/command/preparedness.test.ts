@@ -17,7 +17,7 @@ interface Line {
 }
 type Node = Record<string, unknown>;
 
-describe('the command check, of a user directory', function () {
+describe('the command check on a user directory', function () {
   this.timeout(180_000);
   let simulator: Simulator;
   let directory: string;
@@ -89,7 +89,7 @@ describe('the command check, of a user directory', function () {
   const lineOf = (lines: readonly Line[], name: string): Line | undefined =>
     lines.find((line) => line.check === name);
 
-  it('passes the connection, the machine and the flows of one that is ready, and ends with 0', async () => {
+  it('passes the connection, the machine and the flows of one that is ready, and exits with 0', async () => {
     const { code, err, out, lines } = await run();
     should({ code, err }).eql({ code: 0, err: '' });
     lines
@@ -117,7 +117,7 @@ describe('the command check, of a user directory', function () {
       out.should.not.containEql(kept);
   });
 
-  it('has a step in docs/production.md for each of its lines, and no other line is named there', async () => {
+  it('has a step in docs/production.md for each of its lines, and no others', async () => {
     const page = readFileSync(join(__dirname, '..', '..', '..', 'docs', 'production.md'), 'utf8');
     const steps = page.split('\n').flatMap((row) => /^\| \d+ .*\|([^|]*)\|$/.exec(row)?.[1] ?? []);
     should(steps.length).be.above(20);
@@ -137,7 +137,7 @@ describe('the command check, of a user directory', function () {
       /set credentialSecret/,
     ],
     [
-      'has switched encryption off',
+      'has turned encryption off',
       () => (settings = settings.replace(/"a secret[^"]*"/, 'false')),
       'credentialSecret',
       /set it to a long/,
@@ -163,7 +163,7 @@ describe('the command check, of a user directory', function () {
     ],
     ['keeps no journal', () => Object.assign(node('env'), { journal: false }), 'journal', /turn on/],
     [
-      'repeats sends always',
+      'always retries sends',
       () => Object.assign(node('env'), { repeatSends: 'always' }),
       'repeatSends',
       /twice/,
@@ -174,19 +174,19 @@ describe('the command check, of a user directory', function () {
     ['asks every hour', () => Object.assign(node('ask'), { every: 1 }), 'consentRequests', /"ask"/],
     ['asks without a limit', () => Object.assign(node('ask'), { limit: 0 }), 'consentRequests', /"ask"/],
     [
-      'hears of no failure',
+      'ignores failures',
       () => Object.assign(node('send'), { wires: [['seen'], [], []] }),
       'failedOutputs',
       /"greet"/,
     ],
     [
-      'leads failures to what is disabled',
+      'leads failures to a disabled node',
       () => Object.assign(node('seen'), { d: true }),
       'failedOutputs',
       /"greet"/,
     ],
     [
-      'has a choice that there is not',
+      'has an invalid choice',
       () => Object.assign(node('send'), { schedule: 'later' }),
       'nodeSettings',
       /"greet" \(schedule\)/,
@@ -253,7 +253,7 @@ describe('the command check, of a user directory', function () {
     ],
   ];
   for (const [what, change, name, says] of wrong)
-    it(`says what to set where it ${what}, and ends with 1`, async () => {
+    it(`says what to set if it ${what}, and exits with 1`, async () => {
       change();
       if (!settings.includes('a secret')) secret = undefined;
       const { code, lines } = await run();
@@ -297,14 +297,14 @@ describe('the command check, of a user directory', function () {
     ['no rate is set', () => Object.assign(node('env'), { requestsPerSecond: 0 }), 'requestsPerSecond', null],
   ];
   for (const [what, change, name, ok] of fine)
-    it(`finds nothing wrong where ${what}`, async () => {
+    it(`finds nothing wrong if ${what}`, async () => {
       change();
       const { code, lines } = await run();
       should(lineOf(lines, name)?.ok).equal(ok);
       should(code).equal(0);
     });
 
-  it('takes a Catch node beside a subflow for one of what is in it', async () => {
+  it('accepts a Catch node beside a subflow for the nodes in it', async () => {
     Object.assign(node('send'), { z: 'sub', wires: [] });
     nodes.push({ id: 'sub', type: 'subflow' }, { id: 'use', type: 'subflow:sub', z: 'tab' });
     should(lineOf((await run()).lines, 'failedOutputs')?.ok).be.false();
@@ -312,7 +312,7 @@ describe('the command check, of a user directory', function () {
     should(lineOf((await run()).lines, 'failedOutputs')?.ok).be.true();
   });
 
-  it('reads credentials with the secret that Node-RED has made up', async () => {
+  it('reads credentials with the secret that Node-RED has generated', async () => {
     settings = settings.replace(/credentialSecret: "[^"]*",/, '');
     writeFileSync(
       join(directory, '.config.runtime.json'),
@@ -328,7 +328,7 @@ describe('the command check, of a user directory', function () {
         /texting_cred\.json cannot be read.*variables \(ADVISOR_TEXTING_API_KEY, .*CLIENT_ID, .*CLIENT_SECRET\).*--url/,
     });
     should(lineOf(unread.lines, 'journal')?.ok).be.true();
-    // What it says works.
+    // Its advice works.
     const { apiKey, clientId, clientSecret } = simulator.credentials;
     const given = await run([], {
       ADVISOR_TEXTING_API_KEY: apiKey,
@@ -341,7 +341,7 @@ describe('the command check, of a user directory', function () {
       .should.eql(['authorization', 'credentialSecret', 'consentPattern']);
   });
 
-  it('takes settings.js as it is: one that prints, waits or ends the process does no harm', async () => {
+  it('tolerates a settings.js that prints, waits or exits the process', async () => {
     settings += ", get title() { return ''; } }; console.log('{}'); setInterval(() => {}, 1000); void {";
     should((await run()).code).equal(0);
     settings = 'x: process.exit(0)';
@@ -360,7 +360,7 @@ describe('the command check, of a user directory', function () {
     });
   });
 
-  it('has a Node-RED that runs try the connection, with the authorization that it keeps', async () => {
+  it('lets a running Node-RED test the connection, with the authorization that it keeps', async () => {
     Object.assign(node('env'), {
       grant: 'authorization_code',
       authUrl: simulator.authUrl,
@@ -403,7 +403,7 @@ describe('the command check, of a user directory', function () {
     open.err.should.match(/--url.*https/);
   });
 
-  it('says by 2 that the environment of a node was not looked at, unless that one is to stay there', async () => {
+  it("exits with 2 if a node's environment was not checked, unless that one is meant to stay", async () => {
     nodes.push({ ...node('env'), id: 'second', name: 'Second office' });
     Object.assign(node('send'), { environment: 'second' });
     const { code, lines } = await run(['--environment', 'Office']);
@@ -416,7 +416,7 @@ describe('the command check, of a user directory', function () {
     should((await run(['--environment', 'Office', '--also', 'Second office'])).code).equal(0);
   });
 
-  it('reads the flows and the credentials of the project that Node-RED has open', async () => {
+  it('reads the flows and credentials of the project that Node-RED has open', async () => {
     const project = join(directory, 'projects', 'texting');
     mkdirSync(project, { recursive: true });
     settings = settings.replace("flowFile: 'texting.json'", 'editorTheme: { projects: { enabled: true } }');
@@ -436,7 +436,7 @@ describe('the command check, of a user directory', function () {
     should(code).equal(0);
   });
 
-  it('says what to give where a Node-RED that runs asks for a login, and what it would not use', async () => {
+  it('says what to pass if a running Node-RED asks for a login, and what it would not use', async () => {
     const server = createServer((_, response) => response.writeHead(401).end('Unauthorized'));
     const url = `http://127.0.0.1:${String(await listen(server))}/`;
     const { code, lines } = await run(['--url', url]);
@@ -450,7 +450,7 @@ describe('the command check, of a user directory', function () {
     server.close();
   });
 
-  it('says what to name where the environment is not clear', async () => {
+  it('says what to name if the environment is ambiguous', async () => {
     nodes.push({ ...node('env'), id: 'second', name: 'Sandbox' });
     const several = await run();
     should(several.code).equal(2);

@@ -20,14 +20,14 @@ const specs = readdirSync(nodes).flatMap((name) => {
 const asked = (node: object): string[] =>
   needsOf([{ id: 'n', environment: 'env', ...node }], 'env').map(({ endpoint }) => endpoint);
 
-describe('what nodes need of the service', () => {
+describe("the nodes' use of the service", () => {
   const optionsOf = (spec: NodeSpec): readonly string[] => {
     const field = spec.fields.find(({ name }) => name === 'operation');
     return field && 'options' in field ? field.options : [''];
   };
 
   for (const spec of specs)
-    it(`has something for every operation of ${spec.type} that calls the service, and all that it declares`, () => {
+    it(`is known for every operation of ${spec.type} that calls the service, and all that it declares`, () => {
       const all = optionsOf(spec).flatMap((operation) => {
         const found = asked({ type: spec.type, ...(operation !== '' && { operation }) });
         if (spec.uses.length > 0) should(found.length).be.above(0, operation);
@@ -65,7 +65,7 @@ describe('what nodes need of the service', () => {
   });
 });
 
-it('a token endpoint has as long for its answer as the environment gives any request', async () => {
+it("a token endpoint has the environment's request timeout", async () => {
   const timeouts: number[] = [];
   const endpoints = new TokenEndpoints({
     clock: systemClock,

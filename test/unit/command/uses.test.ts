@@ -19,7 +19,7 @@ const calledBy = ({ method, path }: Request): EndpointName => {
   return route?.name ?? 'sendMessage';
 };
 
-/** One contact in one group; a search gives its only record. */
+/** One contact in one group; a search returns its only record. */
 const answers: Readonly<Record<EndpointName, unknown>> = {
   sendMessage: { successes: [{ messageId: 1, memberId: 2 }], failures: [] },
   requestConsent: { successes: [{ memberId: 2, consentState: 'pending' }], failures: [] },
@@ -80,14 +80,14 @@ const cases: readonly Case[] = [
   ['content', {}, { payload: '' }],
 ];
 
-describe('what nodes say that they may call', () => {
+describe('the endpoints that nodes declare', () => {
   afterEach(async () => {
     await Flow.unload();
     await closeAll();
   });
 
   for (const [name, config, ...messages] of cases)
-    it(`is what they call: ${name}, ${JSON.stringify(config)}`, async () => {
+    it(`are those they call: ${name}, ${JSON.stringify(config)}`, async () => {
       const { environment, requests } = await scripted((request) => {
         const called = calledBy(request);
         // Somebody who has consented is not asked: the consent is then read.
@@ -104,7 +104,7 @@ describe('what nodes say that they may call', () => {
       should(new Set(requests().map(calledBy))).eql(new Set(endpointsOf(node)));
     });
 
-  it('is tried for every node that calls something', () => {
+  it('are tested for every node that calls something', () => {
     const tried = new Set(
       cases.flatMap(([name, config]) => endpointsOf({ type: `advisor-${name}`, ...config })),
     );

@@ -21,7 +21,7 @@ describe("the simulator's address book", () => {
     });
     after(() => simulator.close());
 
-    it('gives every contact once over all pages, in order', async () => {
+    it('returns every contact once over all pages, in order', async () => {
       for (const sort of ['', '&sortBy=fullName&sortDirection=desc']) {
         const ids = new Set<number>();
         let last = '\uffff';
@@ -41,7 +41,7 @@ describe("the simulator's address book", () => {
       }
     });
 
-    it('stays in order as contacts come, change and go', async () => {
+    it('stays in order as contacts are added, changed and deleted', async () => {
       const names = async (): Promise<string[]> =>
         (await search('pageSize=3&sortBy=fullName')).data.map(({ fullName }) => fullName);
       const before = await names();
@@ -79,7 +79,7 @@ describe("the simulator's address book", () => {
     });
   });
 
-  describe('without a wish', () => {
+  describe('by default', () => {
     before(async () => {
       simulator = await startSimulator();
       caller = new Caller(simulator);
@@ -94,7 +94,7 @@ describe("the simulator's address book", () => {
       return month === today.getMonth() + 1 && day === today.getDate();
     };
 
-    it('holds a handful of contacts, two of whom have their birthday today', async () => {
+    it('has a handful of contacts, two of whom have their birthday today', async () => {
       const { data } = await search('');
       should(data).have.length(10);
       const details = await Promise.all(data.map(({ contactId }) => contact(contactId)));
@@ -106,7 +106,7 @@ describe("the simulator's address book", () => {
       for (const contactId of [1001, 1002]) should(isToday(await contact(contactId))).be.true();
     });
 
-    it('lets those birthdays fall on the 29th of February, in years that have one', () => {
+    it('puts those birthdays on the 29th of February in leap years', () => {
       for (const index of [0, 1]) {
         const { birthDate = '' } = seededContact(index, () => new Date(2028, 1, 29)).fields;
         should(birthDate).endWith('-02-29');

@@ -25,7 +25,7 @@ const finished = async (
 };
 
 describe('the command line', () => {
-  it('runs the simulator, says where and with which credentials, and ends on Ctrl-C', async () => {
+  it('runs the simulator, prints its address and credentials, and stops on Ctrl-C', async () => {
     const child = run('simulator', '--port', '0', '--seed', 'contacts=25', '--api-key', 'k1');
     const ending = finished(child);
     let said = '';
@@ -69,7 +69,7 @@ describe('the command line', () => {
     should(wrong.err).match(/^Unknown option '--nonsense'\.\nSee: advisor-texting --help\n$/);
   });
 
-  it('is another service with --profile, less the habits that are named, and says what a client must set', async () => {
+  it('simulates another service with --profile, less the habits named, and says what a client must set', async () => {
     const child = run('simulator', '--port', '0', '--profile', 'foreign', '--habit', 'corePrefix=book');
     const ending = finished(child);
     let said = '';
@@ -105,7 +105,7 @@ describe('the command line', () => {
     [['simulator', '--habit', 'corePrefix=a/b'], /without slashes/],
   ];
   for (const [args, message] of bad) {
-    it(`refuses ${args.join(' ')}`, () => {
+    it(`rejects ${args.join(' ')}`, () => {
       should(() => readCommandLine(args)).throw(message);
     });
   }

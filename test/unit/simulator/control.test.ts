@@ -25,7 +25,7 @@ describe("the simulator's control API", () => {
     ).find((one) => one.phone === wanted);
   };
 
-  it('shows a phone per number with what arrived on it', async () => {
+  it('shows a phone per number with the messages it received', async () => {
     await caller.ask(phone);
     await caller.control('POST', `phones/${encodeURIComponent(phone)}/accept`, {});
     await caller.send(phone, 'Hello Dev');
@@ -47,7 +47,7 @@ describe("the simulator's control API", () => {
     should(await stateOf(phone)).containEql({ consent: 'none', messages: [] });
   });
 
-  it('keeps advisors apart: contacts, consent and messages', async () => {
+  it('keeps advisors separate: contacts, consent and messages', async () => {
     const other = new Caller(simulator, 'jordan');
     await caller.send(friend, 'From Alex');
     await caller.control('POST', `phones/${encodeURIComponent(phone)}/accept`, { advisor: 'jordan' });
@@ -62,7 +62,7 @@ describe("the simulator's control API", () => {
     should(await total(other)).equal(10);
   });
 
-  it('has contacts page by page and filtered', async () => {
+  it('returns contacts page by page and filtered', async () => {
     const { body } = await caller.control('GET', 'contacts?advisor=default&page=1&pageSize=3&filter=');
     should(body['total']).equal(10);
     should(body['data']).have.length(3);
@@ -79,7 +79,7 @@ describe("the simulator's control API", () => {
     should((await caller.control('POST', 'clock', { advance: -1 })).status).equal(400);
   });
 
-  it('keeps a ledger of every request, what came of it and whether it was carried out', async () => {
+  it('keeps a ledger of every request, its result and whether it was carried out', async () => {
     await caller.send(friend, 'One');
     await caller.send(phone, 'Two');
     await caller.send('nonsense', 'Three');
@@ -107,7 +107,7 @@ describe("the simulator's control API", () => {
     should((await caller.control('GET', 'ledger')).body).eql({ received: 0, entries: [] });
   });
 
-  it('injects faults into the next requests of an endpoint, and lists those still on', async () => {
+  it('injects faults into the next requests of an endpoint, and lists those still active', async () => {
     should(
       (
         await caller.control('POST', 'faults', {
@@ -142,7 +142,7 @@ describe("the simulator's control API", () => {
     should(statuses.split('500').length - 1).be.within(15, 45);
   });
 
-  it('injects an error after processing when told', async () => {
+  it('injects an error after processing on request', async () => {
     simulator.faults.add({ code: 'internal_error', processed: true, phone: friend });
     should((await caller.send(friend, 'Done')).status).equal(500);
     should(caller.textsOn(friend)).eql(['Done']);
@@ -183,7 +183,7 @@ describe("the simulator's control API", () => {
     should((await kept.call('GET', '/core/contact/contacts/1002')).status).equal(200);
   });
 
-  it('tells listeners of changes, many as one', async () => {
+  it('notifies listeners of changes, many as one', async () => {
     const response = await new Promise<IncomingMessage>((resolve) =>
       get(`${simulator.url}/control/events`, resolve),
     );
@@ -195,7 +195,7 @@ describe("the simulator's control API", () => {
     response.destroy();
   });
 
-  it('refuses foreign hosts and origins on page and control, and not on the contract', async () => {
+  it("rejects foreign hosts and origins on page and control, but not on the contract's endpoints", async () => {
     const status = (path: string, headers: Record<string, string>): Promise<number | undefined> =>
       new Promise((resolve) => {
         get(simulator.url + path, { headers }, (response) => {
@@ -213,7 +213,7 @@ describe("the simulator's control API", () => {
     should(await status('/v1/core/contact/groups', { host: 'evil.example' })).equal(401);
   });
 
-  it('listens on this machine only', () => {
+  it('listens on localhost only', () => {
     should(new URL(simulator.url).hostname).equal('127.0.0.1');
   });
 

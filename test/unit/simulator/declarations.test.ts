@@ -8,7 +8,7 @@ import { routesOf } from '../../../simulator/contract/routes';
 import { allScopes } from '../../../simulator/contract/rules';
 import { endpointNames, endpoints as simulated } from '../../../simulator/endpoints';
 
-/** Where client and simulator read the contract differently on purpose, and why. */
+/** Where client and simulator deliberately read the contract differently, and why. */
 const intended: Readonly<Record<string, string>> = {
   'createContact body.phone': 'the client leaves the judgement of a contact’s phone to the service',
   'updateContact body.phone': 'the client leaves the judgement of a contact’s phone to the service',
@@ -24,7 +24,7 @@ const rulesOf = (schema: z.ZodType | undefined): Rules =>
 
 const inWords = (value: unknown): string => (value === undefined ? 'nothing' : JSON.stringify(value));
 
-/** Each difference as `where`: what the client has and what the simulator has. */
+/** Each difference as `where`: the client's value and the simulator's. */
 const differences = new Map<string, string>();
 
 const compare = (where: string, ofClient: unknown, ofSimulator: unknown): void => {
@@ -32,10 +32,12 @@ const compare = (where: string, ofClient: unknown, ofSimulator: unknown): void =
   if (client !== simulator) differences.set(where, `client ${client}, simulator ${simulator}`);
 };
 
-/** An id is an integer by the contract; the client also sends back what a service gave as a text. */
+/**
+ * An id is an integer in the contract; the client also sends back an id that a service returned as a string.
+ */
 const clientId = '{"anyOf":[{"type":"integer"},{"type":"string","minLength":1}]}';
 
-/** Written in another way, the same: a range that is only JavaScript's, a class of digits, an id. */
+/** Written differently, the same: a range that is only JavaScript's, a class of digits, an id. */
 const plain = (rule: unknown): unknown =>
   JSON.parse(
     inWords(rule)
@@ -63,7 +65,7 @@ const comparePart = (
   }
 };
 
-describe('the two readings of the contract, of the client and of the simulator', () => {
+describe("the client's and the simulator's readings of the contract", () => {
   before(() => {
     for (const name of Object.keys(endpoints) as EndpointName[]) {
       const { method, path, scope, ...parts } = endpoints[name];
@@ -82,16 +84,16 @@ describe('the two readings of the contract, of the client and of the simulator',
     should([...endpointNames].sort()).eql(Object.keys(endpoints).sort());
   });
 
-  it('differ in method, path, scope, search, ids, fields and limits only where that is meant', () => {
+  it('differ in method, path, scope, search, ids, fields and limits only on purpose', () => {
     const found = [...differences].filter(([where]) => !Object.hasOwn(intended, where));
     should(found.map(([where, what]) => `${where}: ${what}`)).eql([]);
   });
 
-  it('still differ where they are meant to', () => {
+  it('still differ where they should', () => {
     should(Object.keys(intended).filter((where) => !differences.has(where))).eql([]);
   });
 
-  it('have the same codes, with the same status and word on repeating', () => {
+  it('have the same codes, with the same status and retryability', () => {
     const bare = Object.entries(problemCodes).map(([code, { status, retryable }]) => [
       code,
       { status, retryable },
@@ -130,7 +132,7 @@ describe('a path with two parameters', () => {
     should(find('GET', '/core/contact/contacts/12/groups/7')).equal(undefined);
   });
 
-  it('comes after a path that has none', () => {
+  it('comes after a path without parameters', () => {
     should(find('DELETE', '/core/contact/contacts/all/groups/all')).eql({ name: 'clear', params: {} });
   });
 });

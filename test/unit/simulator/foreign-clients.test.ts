@@ -6,7 +6,7 @@ import { startSimulator, type Simulator } from '../../../simulator';
 const redirectUri = 'https://flows.example.com/advisor-texting/callback';
 const scope = 'openid offline_access core.contacts.read text.messaging.write';
 
-/** What the advisor decides on the page; gives the address the browser is sent back to. */
+/** What the advisor decides on the page; returns the address to which the browser is redirected. */
 const decide = async (url: URL, decision = 'approve'): Promise<URL> => {
   should((await fetch(url)).status).equal(200);
   const body = new URLSearchParams({ decision, advisor: 'jordan' });
@@ -14,7 +14,7 @@ const decide = async (url: URL, decision = 'approve'): Promise<URL> => {
   return new URL(answer.headers.get('location') ?? '');
 };
 
-describe("clients that others wrote, on the simulator's OAuth endpoints", () => {
+describe("third-party clients on the simulator's OAuth endpoints", () => {
   let simulator: Simulator;
 
   beforeEach(async () => {
@@ -28,7 +28,7 @@ describe("clients that others wrote, on the simulator's OAuth endpoints", () => 
     const headers = { authorization: `Bearer ${token}`, 'x-api-key': simulator.credentials.apiKey };
     return (await fetch(`${simulator.baseUrl}/core/contact/contacts`, { headers })).status;
   };
-  /** There is no discovery: the contract names the two addresses. */
+  /** There is no discovery: the contract names both addresses. */
   const server = () => ({
     issuer: simulator.url,
     authorization_endpoint: simulator.authUrl,
@@ -54,7 +54,7 @@ describe("clients that others wrote, on the simulator's OAuth endpoints", () => 
       const { clientId, clientSecret } = simulator.credentials;
       const metadata = { client_secret: clientSecret, id_token_signed_response_alg: 'HS256' };
       config = new client.Configuration(server(), clientId, metadata, client.ClientSecretPost(clientSecret));
-      // On this machine, without TLS.
+      // On localhost, without TLS.
       client.allowInsecureRequests(config);
       verifier = client.randomPKCECodeVerifier();
     });
@@ -85,7 +85,7 @@ describe("clients that others wrote, on the simulator's OAuth endpoints", () => 
       should(await contacts(tokens.access_token)).equal(200);
     });
 
-    it('refreshes with rotation, and learns that a replaced token is no good', async () => {
+    it('refreshes with rotation, and notices that a replaced token is invalid', async () => {
       const first = (await authorize()).refresh_token ?? '';
       const next = await client.refreshTokenGrant(config, first);
       should(next.refresh_token).be.a.String().and.not.equal(first);
@@ -96,14 +96,14 @@ describe("clients that others wrote, on the simulator's OAuth endpoints", () => 
       });
     });
 
-    it('learns of a denial', async () => {
+    it('notices a denial', async () => {
       const back = await decide(await address(), 'deny');
       should(await failureOf(client.authorizationCodeGrant(config, back, checks()))).containEql({
         error: 'access_denied',
       });
     });
 
-    it('learns that a verifier is wrong, and that a scope is not provisioned', async () => {
+    it('notices a wrong verifier, and a scope that is not provisioned', async () => {
       const back = await decide(await address());
       verifier = client.randomPKCECodeVerifier();
       should(await failureOf(client.authorizationCodeGrant(config, back, checks()))).containEql({
@@ -136,7 +136,7 @@ describe("clients that others wrote, on the simulator's OAuth endpoints", () => 
       secret = oauth.ClientSecretPost(clientSecret);
     });
 
-    // On this machine, without TLS.
+    // On localhost, without TLS.
     const insecure = () => ({ [oauth.allowInsecureRequests]: true });
     const asked = async (verifier: string): Promise<URL> => {
       const url = new URL(simulator.authUrl);
@@ -180,14 +180,14 @@ describe("clients that others wrote, on the simulator's OAuth endpoints", () => 
       should(await contacts(next.access_token)).equal(200);
     });
 
-    it('learns of a denial', async () => {
+    it('notices a denial', async () => {
       const back = await decide(await asked(oauth.generateRandomCodeVerifier()), 'deny');
       should(() => oauth.validateAuthResponse(server(), client, back, 'the state')).throw(
         oauth.AuthorizationResponseError,
       );
     });
 
-    it('gets a token for client credentials, and learns that a secret is wrong', async () => {
+    it('gets a token for client credentials, and notices a wrong secret', async () => {
       const ask = async (auth: OAuth.ClientAuth): Promise<OAuth.TokenEndpointResponse> => {
         const answer = await oauth.clientCredentialsGrantRequest(
           server(),

@@ -29,12 +29,12 @@ describe('magic numbers', () => {
     caller = new Caller(simulator);
   });
 
-  it('are fictional, all of them, and no two the same', () => {
+  it('are all fictional and distinct', () => {
     for (const { phone } of magicNumbers) should(phone).match(/^\+1[2-9]\d\d55501\d\d$/);
     should(new Set(magicNumbers.map(({ phone }) => phone)).size).equal(magicNumbers.length);
   });
 
-  it('are in the docs, each with what it does', async () => {
+  it('are in the docs, each with its effect', async () => {
     const docs = await readFile(join(__dirname, '..', '..', '..', 'docs', 'simulator.md'), 'utf8');
     const lines = docs.split('\n');
     const heading = lines.findIndex((line) => /^\| number +\| does/.test(line));
@@ -44,7 +44,7 @@ describe('magic numbers', () => {
     should(cells).eql(magicNumbers.map(({ phone, does }) => ['', `\`${phone}\``, does, '']));
   });
 
-  it('accept at once', async () => {
+  it('accept immediately', async () => {
     const phone = named('Accepts At Once');
     should(failureOf(await caller.send(phone))).match(/not consented/);
     should((await caller.ask(phone)).body['successes']).containDeep([{ consentState: 'accepted' }]);
@@ -64,7 +64,7 @@ describe('magic numbers', () => {
     });
   }
 
-  it('are not believed: accepted, and refused for lack of consent', async () => {
+  it('accept and are still rejected for lack of consent', async () => {
     const phone = named('Is Not Believed');
     should((await caller.check(phone)).body['state']).equal('accepted');
     should(failureOf(await caller.send(phone))).match(/not consented/);
@@ -77,7 +77,7 @@ describe('magic numbers', () => {
     should(simulator.state().phones.find((one) => one.phone === phone)?.declined).be.true();
   });
 
-  it('stay silent, however often one looks', async () => {
+  it('stay silent, however often they are polled', async () => {
     const phone = named('Stays Silent');
     await caller.ask(phone);
     for (let check = 0; check < 298; check++) await caller.check(phone);
@@ -97,7 +97,7 @@ describe('magic numbers', () => {
     should((await caller.ask(phone)).status).equal(400);
   });
 
-  it('refuse for another reason', async () => {
+  it('reject for another reason', async () => {
     should(failureOf(await caller.send(named('Opted Out')))).match(/opted out/);
     should(failureOf(await caller.ask(named('Opted Out')))).match(/opted out/);
     should(failureOf(await caller.send(named('Is A Landline')))).match(/landline/);
@@ -111,7 +111,7 @@ describe('magic numbers', () => {
   ];
 
   for (const { phone, effect, once, name } of erring) {
-    it(`answer ${effect?.code ?? ''} ${once === true ? 'once per endpoint, then fine' : 'always'} (${name})`, async () => {
+    it(`answer ${effect?.code ?? ''} ${once === true ? 'once per endpoint, then succeed' : 'always'} (${name})`, async () => {
       const status = serviceCodes[effect?.code ?? 'internal_error'].status;
       for (const [, request] of requests) {
         should((await request(phone)).body).containEql({ code: effect?.code, status });
@@ -171,7 +171,7 @@ describe('magic numbers', () => {
     should(caller.textsOn(named('Cut Inside'))).eql(['Hello']);
   });
 
-  it('answer what gateways and bugs answer', async () => {
+  it('answer like gateways and bugs', async () => {
     const page = await caller.send(named('Gateway Page'));
     should(page.status).equal(502);
     should(page.text).match(/<html>/);
@@ -188,7 +188,7 @@ describe('magic numbers', () => {
     );
   });
 
-  it('leave none without a test', () => {
+  it('all have a test', () => {
     const tested = (magic: Magic): boolean =>
       magic.effect?.code !== undefined || /^\+1202555010[1-9]$/.test(magic.phone) || names.has(magic.name);
     const names = new Set([

@@ -87,7 +87,7 @@ describe("the simulator's OAuth", () => {
   const groupsWith = async (accessToken: unknown): Promise<number> =>
     (await new Caller(simulator, '', () => String(accessToken)).call('GET', '/core/contact/groups')).status;
 
-  it('shows who asks for what, and lets the advisor choose and decide, on a page without scripts', async () => {
+  it('shows who requests what, and lets the advisor choose and decide, on a page without scripts', async () => {
     const response = await look();
     const page = await response.text();
     should(response.status).equal(200);
@@ -109,7 +109,7 @@ describe("the simulator's OAuth", () => {
     should(page).not.containEql('<script>');
   });
 
-  it('returns with code and state on approval, and the code is good for tokens of that advisor', async () => {
+  it('returns code and state on approval, and exchanges the code for tokens of that advisor', async () => {
     const answer = returned(await decide('approve'));
     should(answer.get('state')).equal(asked['state']);
     const { status, body } = await exchange(answer.get('code') ?? '');
@@ -130,7 +130,7 @@ describe("the simulator's OAuth", () => {
     should(answer.has('code')).be.false();
   });
 
-  it('takes no decision from a page of another site', async () => {
+  it('accepts no decision from a page of another site', async () => {
     const response = await decide('approve', 'jordan', { origin: 'https://elsewhere.example' });
     should(response.status).equal(400);
     should(response.headers.has('location')).be.false();
@@ -142,14 +142,14 @@ describe("the simulator's OAuth", () => {
     'http://flows.example.com/advisor-texting/callback',
     '',
   ]) {
-    it(`refuses the redirect URI "${uri}", which is not exactly the registered one, without any redirect`, async () => {
+    it(`rejects the redirect URI "${uri}", which is not exactly the registered one, without a redirect`, async () => {
       const response = await look({ redirect_uri: uri });
       should(response.status).equal(400);
       should(response.headers.has('location')).be.false();
     });
   }
 
-  it('refuses an unknown client and a repeated parameter without any redirect', async () => {
+  it('rejects an unknown client and a repeated parameter without a redirect', async () => {
     should((await look({ client_id: 'other' })).status).equal(400);
     const twice = await fetch(`${authorizeUrl()}&state=other`, { redirect: 'manual' });
     should([twice.status, twice.headers.has('location')]).eql([400, false]);
@@ -177,14 +177,14 @@ describe("the simulator's OAuth", () => {
     should([granted.status, granted.body['error']]).eql([400, 'invalid_scope']);
   });
 
-  it('takes any loopback address once "loopback" is registered, and nothing else', async () => {
+  it('accepts any loopback address once "loopback" is registered, and nothing else', async () => {
     simulator.change({ redirectUris: ['loopback'] });
     should((await look({ redirect_uri: 'http://127.0.0.1:4711/x' })).status).equal(200);
     should((await look({ redirect_uri: 'http://localhost.example.com/x' })).status).equal(400);
     should((await look({ redirect_uri: redirectUri })).status).equal(400);
   });
 
-  it('registers no address with a fragment or wildcard, and none without TLS but on this machine', () => {
+  it('registers no address with a fragment or wildcard, and none without TLS except on localhost', () => {
     for (const uri of ['https://x.example/#a', 'https://*.example/', 'http://x.example/', 'nonsense']) {
       should(() => {
         simulator.change({ redirectUris: [uri] });
@@ -192,7 +192,7 @@ describe("the simulator's OAuth", () => {
     }
   });
 
-  it('exchanges a code once; a second time ends the tokens of the first', async () => {
+  it('exchanges a code once; a second time revokes the tokens of the first', async () => {
     const code = await codeFor();
     const first = await exchange(code);
     should((await exchange(code)).status).equal(400);
@@ -222,7 +222,7 @@ describe("the simulator's OAuth", () => {
     should(json.status).equal(400);
   });
 
-  it('gives a refresh token only with offline_access', async () => {
+  it('issues a refresh token only with offline_access', async () => {
     const { body } = await exchange(await codeFor('jordan', { scope: 'openid core.contacts.read' }));
     should(body).not.have.property('refresh_token');
     should(body['scope']).equal('openid core.contacts.read');
@@ -237,7 +237,7 @@ describe("the simulator's OAuth", () => {
     should(await groupsWith(second.body['access_token'])).equal(200);
   });
 
-  it('rotates refresh tokens when told, and ends the authorization when an old one is used again', async () => {
+  it('rotates refresh tokens if configured, and revokes the authorization when an old one is reused', async () => {
     simulator.change({ rotateRefreshTokens: true });
     const first = await exchange(await codeFor());
     const second = await refresh(first.body['refresh_token']);
@@ -247,7 +247,7 @@ describe("the simulator's OAuth", () => {
     should(await groupsWith(second.body['access_token'])).equal(401);
   });
 
-  it('answers 400 for an expired and for a revoked refresh token', async () => {
+  it('answers 400 for an expired or revoked refresh token', async () => {
     const first = await exchange(await codeFor());
     await simulator.advance(30 * 24 * 3600);
     should((await refresh(first.body['refresh_token'])).status).equal(400);
@@ -256,7 +256,7 @@ describe("the simulator's OAuth", () => {
     should((await refresh(second.body['refresh_token'])).status).equal(400);
   });
 
-  it('answers 503 while told to, and keeps the authorization', async () => {
+  it('answers 503 while configured to, and keeps the authorization', async () => {
     const first = await exchange(await codeFor());
     simulator.faults.add({ endpoint: 'token', status: 503, next: 2 });
     should((await refresh(first.body['refresh_token'])).status).equal(503);
@@ -266,7 +266,7 @@ describe("the simulator's OAuth", () => {
     should(outcomes).eql(['authorization_code', 'status 503', 'status 503', 'refresh_token']);
   });
 
-  it('gives tokens for client credentials, for the default advisor and without a refresh token', async () => {
+  it('issues tokens for client credentials, for the default advisor and without a refresh token', async () => {
     const { status, body } = await token({
       grant_type: 'client_credentials',
       scope: 'openid core.contacts.read',
@@ -276,7 +276,7 @@ describe("the simulator's OAuth", () => {
     should(await groupsWith(body['access_token'])).equal(200);
   });
 
-  it('takes its own id token for no access token', async () => {
+  it('does not accept its id token as an access token', async () => {
     const { body } = await exchange(await codeFor());
     should(await groupsWith(body['id_token'])).equal(401);
   });

@@ -7,22 +7,22 @@ describe('finding Chromium', () => {
     return findChromium(env, (path) => present.includes(path));
   };
 
-  it('takes CHROMIUM_PATH before anything else', async () => {
+  it('prefers CHROMIUM_PATH to everything else', async () => {
     should(await find({ CHROMIUM_PATH: '/opt/mine' }, '/opt/mine', '/usr/bin/chromium')).equal('/opt/mine');
   });
 
-  it('says so when CHROMIUM_PATH points nowhere, instead of quietly taking another browser', async () => {
+  it('reports a wrong CHROMIUM_PATH instead of silently using another browser', async () => {
     await find({ CHROMIUM_PATH: '/opt/gone' }, '/usr/bin/chromium').should.be.rejectedWith(
       /CHROMIUM_PATH is \/opt\/gone, but there is no such file/,
     );
   });
 
-  it('prefers the shell without a window', async () => {
+  it('prefers the headless shell', async () => {
     const shell = '/usr/bin/chromium-headless-shell';
     should(await find({}, '/usr/bin/chromium', shell)).equal(shell);
   });
 
-  it('finds it where Linux and macOS put it', async () => {
+  it('finds it in the usual places of Linux and macOS', async () => {
     const mac = '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome';
     should(await find({}, '/usr/bin/chromium-browser')).equal('/usr/bin/chromium-browser');
     should(await find({}, mac)).equal(mac);
@@ -33,7 +33,7 @@ describe('finding Chromium', () => {
     should(await find({ PATH }, '/nix/bin/google-chrome')).equal('/nix/bin/google-chrome');
   });
 
-  it('finds nothing where there is nothing', async () => {
+  it('finds nothing if there is nothing', async () => {
     should(await find({ PATH: '/usr/bin' })).equal(undefined);
   });
 });

@@ -36,7 +36,7 @@ describe("the simulator's data file", () => {
     }
   };
 
-  it('keeps the profile over a restart, and takes a file from before there were profiles as the usual one', async () => {
+  it('keeps the profile over a restart, and treats a file without one as the usual profile', async () => {
     await during(async (simulator) => {
       simulator.change({ profile: 'foreign' });
     });
@@ -82,7 +82,7 @@ describe("the simulator's data file", () => {
     });
   });
 
-  it('keeps a birthday that is today following the day in a contact that was changed, until it is given another', async () => {
+  it('keeps a birthday that is always today in a changed contact, until it gets another', async () => {
     const birthDate = '1980-05-06';
     await during(async (_simulator, caller) => {
       await caller.call('PUT', '/core/contact/contacts/1001/groups', { groupIds: [104] });
@@ -103,7 +103,7 @@ describe("the simulator's data file", () => {
     });
   });
 
-  it('lets a setting of this start outweigh the remembered one', async () => {
+  it('lets a setting of this start override the saved one', async () => {
     await during((simulator) => {
       simulator.change({ accessTokenLifetime: 60 });
       return Promise.resolve();
@@ -133,7 +133,7 @@ describe("the simulator's data file", () => {
     });
   }
 
-  it('survives a kill: what was written is whole and taken up again', async () => {
+  it('survives a kill: what was written is complete and restored', async () => {
     const child: ChildProcess = spawn(
       process.execPath,
       [

@@ -51,7 +51,7 @@ describe('the habits of the simulated service', () => {
       }),
     });
 
-  it('corePrefix and textPrefix: begin paths and scopes, and the contract’s own words are then 404', async () => {
+  it('corePrefix and textPrefix: start paths and scopes, and the contract’s own are then 404', async () => {
     withHabits({ corePrefix: 'crm', textPrefix: 'sms' });
     should(await statusOf(contacts)).equal(404);
     should(await statusOf('/crm/contact/contacts')).equal(200);
@@ -76,13 +76,13 @@ describe('the habits of the simulated service', () => {
     should(await pageOf(`${contacts}?p=2&pageSize=3`)).equal(2);
     should(await pageOf('/core/contact/groups?n=2')).equal(2);
     should(await pageOf('/core/content/library/search?p=2&pageSize=3')).equal(2);
-    // Not known and not refused: page 3 is silently page 1.
+    // Unknown and not rejected: page 3 is silently page 1.
     should(await pageOf(`${contacts}?page=3`)).equal(1);
     const refused = await caller.call('GET', `${contacts}?p=0`);
     should(refused.body['detail']).match(/ p: /);
   });
 
-  it('unknownQuery: refused is a 400 that names what is known', async () => {
+  it('unknownQuery: refused is a 400 that lists the known names', async () => {
     should(await statusOf(`${contacts}?colour=red`)).equal(200);
     withHabits({ unknownQuery: 'refused', names: { page: 'p' } });
     const answer = await caller.call('GET', `${contacts}?page=2`);
@@ -104,7 +104,7 @@ describe('the habits of the simulated service', () => {
     should(new Set(times)).eql(new Set([inMs]));
   });
 
-  it('badKey: bare is a 403 without a body, before anybody looks at the token', async () => {
+  it('badKey: bare is a 403 without a body, before the token is checked', async () => {
     withHabits({ badKey: 'bare' });
     const headers = { 'x-api-key': 'wrong' };
     const answer = await fetch(simulator.baseUrl + contacts, { headers });
@@ -113,7 +113,7 @@ describe('the habits of the simulated service', () => {
     should(await statusOf(contacts)).equal(200);
   });
 
-  it('userAgent: required is a 403 without a body to who does not say who they are, also for a token', async () => {
+  it('userAgent: required is a 403 without a body for requests without one, even for a token', async () => {
     const headers = {
       authorization: `Bearer ${simulator.accessToken('default')}`,
       'x-api-key': simulator.credentials.apiKey,
@@ -126,7 +126,7 @@ describe('the habits of the simulated service', () => {
     should(await bare(simulator.tokenUrl, {})).eql({ status: 403, body: '' });
   });
 
-  it('ids: strings in answers, and taken as such in paths, queries and bodies', async () => {
+  it('ids: strings in answers, and accepted in paths, queries and bodies', async () => {
     withHabits({ ids: 'strings' });
     should(await first()).containEql({ contactId: '1001', groupIds: ['101', '103'] });
     const put = await caller.call('PUT', `${contacts}/1001/groups`, { groupIds: ['102', 104] });
@@ -138,7 +138,7 @@ describe('the habits of the simulated service', () => {
     should(await statusOf(`/text/messaging/consents?memberId=${member}`)).equal(200);
   });
 
-  it('ids: large are numbers that JavaScript cannot hold, and each is found again by its digits', async () => {
+  it('ids: large are numbers that JavaScript cannot represent, and each is found by its digits', async () => {
     withHabits({ ids: 'large' });
     const { text } = await caller.call('GET', `${contacts}?pageSize=2`);
     const digits = [...text.matchAll(/"contactId":(\d+)/g)].map(([, id]) => id ?? '');
@@ -190,7 +190,7 @@ describe('the habits of the simulated service', () => {
     should((await caller.ask(unasked)).body).have.only.keys('successes', 'failures');
   });
 
-  it('failureDetails: none, entries with a code, or something of another shape', async () => {
+  it('failureDetails: none, entries with a code, or another shape', async () => {
     const detailsOf = async (phone: string): Promise<unknown> =>
       (await caller.send(phone)).body['failureDetails'];
     should(await detailsOf(unasked)).equal(undefined);
@@ -203,7 +203,7 @@ describe('the habits of the simulated service', () => {
       .and.not.an.Array();
   });
 
-  it('dates: in another format, which is taken back, too', async () => {
+  it('dates: in another format, which is accepted too', async () => {
     withHabits({ dates: 'us' });
     const { birthDate, dateTimeCreated } = await first();
     should(birthDate).match(/^\d\d\/\d\d\/1960$/);
@@ -218,7 +218,7 @@ describe('the habits of the simulated service', () => {
     should((await first())['birthDate']).equal('1959-12-31');
   });
 
-  it('clientOpenid: refused when asked for, and not among what is granted unasked', async () => {
+  it('clientOpenid: refused when requested, and not granted by default', async () => {
     should((await tokenFor('openid text.messaging.read')).status).equal(200);
     withHabits({ clientOpenid: 'refused' });
     const refused = await tokenFor('openid text.messaging.read');
@@ -243,7 +243,7 @@ describe('the habits of the simulated service', () => {
     should((await caller.check(known)).body['state']).equal('pending');
   });
 
-  it('retryAfter: a date, never before its time', async () => {
+  it('retryAfter: a date, never too early', async () => {
     withHabits({ retryAfter: 'date' });
     for (const fault of [
       { code: 'rate_limited', retryAfter: 90 },
@@ -255,7 +255,7 @@ describe('the habits of the simulated service', () => {
     }
   });
 
-  it('differ between the profiles, every one of them', () => {
+  it('differ between the profiles, all of them', () => {
     const shared = habitNames.filter((habit) => {
       const [usual, foreign]: readonly Habits[] = [profiles.usual, profiles.foreign];
       return JSON.stringify(usual?.[habit]) === JSON.stringify(foreign?.[habit]);
@@ -264,7 +264,7 @@ describe('the habits of the simulated service', () => {
     should(Object.keys(habitChoices).filter((habit) => !(habit in profiles.usual))).eql([]);
   });
 
-  it('are changed one by one or all at once, by object and control API, and told with the profile’s name', async () => {
+  it('are changed one by one or all at once, by object and control API, and shown with the profile’s name', async () => {
     const told = async (change: object): Promise<[unknown, unknown]> => {
       const { status, body } = await caller.control('PUT', 'settings', change);
       should(status).equal(200);
@@ -290,7 +290,7 @@ describe('the habits of the simulated service', () => {
     [{ habits: { names: { page: 'limit', pageSize: 'limit' } } }, /its own name/],
     [{ habits: { contactDelay: -1 } }, /at habits\.contactDelay/],
   ] as const) {
-    it(`are not changed by ${JSON.stringify(change)}, which is refused with a reason`, async () => {
+    it(`are not changed by ${JSON.stringify(change)}, which is rejected with a reason`, async () => {
       const { status, body } = await caller.control('PUT', 'settings', change);
       should(status).equal(400);
       should(body['detail']).match(complaint);
@@ -298,7 +298,7 @@ describe('the habits of the simulated service', () => {
     });
   }
 
-  it('of a start are those of its profile, and reset goes back to them', async () => {
+  it('start as those of the profile, and reset returns to them', async () => {
     const foreign = await startSimulator({ profile: 'foreign', settings: { habits: { contactDelay: 0 } } });
     foreign.change({ profile: 'usual' });
     await foreign.reset();

@@ -8,11 +8,14 @@ import {
 } from '../../../lib/state/commit-queue';
 import { TakenOver, type Condition } from '../../../lib/state/store';
 
-/** Makes commits, unless it is told to answer nothing. */
+/** Makes commits, unless it is set to answer nothing. */
 class Commits implements Committer<Fence> {
   readonly made: string[][] = [];
   failures = 0;
-  /** What happens to each attempt: it is made, or fails with or without being made. Made when there is nothing more. */
+  /**
+   * What happens to each attempt: it succeeds, or fails with or without being committed. An empty list means
+   * success.
+   */
   readonly fates: ('made' | 'fails' | 'made without an answer' | 'refused')[] = [];
   private lastAttempt = 0;
 
@@ -61,7 +64,7 @@ describe('the commit queue', () => {
     fence = { isLost: false };
   });
 
-  it('makes one commit of what one tick writes, and no larger than 4 MB', async () => {
+  it('makes one commit of everything written in one tick, up to 4 MB', async () => {
     await Promise.all(['a', 'b', 'c'].map((name) => put(name)));
     assert.deepEqual(commits.made.splice(0), [['a', 'b', 'c']]);
     const large = Buffer.alloc(1_500_000);
@@ -78,7 +81,7 @@ describe('the commit queue', () => {
     assert.equal(queue.unwritten, 0);
   });
 
-  it('makes a commit again that failed, before what came later', async () => {
+  it('retries a failed commit before later ones', async () => {
     commits.fates.push('fails', 'fails');
     const written = [put('a'), put('b')];
     await new Promise((resolve) => setImmediate(resolve));
@@ -88,7 +91,7 @@ describe('the commit queue', () => {
     assert.equal(commits.failures, 2);
   });
 
-  it('does not make a commit again that was made without an answer', async () => {
+  it('does not retry a commit that succeeded without an answer', async () => {
     commits.fates.push('fails', 'made without an answer');
     const absent = { table: 'work', key: Buffer.from('a') } as const;
     assert.deepEqual(await Promise.all([put('a', [absent]), put('a', [absent])]), [true, false]);
@@ -99,7 +102,7 @@ describe('the commit queue', () => {
     ['refused', false],
     ['fails', true],
   ] as const)
-    it(`rejects what another process has taken over, in doubt: ${String(isInDoubt)}`, async () => {
+    it(`rejects writes to what another process has taken over, in doubt: ${String(isInDoubt)}`, async () => {
       commits.fates.push(fate);
       const lose = (): void => {
         fence.isLost = true;

@@ -38,7 +38,7 @@ describe('a damaged file', function () {
     writeSync(descriptor, bytes, 0, bytes.length, at);
     closeSync(descriptor);
   };
-  /** Pages of a kind, by the flags in their heads: 1 branch, 2 leaf. */
+  /** Pages of a kind, by the flags in their headers: 1 branch, 2 leaf. */
   const pagesOf = (kind: number): number[] => {
     const bytes = readFileSync(path);
     return Array.from({ length: bytes.length / pageSize }, (_, n) => n).filter(
@@ -91,7 +91,7 @@ describe('a damaged file', function () {
     assert.equal(reader.lost, 0);
   });
 
-  it('with a beginning that is no database is set aside, and a new one begun', async () => {
+  it('without a valid header is set aside and replaced by a new one', async () => {
     change(0, Buffer.alloc(2 * pageSize));
     const store = await open();
     assert.equal(store.trouble, undefined);
@@ -101,7 +101,7 @@ describe('a damaged file', function () {
     assert.match(warnings.join(), /0 record\(s\) could be read/);
   });
 
-  it('costs what was on its damaged pages, and no more', async () => {
+  it('costs only the records on its damaged pages', async () => {
     const leaves = pagesOf(2);
     const damaged = leaves[Math.floor(leaves.length / 2)] ?? 0;
     change(damaged * pageSize, Buffer.alloc(pageSize, 0xa5));
@@ -114,7 +114,7 @@ describe('a damaged file', function () {
     assert.equal(asides().length, 1, 'it is told once');
   });
 
-  it('keeps what can be read also when the start that carries it over is broken off', async () => {
+  it('keeps what can be read even if the start that recovers it is interrupted', async () => {
     const leaves = pagesOf(2);
     change((leaves[Math.floor(leaves.length / 2)] ?? 0) * pageSize, Buffer.alloc(pageSize, 0xa5));
     const { renameSync } = fs;
@@ -135,7 +135,7 @@ describe('a damaged file', function () {
     assert.ok(wait + work > waits + works - 100, `${wait} waits and ${work} texts are left`);
   });
 
-  it('may have held whatever was written before pages of it were lost, and nothing that came later', async () => {
+  it('may have contained anything written before its pages were lost, and nothing later', async () => {
     const leaves = pagesOf(2);
     change((leaves[Math.floor(leaves.length / 2)] ?? 0) * pageSize, Buffer.alloc(pageSize, 0xa5));
     const before = Date.now();
@@ -146,7 +146,7 @@ describe('a damaged file', function () {
     await store.close();
   });
 
-  it('that lost its end keeps what is before', async () => {
+  it('that lost its end keeps the rest', async () => {
     const descriptor = openSync(path, 'r+');
     ftruncateSync(descriptor, Math.floor(statSync(path).size / pageSize / 2) * pageSize);
     closeSync(descriptor);
@@ -157,7 +157,7 @@ describe('a damaged file', function () {
     await store.close();
   });
 
-  it('never brings the runtime down for good, whatever is wrong with it', async () => {
+  it('never stops the runtime permanently, whatever the damage', async () => {
     for (const [n, page] of [...pagesOf(2), ...pagesOf(1)].filter((_, at) => at % 17 === 0).entries()) {
       const noise = Buffer.from(Array.from({ length: 64 }, (_, at) => (at * 89 + n * 31) & 0xff));
       change(page * pageSize + ((n * 200) % (pageSize - 64)), noise);
@@ -168,13 +168,13 @@ describe('a damaged file', function () {
     await store.close();
   });
 
-  it('is told from one that is sound by a probe', async () => {
+  it('is distinguished from a sound one by a probe', async () => {
     assert.equal(await probe(path), 'sound');
     for (const page of pagesOf(2)) change(page * pageSize, Buffer.alloc(pageSize, 0xff));
     assert.equal(await probe(path), 'damaged');
   });
 
-  it('is not assumed because starts ended badly', async () => {
+  it('is not assumed after failed starts', async () => {
     for (let n = 0; n < 4; n++) {
       const reader = startStore([directory, 'dies', 'read']);
       await reader.ended;
@@ -183,7 +183,7 @@ describe('a damaged file', function () {
     assert.deepEqual(asides(), []);
   });
 
-  it('that is mostly free is copied compact when it is opened', async () => {
+  it('that is mostly free is compacted when it is opened', async () => {
     let store = await open();
     const big = 'x'.repeat(1_000_000);
     for (let n = 0; n < 8; n++)

@@ -14,7 +14,7 @@ const isNumber = (line: string): boolean => /^\d+$/.test(line);
 const everything = { from: Buffer.alloc(0), to: Buffer.alloc(100, 0xff), limit: 100_000 };
 const turn = (ms = 0): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-describe('a store in trouble', function () {
+describe('a failing store', function () {
   this.timeout(180_000);
   let directory: string;
   let warnings: string[];
@@ -27,7 +27,7 @@ describe('a store in trouble', function () {
     processes.push(started);
     return started;
   };
-  /** The bytes under the store. */
+  /** The store's raw bytes. */
   const raw = async (change: (table: ReturnType<typeof rawTables>) => void): Promise<void> => {
     const root = openLmdb<Buffer, Buffer>(join(directory, 'store.mdb'), {
       encoding: 'binary',
@@ -57,7 +57,7 @@ describe('a store in trouble', function () {
   describe('with records that cannot be read', () => {
     const put = (name: string, value: unknown) => ({ table: 'work' as const, put: key(name), value });
 
-    it('sets a damaged one aside, once, and counts it', async () => {
+    it('sets a damaged record aside, once, and counts it', async () => {
       let store = await open();
       await store.write(['a', 'b', 'c', 'd'].map((name) => put(name, name)));
       await store.close();
@@ -90,7 +90,7 @@ describe('a store in trouble', function () {
       assert.deepEqual(warnings, []);
     });
 
-    it('does not take one record for another', async () => {
+    it('does not confuse two records', async () => {
       let store = await open();
       await store.write([put('mine', 1), put('yours', 2), { table: 'wait', put: key('mine'), value: 3 }]);
       await store.close();
@@ -102,7 +102,7 @@ describe('a store in trouble', function () {
       await store.close();
     });
 
-    it('leaves those whose key is not at hand, and reads them once it is back', async () => {
+    it('leaves records whose key is unavailable, and reads them once it is back', async () => {
       let store = await open();
       await store.write([put('a', 1), put('b', 2)]);
       await store.close();
@@ -146,7 +146,7 @@ describe('a store in trouble', function () {
       });
     });
 
-    it('is named once when it is older, and stays where it is', async () => {
+    it('is mentioned once when it is older, and stays where it is', async () => {
       writeFileSync(join(directory, 'state.mdb'), 'old');
       for (let n = 0; n < 2; n++) await (await open()).close();
       assert.equal(warnings.filter((text) => text.includes('state.mdb')).length, 1);
@@ -154,13 +154,13 @@ describe('a store in trouble', function () {
     });
   });
 
-  describe('with a disk that takes no more', () => {
-    it('writes nothing it says it wrote, says why, and goes on by itself when there is room', async function () {
+  describe('on a full disk', () => {
+    it('never reports an unwritten record as written, says why, and resumes when there is room', async function () {
       if (process.platform !== 'linux') leaveOut(this, 'a small disk needs Linux');
       const disk = await smallDisk(directory);
       const writer = start([directory, 'a', 'write'], { before: disk.before });
       await writer.said((line) => Number(line) > 10);
-      // What is written while the disk is filled would not be counted.
+      // Writes while the disk is being filled would not be counted.
       writer.signal('SIGSTOP');
       disk.fill();
       writer.signal('SIGCONT');
@@ -186,7 +186,7 @@ describe('a store in trouble', function () {
       await store.close();
     });
 
-    it('waits for a directory that cannot be made, and goes on when it can', async () => {
+    it('waits for a directory that cannot be created, and resumes when it can', async () => {
       const blocked = join(directory, 'file', 'store');
       writeFileSync(join(directory, 'file'), '');
       const store = await open({ directory: blocked });
@@ -208,7 +208,7 @@ describe('a store in trouble', function () {
 
   describe('without its engine', () => {
     it('works in memory, and says why', async () => {
-      // Where its native code is looked for.
+      // The location of its native code.
       const child = start([directory, 'a', 'burst'], { env: { LMDB_PREBUILD: directory } });
       await child.said((line) => line === 'in memory');
       await child.said(isNumber);
@@ -218,7 +218,7 @@ describe('a store in trouble', function () {
   });
 
   describe('with readers', () => {
-    it('uses the room that was freed, whoever reads meanwhile', async () => {
+    it('reuses freed space, even while others read', async () => {
       const store = await open();
       const write = (n: number): Promise<boolean> =>
         store.write(
@@ -240,8 +240,8 @@ describe('a store in trouble', function () {
     });
   });
 
-  describe('whose starts are broken off', () => {
-    it('loses nothing, at whatever moment that is', async () => {
+  describe('whose starts are interrupted', () => {
+    it('loses nothing, at whatever moment that happens', async () => {
       const names = Array.from({ length: 300 }, (_, n) => n);
       let store = await open();
       await store.write(names.map((n) => ({ table: 'wait', put: key('kept', n), value: { n } })));
@@ -270,7 +270,7 @@ describe('a store in trouble', function () {
   });
 
   describe('with a clock that jumps', () => {
-    it('has a time that never runs back, over restarts too, and is not carried away', async () => {
+    it('has a time that never runs backwards, even over restarts, and ignores jumps forward', async () => {
       let [wall, elapsed] = [1_000_000_000_000, 0];
       const clock = { now: () => wall, elapsed: () => elapsed };
       let store = await open({ clock });
@@ -296,7 +296,7 @@ describe('a store in trouble', function () {
       await store.close();
     });
 
-    it('is not begun while the clock shows a time that cannot be, says so, and goes on when it is set', async () => {
+    it('does not start while the clock is implausible, says so, and resumes when it is set', async () => {
       let wall = 0;
       const clock = { now: () => wall, elapsed: () => 0 };
       const store = await open({ clock, earliest: Date.UTC(2025, 0, 1) });
@@ -309,7 +309,7 @@ describe('a store in trouble', function () {
       await store.close();
     });
 
-    it('goes on by the time on record where the clock is wrong at a start, and follows it once when it is set', async () => {
+    it('uses the saved time if the clock is wrong at a start, and adopts the clock once when it is set', async () => {
       const earliest = Date.UTC(2025, 0, 1);
       let [wall, elapsed] = [Date.UTC(2027, 0, 1), 0];
       const clock = { now: () => wall, elapsed: () => elapsed };
@@ -328,7 +328,7 @@ describe('a store in trouble', function () {
       await store.close();
     });
 
-    it('knows the time of its last commit when it was killed', async () => {
+    it('knows the time of its last commit after a kill', async () => {
       const writer = start([directory, 'a', 'write']);
       await writer.said((line) => Number(line) > 20);
       const at = Date.now();
@@ -336,7 +336,7 @@ describe('a store in trouble', function () {
       writer.signal('SIGKILL');
       await writer.ended;
       const store = await open({ clock: { now: () => 0, elapsed: () => 0 } });
-      // The owner that was killed may have left a socket; the store is taken over at once.
+      // The killed owner may have left a socket; the store is taken over immediately.
       assert.equal(store.trouble, undefined);
       assert.ok(store.now() >= at);
       await store.close();

@@ -7,7 +7,7 @@ interface Query {
   readonly values: readonly (readonly Buffer[])[];
 }
 
-/** A pool whose tables hold these names, each with itself as its value. */
+/** A pool whose tables contain these names, each with itself as its value. */
 const poolOf = (names: readonly string[], queries: Query[], fault?: Error): Pool => {
   const sorted = names.toSorted();
   const query = async (asked: Query): Promise<{ rows: object[] }> => {
@@ -15,7 +15,7 @@ const poolOf = (names: readonly string[], queries: Query[], fault?: Error): Pool
     if (fault) throw fault;
     const [first = [], second = []] = asked.values;
     if (second.length === 0) {
-      // In another order than they were asked for, and each once.
+      // In a different order than requested, and each once.
       const found = sorted.filter((name) => first.some((key) => key.toString() === name)).toReversed();
       return { rows: found.map((name) => ({ key: Buffer.from(name), value: Buffer.from(name) })) };
     }
@@ -29,11 +29,11 @@ const poolOf = (names: readonly string[], queries: Query[], fault?: Error): Pool
   return { query } as unknown as Pool;
 };
 
-describe('what is looked up in one turn of the event loop', () => {
+describe('lookups in one tick', () => {
   const names = ['a', 'b', 'c'];
   const text = (found: Buffer | undefined): string | undefined => found?.toString();
 
-  it('is one query for each kind, and each lookup gets its own answer', async () => {
+  it('are one query for each kind, and each lookup gets its own answer', async () => {
     const queries: Query[] = [];
     const reads = new GatheredReads(() => poolOf(names, queries));
     const values = ['c', 'x', 'a', 'c'].map((name) => reads.value('work', Buffer.from(name)));
@@ -48,7 +48,7 @@ describe('what is looked up in one turn of the event loop', () => {
     assert.equal(queries.length, 4);
   });
 
-  it('is several queries when it is very much', async () => {
+  it('are several queries if there are very many', async () => {
     const queries: Query[] = [];
     const many = Array.from({ length: 1200 }, (_, n) => String(n).padStart(4, '0'));
     const reads = new GatheredReads(() => poolOf(many, queries));
@@ -57,7 +57,7 @@ describe('what is looked up in one turn of the event loop', () => {
     assert.equal(queries.length, 3);
   });
 
-  it('fails together, also when there is no connection any more', async () => {
+  it('fail together, even without a connection', async () => {
     const fault = new Error('gone');
     const failing = new GatheredReads(() => poolOf([], [], fault));
     const lookups = ['a', 'b'].map((name) => failing.value('work', Buffer.from(name)));

@@ -12,24 +12,24 @@ const row = (until: string, isOver: boolean, holder = 'another'): LeaseRow => ({
   isBusy: false,
 });
 
-describe('the share of a process in what all may do at once', () => {
+describe("a process's share of the concurrent requests", () => {
   const sharesOf = (most: number, wants: readonly ('much' | 'little' | 'suddenly much')[]): number[] => {
     const processes = wants.length;
     const busy = wants.filter((each) => each === 'much').length;
     return wants.map((each) => shareOf(most, { processes, busy, isKnown: each === 'much' }));
   };
 
-  it('is all of it where there is one process', () => {
+  it('is all of them if there is one process', () => {
     assert.deepEqual(sharesOf(16, ['little']), [16]);
   });
 
-  it('is what the others leave for one that alone wants much', () => {
+  it('is what the others leave if it alone needs many', () => {
     assert.deepEqual(sharesOf(16, ['much', 'little', 'little']), [14, 1, 1]);
     assert.deepEqual(sharesOf(16, ['much', 'much', 'little']), [7, 7, 1]);
     assert.deepEqual(sharesOf(16, ['much', 'suddenly much', 'little']), [14, 1, 1]);
   });
 
-  it('is never more for all together than they may do, and at least one for each', () => {
+  it('never exceeds the limit together with the others, and is at least one', () => {
     const wants = ['much', 'little', 'suddenly much'] as const;
     for (let most = 1; most <= 20; most++)
       for (let kinds = 0; kinds < 3 ** 4; kinds++) {
@@ -44,14 +44,14 @@ describe('the share of a process in what all may do at once', () => {
   });
 });
 
-describe('which process has ended', () => {
+describe('a lease', () => {
   let watch: LeaseWatch;
   let now: number;
   beforeEach(() => {
     watch = new LeaseWatch(leaseFor);
     now = 1000;
   });
-  /** Looks each second; gives after how many a lease counts as ended. */
+  /** Checks every second; returns the number of seconds after which a lease counts as expired. */
   const endsAfter = (rowAt: (second: number) => LeaseRow, seconds: number): number | undefined => {
     for (let second = 0; second <= seconds; second++) {
       const { length } = watch.ended([rowAt(second)], now);
@@ -61,28 +61,28 @@ describe('which process has ended', () => {
     return undefined;
   };
 
-  it('is one whose lease was not renewed, as soon as that has run out', () => {
+  it('expires as soon as it was not renewed in time', () => {
     assert.equal(
       endsAfter((second) => row('a', second > 15), 60),
       16,
     );
   });
 
-  it('is none that renews its lease', () => {
+  it('does not expire while it is renewed', () => {
     assert.equal(
       endsAfter((second) => row(String(second), false), 100),
       undefined,
     );
   });
 
-  it('is one that gave its lease up, at once', () => {
+  it('expires immediately when it is given up', () => {
     assert.equal(
       endsAfter(() => row('a', true, ''), 5),
       0,
     );
   });
 
-  it('is not told by one that was out of touch itself: the others have the time to renew theirs', () => {
+  it('is not declared expired by a process that was out of touch itself: the others have time to renew theirs', () => {
     endsAfter((second) => row(String(second), false), 5);
     now += 60_000;
     assert.equal(
@@ -91,7 +91,7 @@ describe('which process has ended', () => {
     );
   });
 
-  it('is told after a while by one that was out of touch', () => {
+  it('is declared expired after a while by a process that was out of touch', () => {
     endsAfter((second) => row(String(second), false), 5);
     now += 60_000;
     assert.equal(
@@ -100,7 +100,7 @@ describe('which process has ended', () => {
     );
   });
 
-  it('is none when the clock of the database was set forward, as long as leases are renewed', () => {
+  it("does not expire when the database's clock was set forward, as long as it is renewed", () => {
     endsAfter((second) => row(String(second), false), 5);
     assert.equal(
       endsAfter((second) => row(second < 2 ? '5' : String(second), second < 2), 30),
@@ -108,7 +108,7 @@ describe('which process has ended', () => {
     );
   });
 
-  it('is found within 30 seconds also when the clock of the database was set back', () => {
+  it("expires within 30 seconds even if the database's clock was set back", () => {
     assert.equal(
       endsAfter(() => row('in an hour', false), 60),
       25,
@@ -129,7 +129,7 @@ describe('the time of the server', () => {
     );
     time.set(1_000_000);
   });
-  /** A pulse a second, of a server whose clock differs. */
+  /** One pulse per second from a server whose clock differs. */
   const pulse = (seconds: number, serverAhead: number): void => {
     for (let second = 0; second < seconds; second++) {
       monotonic += 1000;
@@ -137,13 +137,13 @@ describe('the time of the server', () => {
     }
   };
 
-  it('goes on between pulses', () => {
+  it('advances between pulses', () => {
     assert.equal(time.now(), 1_000_000);
     monotonic += 250;
     assert.equal(time.now(), 1_000_250);
   });
 
-  it('follows a clock that drifts, and never runs back', () => {
+  it('follows a drifting clock, and never runs backwards', () => {
     pulse(1, 40);
     assert.equal(time.now(), 1_001_040);
     const before = time.now();
@@ -154,13 +154,13 @@ describe('the time of the server', () => {
   });
 
   for (const hours of [-24 * 365, -1, 1, 24 * 365])
-    it(`goes on as it was when the clock is changed by ${hours} hours, and says so once`, () => {
+    it(`continues unchanged when the clock is changed by ${hours} hours, and says so once`, () => {
       pulse(5, hours * 3_600_000);
       assert.equal(time.now(), 1_005_000);
       assert.deepEqual(changes, [hours * 3600]);
     });
 
-  it('does not stand still after a reconnection to a server that is behind', () => {
+  it('does not stop after a reconnection to a server that is behind', () => {
     pulse(10, 0);
     const before = time.now();
     time.set(500_000);

@@ -52,7 +52,7 @@ const keyOf = (environment: string) =>
 
 const queues = ['single', 'list'] as const;
 
-/** One of everything that an environment leaves in a store. */
+/** One of everything that an environment keeps in a store. */
 const fill = async (store: Store, environment: string): Promise<void> => {
   const space = spaceOf(environment);
   const at = keysOf(`send ${environment}`);
@@ -145,7 +145,7 @@ const contents = async (store: Store, environment: string): Promise<unknown> => 
 };
 
 describe('an environment that moves to another store', () => {
-  it('takes all its records along, found by the numbers and names they are for, and nothing of another', async () => {
+  it('takes all its records along, under their numbers and names, and nothing of another', async () => {
     const [from, to] = [createMemoryStore(), createMemoryStore()];
     await fill(from, 'mine');
     const before = await contents(from, 'mine');
@@ -189,7 +189,7 @@ describe('an environment that moves to another store', () => {
     assert.equal(await move(), 0);
   });
 
-  it('leaves the do-not-text list where another environment uses it', async () => {
+  it('leaves the do-not-text list if another environment uses it', async () => {
     const [from, to] = [createMemoryStore(), createMemoryStore()];
     await fill(from, 'mine');
     const takeIn = () =>

@@ -15,7 +15,7 @@ const count = 250;
 /** Two stores and a process between them, which can be killed at any commit. */
 class World {
   readonly here = new Disk([0], { now: () => 1 });
-  /** By the name of the destination; released ones are worked on. */
+  /** By the name of the destination; released ones are in use. */
   readonly there = new Map<string, Disk>();
   readonly released = new Set<string>();
   commitsLeft = Infinity;
@@ -47,7 +47,7 @@ class World {
     };
   }
 
-  /** Resolves when it is done or dead. */
+  /** Resolves when the process is done or killed. */
   async move(): Promise<'moved' | 'dead'> {
     const open = async (id: string): Promise<Destination> => {
       const disk = this.there.get(id) ?? new Disk([0], { now: () => 1 });
@@ -83,7 +83,7 @@ class World {
     return state.isOver ? 'moved' : 'dead';
   }
 
-  /** Nothing can begin in two places. */
+  /** Nothing can start in two places. */
   private async check(): Promise<void> {
     const here = new Set(await this.jobsIn(this.here));
     for (const id of this.released) {
@@ -104,7 +104,7 @@ class World {
     return found.flat().map(({ value }) => value);
   }
 
-  /** What can be worked on there, in the order of the alphabet. */
+  /** What can be processed there, in alphabetical order. */
   async arrived(): Promise<string[]> {
     const found = await Promise.all(
       [...this.released].map((id) => this.records(this.there.get(id) ?? assert.fail())),
@@ -117,7 +117,7 @@ const all = (['work', 'wait'] as const).flatMap((table) =>
   Array.from({ length: count }, (_, n) => `${table} ${n}`),
 );
 
-/** One that has records to move, after moves that were killed when they had made so many commits. */
+/** A world with records to move, after moves that were killed once they had made so many commits. */
 const worldAfter = async (...kills: readonly number[]): Promise<World> => {
   const world = new World();
   await world.fill();
@@ -129,7 +129,7 @@ const worldAfter = async (...kills: readonly number[]): Promise<World> => {
   return world;
 };
 
-/** Each number of commits after which a move can be killed. */
+/** Every number of commits after which a move can be killed. */
 const killings = async (): Promise<number[]> => {
   const world = await worldAfter();
   assert.equal(await world.move(), 'moved');
@@ -138,7 +138,7 @@ const killings = async (): Promise<number[]> => {
 };
 
 describe('work that moves to another store', () => {
-  it('arrives whole, and nothing is left behind', async () => {
+  it('arrives complete, and nothing is left behind', async () => {
     const world = await worldAfter();
     assert.equal(await world.move(), 'moved');
     assert.deepEqual([...world.released], [...world.there.keys()]);
@@ -146,7 +146,7 @@ describe('work that moves to another store', () => {
     assert.deepEqual(await world.records(world.here), []);
   });
 
-  it('is not looked for again where there is none', async () => {
+  it('is not searched for again if there is none', async () => {
     const world = new World();
     assert.equal(
       await moveRecords(
@@ -160,7 +160,7 @@ describe('work that moves to another store', () => {
     assert.equal(world.there.size, 0);
   });
 
-  it('arrives once, whichever commits the process is killed between, and however often', async () => {
+  it('arrives once, whenever and however often the process is killed between commits', async () => {
     for (const first of await killings())
       for (const second of [0, 1, 3, 7]) {
         const world = await worldAfter(first, second);
@@ -170,12 +170,12 @@ describe('work that moves to another store', () => {
       }
   });
 
-  it('stays where somebody changes their mind in the middle, or is there alone once it was copied', async () => {
+  it('stays if the move is cancelled halfway, or is only there once it was copied', async () => {
     for (const killed of await killings()) {
       const world = await worldAfter(killed);
       assert.equal(await world.stay(), 'moved');
       const here = (await world.records(world.here)).filter((each) => / \d/.test(each));
-      // What is worked on here meanwhile does not come back with an old copy.
+      // What is processed here meanwhile does not return with an old copy.
       if (here.length > 0) await world.here.memory.write([{ table: 'work', remove: key(jobs, 0) }]);
       assert.equal(await world.move(), 'moved');
       const expected = here.length > 0 ? all.filter((each) => each !== 'work 0') : all;
@@ -183,7 +183,7 @@ describe('work that moves to another store', () => {
     }
   });
 
-  it('leaves alone what came here after somebody changed their mind, and moves it the next time', async () => {
+  it('that arrives here after a cancelled move is left alone, and moves the next time', async () => {
     for (const killed of await killings()) {
       const world = await worldAfter(killed);
       assert.equal(await world.stay(), 'moved');

@@ -13,7 +13,10 @@ import { startStore, type StoreProcess } from '../../support/state/processes';
 const owner = (line: string): boolean => line === 'owner';
 const troubled = (line: string): boolean => line.startsWith('trouble Another process');
 const isNumber = (line: string): boolean => /^\d+$/.test(line);
-/** Resolves when it has asked for a sign of life, or claimed the store, so many times, and has written nothing meanwhile. */
+/**
+ * Resolves when it has asked for a sign of life, or claimed the store, so many times without writing
+ * anything.
+ */
 const onlyAsks = async (
   process: StoreProcess,
   { times, how = 'asks' }: { times: number; how?: 'asks' | 'claims' },
@@ -56,7 +59,9 @@ describe('the owner of a store', function () {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  /** Starts a second while a first writes, ends the first, and waits until the second has taken over. */
+  /**
+   * Starts a second process while a first writes, stops the first, and waits until the second has taken over.
+   */
   const succession = async (
     signal: NodeJS.Signals,
     environments: readonly NodeJS.ProcessEnv[] = [],
@@ -87,11 +92,11 @@ describe('the owner of a store', function () {
     await store.close();
   };
 
-  it('is followed by the process that waited when it is killed', () => succession('SIGKILL'));
+  it('is succeeded by the waiting process when it is killed', () => succession('SIGKILL'));
 
-  it('is followed by the process that waited when it stops', () => succession('SIGTERM'));
+  it('is succeeded by the waiting process when it stops', () => succession('SIGTERM'));
 
-  it('is seen through a path that is too long for a socket, whatever the temporary folders', async () => {
+  it('can be reached through a path that is too long for a socket, whatever the temporary folders', async () => {
     const base = directory;
     directory = join(base, 'a'.repeat(100), 'b'.repeat(100));
     const temps = ['one', 'two'].map((name) => join(base, name));
@@ -115,11 +120,11 @@ describe('the owner of a store', function () {
     await first.said(isNumber, before);
   });
 
-  it('keeps the store when no sign of its life can be seen, and is followed when it ends', async () => {
+  it('keeps the store while no sign of life can be seen, and is succeeded when it exits', async () => {
     const first = start([directory, 'first', 'write']);
     await first.said(isNumber);
     for (const name of readdirSync(directory)) if (name.endsWith('.sock')) rmSync(join(directory, name));
-    // The first has some seconds to answer, however busy the machine is.
+    // The first has a few seconds to answer, however busy the machine is.
     const second = start([directory, 'second', 'write'], { RATE: '2' });
     // It claims again only what was answered.
     await onlyAsks(second, { times: 3, how: 'claims' });
@@ -128,10 +133,11 @@ describe('the owner of a store', function () {
     await second.said(isNumber);
   });
 
-  it('stops writing when another has taken over by mistake, and writes again when that one ends', async () => {
+  it('stops writing when another process took over by mistake, and resumes when that one exits', async () => {
     const first = start([directory, 'first', 'hold']);
     await first.said(owner);
-    // It cannot answer a claim while it is stopped, and its socket is gone: the second must think that it is dead.
+    // It cannot answer a claim while it is stopped, and its socket is gone: the second must assume that it is
+    // dead.
     for (const name of readdirSync(directory)) if (name.endsWith('.sock')) rmSync(join(directory, name));
     first.signal('SIGSTOP');
     const second = start([directory, 'second', 'write']);
@@ -157,7 +163,7 @@ describe('the owner of a store', function () {
     await store.close();
   });
 
-  it('gives up also the commit that was under way when another took over', async () => {
+  it('also gives up the commit in flight when another process takes over', async () => {
     const store = await open();
     await store.write([{ table: 'work', put: key('a'), value: 'before' }]);
     const { commit } = DatabaseFile.prototype;
@@ -202,7 +208,7 @@ describe('the owner of a store', function () {
     }
   });
 
-  it('gives a rolling update to each process in turn, and loses nothing', async () => {
+  it('passes the store on in a rolling update, and loses nothing', async () => {
     let before = start([directory, '0', 'write']);
     await before.said(isNumber);
     for (let n = 1; n < 4; n++) {
@@ -221,7 +227,7 @@ describe('the owner of a store', function () {
     await store.close();
   });
 
-  it('lives on when it cannot accept those who ask for a sign of its life', async () => {
+  it('keeps running if it cannot accept connections that ask for a sign of life', async () => {
     const made: Server[] = [];
     const { createServer } = net;
     net.createServer = ((listener: () => void) => {
@@ -252,7 +258,7 @@ describe('the owner of a store', function () {
     );
   });
 
-  it('is one for a process, whoever opens the store and by whatever path', async () => {
+  it('is unique in a process, whoever opens the store and by whatever path', async () => {
     const one = await open();
     const two = await openEmbedded({
       directory: `${directory}/.`,

@@ -57,7 +57,7 @@ describe('several processes on one PostgreSQL', () => {
     await Promise.all(handles.splice(0).map((handle) => handle.close()));
   });
 
-  /** As a process of its own would have it: what differs in its address is another one here. */
+  /** As a separate process would have it: a different address makes a separate client here. */
   const start = (name: string, leaseFor = 60_000, url = server.url()): PostgresHandle => {
     const handle = openPostgres({
       url: `${url}&application_name=${name}`,
@@ -73,7 +73,7 @@ describe('several processes on one PostgreSQL', () => {
     handle.onOrphan((store) => left.push(store));
     return handle;
   };
-  /** The first that one of these has taken over. */
+  /** The first orphan that one of these has taken over. */
   const orphanOf = async (...successors: PostgresHandle[]): Promise<Slot> => {
     for (;;) {
       const [first] = successors.flatMap((handle) => orphans.get(handle) ?? []);
@@ -82,7 +82,7 @@ describe('several processes on one PostgreSQL', () => {
     }
   };
   const put = (name: string, value: unknown) => ({ table: 'work' as const, put: key(name, 'n'), value });
-  /** The first of a table's updates for which `when` is so fails: "not now". */
+  /** The first update of a table that matches `when` fails: "not now". */
   const whileFirstUpdateFails = async (
     table: string,
     when: string,
@@ -108,19 +108,19 @@ describe('several processes on one PostgreSQL', () => {
     }
   };
 
-  it('are told whether a database is there, and why not, without its password', async () => {
+  it('learn whether a database is reachable, and why not, without its password', async () => {
     should(await faultInDatabase(server.url())).be.undefined();
     // invalid_catalog_name
     should(await faultInDatabase(server.url('nowhere'))).equal('3D000');
   });
 
-  it('keep what each has apart', async () => {
+  it('keep their records separate', async () => {
     const [one, two] = await Promise.all([start('one').opened, start('two').opened]);
     await one.write([put('item', 1)]);
     assert.equal(await two.get('work', key('item', 'n')), undefined);
   });
 
-  it('keep what each has apart, whatever the ids of nodes are', async () => {
+  it('keep their records separate for any node ids', async () => {
     const [one, two] = await Promise.all([start('one').opened, start('two').opened]);
     const ids = ['asked', 'blocked', 'link', 'once'];
     await one.write(ids.map((id) => ({ table: 'work', put: key('item', id, 'n'), value: 1 })));
@@ -130,7 +130,7 @@ describe('several processes on one PostgreSQL', () => {
     assert.equal((await two.get('wait', asked))?.value, 'yesterday');
   });
 
-  it('succeed one that ends, with all it had', async () => {
+  it('take over everything from one that stops', async () => {
     const [one, two] = [start('one'), start('two')];
     const store = await one.opened;
     await two.opened;
@@ -141,20 +141,20 @@ describe('several processes on one PostgreSQL', () => {
     await left.write([put('item', 'told')]);
   });
 
-  it('succeed one that is killed, once its lease has run out', async function () {
+  it('take over from one that is killed, once its lease has expired', async function () {
     this.timeout(180_000);
     const two = start('two', 3000);
     await two.opened;
     const killed = runChild('postgres-child.ts', server.url(), group);
     await killed.printed(1);
-    // Its lease is renewed for as long as it lives.
+    // Its lease is renewed as long as it runs.
     assert.deepEqual(orphans.get(two), []);
     await killed.kill();
     const left = await orphanOf(two);
     assert.equal((await left.get('work', key('item', 'n')))?.value, 'of the killed');
   });
 
-  it('keep what belongs to a node that only another has, and forget it seven days after none had it', async () => {
+  it('keep what belongs to a node that only another has, and delete it seven days after none had it', async () => {
     const [one, two] = [start('one'), start('two')];
     const [own, other] = await Promise.all([one.opened, two.opened]);
     await until(() => one.processes === 2 && two.processes === 2);
@@ -169,7 +169,7 @@ describe('several processes on one PostgreSQL', () => {
     };
     const none = new Set(['some']);
     const tell = (ids: readonly string[]) => existingEverywhere(other, new Set(ids), () => two.processes);
-    // The other one has not told what it has.
+    // The other has not reported its nodes.
     assert.ok(await sweepAfter(0, none));
     assert.ok(await sweepAfter(30, none));
     await tell(['n']);
@@ -177,14 +177,14 @@ describe('several processes on one PostgreSQL', () => {
     await tell([]);
     assert.ok(await sweepAfter(90, none));
     assert.ok(await sweepAfter(96, none));
-    // It was here again in between.
+    // It was back in between.
     assert.ok(await sweepAfter(97, new Set(['n'])));
     assert.ok(await sweepAfter(98, none));
     assert.ok(await sweepAfter(104, none));
     assert.equal(await sweepAfter(105, none), false);
   });
 
-  it('know nothing of the nodes of one that has ended', async () => {
+  it('forget the nodes of one that has stopped', async () => {
     const [one, two] = [start('one'), start('two')];
     const [own, other] = await Promise.all([one.opened, two.opened]);
     await existingEverywhere(other, new Set(['n']), () => two.processes);
@@ -195,18 +195,18 @@ describe('several processes on one PostgreSQL', () => {
     assert.equal(await own.count('work', key('present'), endOf(key('present'))), 1);
   });
 
-  it('take in the work of another store, and go on with it once it is released', async () => {
+  it('accept the work of another store, and continue it once it is released', async () => {
     const one = start('one', 300);
     const two = start('two', 300);
     await Promise.all([one.opened, two.opened]);
     const { store } = await one.takeIn('a file');
     await store.write([put('item', 'from a file')]);
-    // Longer than any lease, and seen by neither.
+    // Longer than any lease, and noticed by neither.
     const seen = server.query(`select count(*) from advisor_texting.lease`);
     await pause(1000);
     assert.deepEqual([orphans.get(one), orphans.get(two)], [[], []]);
     assert.equal(server.query(`select count(*) from advisor_texting.lease`), seen);
-    // As by a process that comes back.
+    // As a returning process would.
     const again = await two.takeIn('a file');
     assert.equal((await again.store.get('work', key('item', 'n')))?.value, 'from a file');
     await again.release();
@@ -217,7 +217,7 @@ describe('several processes on one PostgreSQL', () => {
     assert.equal((await left[0]?.get('work', key('item', 'n')))?.value, 'from a file');
   });
 
-  it('leave nothing to one whose lease was taken over: what it writes is refused', async () => {
+  it('reject writes from one whose lease was taken over', async () => {
     const one = start('one');
     const store = await one.opened;
     await store.write([put('item', 1)]);
@@ -232,7 +232,7 @@ describe('several processes on one PostgreSQL', () => {
     assert.equal((await again.get('work', key('item', 'n')))?.value, 4);
   });
 
-  it('take up themselves what ran out while nobody else was there', async () => {
+  it('take over what expired while no other was running', async () => {
     const one = start('one');
     await (await one.opened).write([put('item', 1)]);
     await one.close();
@@ -244,7 +244,7 @@ describe('several processes on one PostgreSQL', () => {
     });
   });
 
-  it('have back what they gave up a moment before, as when flows are deployed', async () => {
+  it('get back what they gave up a moment ago, as in a deploy', async () => {
     const [one, two] = [start('one'), start('two')];
     await two.opened;
     await (await one.opened).write([put('item', 1)]);
@@ -254,7 +254,7 @@ describe('several processes on one PostgreSQL', () => {
     assert.deepEqual(orphans.get(two), []);
   });
 
-  it('succeed one that is stopped for longer than its lease, which then writes nothing more', async function () {
+  it('take over from one that is stopped for longer than its lease, which then writes nothing more', async function () {
     this.timeout(180_000);
     const two = start('two', 3000);
     await two.opened;
@@ -270,7 +270,7 @@ describe('several processes on one PostgreSQL', () => {
     await stopped.kill();
   });
 
-  it('all come back after the database was away for longer than a lease: none takes over what another has', async function () {
+  it('all resume after the database was unreachable for longer than a lease, and take over nothing', async function () {
     this.timeout(180_000);
     const started = [start('one', 3000), start('two', 3000), start('three', 3000)];
     const stores = await Promise.all(started.map((each) => each.opened));
@@ -315,7 +315,7 @@ describe('several processes on one PostgreSQL', () => {
     assert.equal((await stores[0]?.get<number>(place.table, place.key))?.value, made);
   });
 
-  it('wait for whoever is about to change what belongs to all, also without a condition', async () => {
+  it('wait for the one that is about to change shared records, even without a condition', async () => {
     const store = await start('one').opened;
     const client = new Client({ connectionString: server.url() });
     await client.connect();
@@ -336,7 +336,7 @@ describe('several processes on one PostgreSQL', () => {
     }
   });
 
-  it('are held up by one that stands still in a transaction for no longer than its lease', async function () {
+  it('are blocked by one that hangs in a transaction for no longer than its lease', async function () {
     this.timeout(180_000);
     let goOn = (): void => undefined;
     const standing = new Promise<void>((resolve) => (goOn = resolve));
@@ -363,7 +363,7 @@ describe('several processes on one PostgreSQL', () => {
     await (await still.opened).write([put('item', 2)]);
   });
 
-  it('hand on what they have taken over to one that lives, which has it at once and whole', async () => {
+  it('hand on what they took over to a live one, which gets it immediately and complete', async () => {
     const [one, two, three] = [start('one'), start('two'), start('three')];
     await (await one.opened).write([put('item', 'left')]);
     await two.opened;
@@ -380,7 +380,7 @@ describe('several processes on one PostgreSQL', () => {
     assert.equal((await handed.get('work', key('item', 'n')))?.value, 'changed');
   });
 
-  it('have what has work in it by way of taking it over, when they start while another lives', async () => {
+  it('take over slots with work when they start while another is running', async () => {
     const one = start('one');
     const { part } = (await one.opened).peers;
     await (await one.opened).write([put('item', 'left')]);
@@ -397,7 +397,7 @@ describe('several processes on one PostgreSQL', () => {
     assert.equal((await left.get('work', key('item', 'n')))?.value, 'left');
   });
 
-  it('write to what they have and to what another left in one commit, or to neither', async () => {
+  it('write to their own and to an orphaned slot in one commit, or to neither', async () => {
     const [one, two] = [start('one'), start('two')];
     await (await one.opened).write([put('item', 'left')]);
     const own = await two.opened;
@@ -423,13 +423,13 @@ describe('several processes on one PostgreSQL', () => {
     await own.write([put('item', 'goes on')]);
   });
 
-  it('leave nothing lying that was taken by a process that does not know of it', async function () {
+  it('abandon nothing that was taken by a process that does not know of it', async function () {
     this.timeout(180_000);
     const [one, two] = [start('one'), start('two', 3000)];
     await (await one.opened).write([put('item', 'left')]);
     const own = await two.opened;
     const { slot } = (await one.opened).lease;
-    // As when the answer to the statement that took it did not come.
+    // As if the answer to the statement that took it was lost.
     server.query(
       `update advisor_texting.lease set token = token + 1, until = now() + interval '1 s',
        holder = (select holder from advisor_texting.lease where slot = ${own.lease.slot} and grp = l.grp)
@@ -440,7 +440,7 @@ describe('several processes on one PostgreSQL', () => {
     assert.equal((await left.get('work', key('item', 'n')))?.value, 'left');
   });
 
-  it('know when the database has lost commits, and leave in doubt what was accepted before', async function () {
+  it('notice that the database has lost commits, and leave in doubt what was accepted before', async function () {
     this.timeout(180_000);
     const one = start('one');
     const store = await one.opened;
@@ -448,7 +448,7 @@ describe('several processes on one PostgreSQL', () => {
     const accepted = store.now();
     await store.write([put('item', 'begun')]);
     assert.equal(store.peers.isInDoubt(accepted), false);
-    // As after a failover to a standby that did not have the last commit.
+    // As after a failover to a standby that lacked the last commit.
     const { slot, token } = store.lease;
     server.query(`update advisor_texting.lease set seq = seq - 1 where slot = ${slot} and token = ${token}`);
     const left = await orphanOf(one);
@@ -461,7 +461,7 @@ describe('several processes on one PostgreSQL', () => {
     await again.write([put('item', 'new')]);
   });
 
-  it('have all others do what one is told, also with what a process that ended has left', async () => {
+  it('all carry out a command given to one, even for what a stopped process has left', async () => {
     const [one, two, three] = [start('one'), start('two'), start('three')];
     const stores = await Promise.all([one, two, three].map((each) => each.opened));
     await stores[2]?.write([put('item', 'left')]);
@@ -489,7 +489,7 @@ describe('several processes on one PostgreSQL', () => {
     assert.equal(server.query(pending).trim(), '0');
   });
 
-  it('do what they are told also behind many commands that nobody there can carry out', async () => {
+  it('carry out commands even behind many that nobody there can carry out', async () => {
     const [one, two] = [start('one'), start('two')];
     const [own, others] = await Promise.all([one.opened, two.opened]);
     let isObeyed = false;
@@ -507,7 +507,7 @@ describe('several processes on one PostgreSQL', () => {
     await until(() => isObeyed);
   });
 
-  it('find in their slot what was left there, also when the first attempt to open it fails half-way', async () => {
+  it('find the records in their slot, even if the first attempt to open it fails halfway', async () => {
     const one = start('one');
     const { part } = (await one.opened).peers;
     await (await one.opened).write([put('item', 'left')]);
@@ -520,7 +520,7 @@ describe('several processes on one PostgreSQL', () => {
     });
   });
 
-  it('leave nobody waiting for what another has, once they are closed', async () => {
+  it('stop waiting for records of another once they are closed', async () => {
     const [one, two] = [start('one'), start('two')];
     await two.opened;
     const own = await one.opened;
@@ -535,7 +535,7 @@ describe('several processes on one PostgreSQL', () => {
     assert.deepEqual(warnings, []);
   });
 
-  it('seal nothing with keys that the database did not take', async () => {
+  it('encrypt nothing with keys that the database did not save', async () => {
     const made: object[] = [];
     const read: unknown[] = [];
     const open = (name: string): PostgresHandle => {
@@ -564,7 +564,7 @@ describe('several processes on one PostgreSQL', () => {
     });
   });
 
-  it('wait while the database has no connection to give, and go on when it has', async function () {
+  it('wait while the database is out of connections, and resume when it has one', async function () {
     this.timeout(180_000);
     await start('first').opened;
     server.query(`create role few login connection limit 10`);
@@ -584,7 +584,7 @@ describe('several processes on one PostgreSQL', () => {
     await Promise.all(Array.from({ length: 200 }, () => store.get('work', key('item', 'n'))));
   });
 
-  it('say that the disk of the database is full for as long as it is, and go on when there is room', async () => {
+  it("report that the database's disk is full as long as it is, and resume when there is room", async () => {
     const one = start('one');
     const store = await one.opened;
     server.query(
@@ -613,7 +613,7 @@ describe('several processes on one PostgreSQL', () => {
     }
   });
 
-  it('leave what they may do at once to the one that needs it, and give it back when another does', async () => {
+  it('leave concurrent requests to the one that needs them, and return them when another does', async () => {
     const [one, two, three] = [start('one'), start('two'), start('three')];
     await Promise.all([one, two, three].map((each) => each.opened));
     const wanted = new Map([one, two, three].map((each) => [each, 0]));
@@ -629,7 +629,7 @@ describe('several processes on one PostgreSQL', () => {
     await until(() => one.share(16) === 16);
   });
 
-  it('share what belongs to all, and of many that want a record one has it', async () => {
+  it('share common records, and only one of many that want a record gets it', async () => {
     const stores = await Promise.all(['one', 'two', 'three'].map((name) => start(name).opened));
     const place = { table: 'work', key: key('grant', 'x') } as const;
     const results = await Promise.all(
@@ -642,7 +642,7 @@ describe('several processes on one PostgreSQL', () => {
     assert.equal(new Set(values.map((entry) => entry?.value)).size, 1);
   });
 
-  it('forget a slot that was taken over once nothing is left to do in it', async () => {
+  it('forget a slot that was taken over once its work is done', async () => {
     const [one, two] = [start('one'), start('two')];
     const store = await one.opened;
     await two.opened;
@@ -653,7 +653,7 @@ describe('several processes on one PostgreSQL', () => {
     await until(() => left.peers.isLost);
   });
 
-  it('wait while the database is away, say so, and go on by themselves: each write is made once', async function () {
+  it('wait while the database is unreachable, say so, and resume by themselves: each write is made once', async function () {
     this.timeout(180_000);
     const one = start('one');
     const store = await one.opened;
@@ -674,7 +674,7 @@ describe('several processes on one PostgreSQL', () => {
     await until(() => one.trouble === undefined);
   });
 
-  it('say when the database takes no writes, and go on when it does', async () => {
+  it('report that the database accepts no writes, and resume when it does', async () => {
     const one = start('one');
     const store = await one.opened;
     const setting = (value: string): void => {
@@ -708,7 +708,7 @@ describe('several processes on one PostgreSQL', () => {
     }
   });
 
-  it('make the tables of an empty database, though all start at once, and say nothing of it', async function () {
+  it('create the tables of an empty database silently, though all start at once', async function () {
     this.timeout(180_000);
     const url = await server.database('empty');
     const started = ['one', 'two', 'three', 'four', 'five'].map((name) => start(name, 60_000, url));
@@ -718,7 +718,7 @@ describe('several processes on one PostgreSQL', () => {
     assert.deepEqual(warnings, []);
   });
 
-  /** As version 1 of the tables was, with what is in them. */
+  /** As version 1 of the tables was, with its contents. */
   const makeEarlier = (database: string): void => {
     server.query(
       `alter table advisor_texting.lease drop column busy;
@@ -729,7 +729,7 @@ describe('several processes on one PostgreSQL', () => {
   const versionIn = (database: string): string =>
     server.query(`select value from advisor_texting.meta where name = 'version'`, database).trim();
 
-  it('take over a database of an earlier version, once, though all start at once', async function () {
+  it('migrate a database of an earlier version, once, though all start at once', async function () {
     this.timeout(180_000);
     const url = await server.database('earlier');
     const before = start('before', 60_000, url);
@@ -751,7 +751,7 @@ describe('several processes on one PostgreSQL', () => {
     for (const store of stores) await store.write([put('new', store.peers.part)]);
   });
 
-  it('say so when their role may not change a database of an earlier version, and go on when one has', async function () {
+  it('report that their role may not migrate a database of an earlier version, and resume when one has', async function () {
     this.timeout(180_000);
     const url = await server.database('owned');
     await start('first', 60_000, url).opened;

@@ -13,7 +13,7 @@ import { childCommand } from '../../support/state/processes';
 const images = Number(process.env['CRASH_IMAGES'] ?? (isLong ? 200 : 50));
 const seed = seedFrom('CRASH_SEED');
 
-/** Numbers that look random, and come again with the same seed (mulberry32). */
+/** Pseudo-random numbers, reproducible by their seed (mulberry32). */
 const randomFrom = (start: number): (() => number) => {
   let state = start;
   return () => {
@@ -51,17 +51,17 @@ describe('a power cut', function () {
   });
   after(() => rmSync(base, { recursive: true, force: true }));
 
-  it('is rehearsed from all that the store wrote', () => {
+  it('is simulated from everything that the store wrote', () => {
     const { image, said } = imageAt(events, events.length, () => false);
     assert.ok(said.includes('149'), 'the traced process did its work');
     assert.ok(events.filter(({ kind }) => kind === 'synced').length > 30, 'each commit was synced');
     assert.ok((image?.length ?? 0) > 100_000);
   });
 
-  it(`leaves all that was on record, and nothing by halves (${images} images)`, async () => {
+  it(`leaves everything that was saved, and nothing half-written (${images} images)`, async () => {
     const random = randomFrom(seed);
     for (let n = 0; n < images; n++) {
-      // The first start, in which the file is made, is short.
+      // The first start, which creates the file, is short.
       const cut = 1 + Math.floor(random() * (n % 5 === 0 ? 60 : events.length));
       const share = random();
       const { image, said } = imageAt(events, cut, () => random() < share);
@@ -89,7 +89,7 @@ describe('a power cut', function () {
         where,
       );
       assert.deepEqual(await valuesOf(store, 'wait', key('b', 'x')), kept.slice(-50), where);
-      // It also takes new records.
+      // It also accepts new records.
       assert.equal(await store.write([{ table: 'work', put: key('new'), value: 1 }]), true, where);
       await store.close();
       assert.deepEqual(warnings, [], where);
