@@ -210,25 +210,25 @@ describe('the command check on a user directory', function () {
       /No node uses/,
     ],
     [
-      'has a time zone that there is not',
+      'has an unknown time zone',
       () => Object.assign(node('env'), { timeZone: 'America/Chicagoo' }),
       'timeZone',
       /America\/Chicagoo/,
     ],
     [
-      'has a limit below nothing',
+      'has a negative limit',
       () => Object.assign(node('env'), { requestsPerSecond: -3 }),
       'requestsPerSecond',
       /Requests per second/,
     ],
     [
-      'has a country that there is not',
+      'has an unknown country',
       () => Object.assign(node('env'), { country: 'XX' }),
       'settings',
       /XX/,
     ],
     [
-      'keeps its state in a database that is not there',
+      'keeps its state in an unreachable database',
       () => Object.assign(node('env'), { store: 'postgres', storeUrl: 'postgres://me:pass@127.0.0.1:1/x' }),
       'store',
       /^(?!.*pass).*ECONNREFUSED.*correct Database/,
@@ -240,7 +240,7 @@ describe('the command check on a user directory', function () {
       /fill in Database/,
     ],
     [
-      'has a node whose permission is not ticked',
+      'has a node whose permission is not selected',
       () => Object.assign(node('env'), { scopes: ['text.messaging.read'] }),
       'scopes',
       /not selected.*text\.messaging\.write \("greet", "ask"\)\. Select it/,
