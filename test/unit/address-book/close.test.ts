@@ -5,11 +5,11 @@ import type { Tools } from '../../../lib/runtime/flow-node';
 import type { Job } from '../../../lib/runtime/job';
 import { closeLimit } from '../../../lib/service/clock';
 
-describe('a search that waits for a store which is away', () => {
+describe('a search that waits for an unavailable store', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
   afterEach(() => mock.timers.reset());
 
-  it('is given up when its node closes, and leaves one failure', async () => {
+  it('is given up when its node closes, with one failure', async () => {
     const told: unknown[] = [];
     const tools = {} as Tools;
     const streams = new Streams<undefined>(tools, (_stream, why) => told.push(why.code));

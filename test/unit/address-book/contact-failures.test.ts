@@ -35,7 +35,7 @@ describe('contact node, failures', () => {
     should(errorOf(failed.msg).message).match(/core\.contacts\.write/);
   });
 
-  it('fails each of a list for an advisor who has not authorized, so that Join completes', async () => {
+  it('fails each entry of a list for an advisor who has not authorized, so that Join completes', async () => {
     const { environment, requests } = await scripted(() => ({ body: { id: 7 } }));
     const payload = [{ firstName: 'A' }, { firstName: 'B' }];
     const creating = await contactNode(environment, { operation: 'create' });
@@ -43,7 +43,7 @@ describe('contact node, failures', () => {
     should(created.map((one) => errorOf(one.msg).code)).deepEqual(Array(2).fill('authorization_required'));
     should(created.map(({ msg }) => msg.contact)).deepEqual(payload);
     for (const { msg } of created) should(msg.parts).containEql({ type: 'array', count: 2 });
-    // A status changes once a second.
+    // A status changes at most once a second.
     await pause(1100);
     should(creating.statuses.at(-1)?.text).equal('not authorized');
     await Flow.unload();
@@ -58,7 +58,7 @@ describe('contact node, failures', () => {
     should(requests()).be.empty();
   });
 
-  it('no longer shows that somebody has to authorize once somebody has', async () => {
+  it('stops showing that somebody must authorize once somebody has', async () => {
     const advisors = ['ann'];
     const service = { baseUrl: 'http://127.0.0.1:9/v1', apiKey: 'key', token: () => 'token' };
     const environment = alsoClose(environmentOn(service, { advisors }));
@@ -75,7 +75,7 @@ describe('contact node, failures', () => {
     should(await shown()).deepEqual({});
   });
 
-  it('calls a body that does not fit the contract an invalid response', async () => {
+  it('reports a body that violates the contract as invalid_response', async () => {
     const { environment } = await scripted(() => ({ body: { surprise: true } }));
     const flow = await contactNode(environment, { operation: 'get' });
     should(errorOf(only(await flow.ask({ contactId: 5 })).msg).code).equal('invalid_response');
@@ -89,7 +89,7 @@ describe('contact node, failures', () => {
     should(on.received('createContact')).equal(1);
   });
 
-  it('raises an error for Catch when nobody is wired to the failures', async () => {
+  it('raises an error for Catch when nothing is wired to the failures', async () => {
     const flow = await contactNode(on.environment, { operation: 'get' }, { unwired: [1] });
     flow.send({ contactId: 'Ann Ito' });
     const { error } = only(await flow.errors.next());
@@ -105,7 +105,7 @@ describe('contact node, failures', () => {
     should(on.simulator.ledger.entries().map(({ advisor }) => advisor)).deepEqual(['maria']);
   });
 
-  it('fails as a message when there is no environment, or an operation it does not know', async () => {
+  it('fails with a message when there is no environment, or an unknown operation', async () => {
     const flow = await contactNode(on.environment, { operation: 'explode' });
     should(errorOf(only(await flow.ask({ payload: {} })).msg).message).match(/explode/);
     await Flow.unload();
@@ -114,7 +114,7 @@ describe('contact node, failures', () => {
     should(errorOf(only(await bare.ask({})).msg).code).equal('not_configured');
   });
 
-  it('hands a problem of the service on as it came', async () => {
+  it('passes a problem of the service on unchanged', async () => {
     const { environment } = await scripted(() =>
       problemReply('invalid_request', { details: { field: 'phone' } }),
     );

@@ -19,7 +19,7 @@ describe('contact node', () => {
   };
 
   describe('create', () => {
-    it('creates the contact of msg.payload and gives its id, its input and an untouched rest', async () => {
+    it('creates the contact of msg.payload and returns its id and input, and leaves the rest untouched', async () => {
       const flow = await contactNode(on.environment, { operation: 'create' });
       const given = { firstName: 'Zoe', phone: '+13125550177' };
       const { port, msg } = only(await flow.ask({ payload: given, topic: 'kept', error: 'old' }));
@@ -33,7 +33,7 @@ describe('contact node', () => {
       await flow.completed.next();
     });
 
-    it('sends only the fields given, as the contract types them, and names the unknown ones once', async () => {
+    it("sends only the given fields, with the contract's types, and names the unknown ones once", async () => {
       const { environment, requests } = await scripted(() => ({ body: { id: 7 } }));
       const flow = await contactNode(environment, { operation: 'create' });
       const payload = [
@@ -53,7 +53,7 @@ describe('contact node', () => {
         .and.not.match(/44|firstName/);
     });
 
-    it('gives one outcome each for a list, with parts inside the outer parts', async () => {
+    it('emits one outcome per entry of a list, with parts inside the outer parts', async () => {
       const flow = await contactNode(on.environment, { operation: 'create' });
       const payload = [{ firstName: 'A' }, 'nobody', { firstName: 'C', gender: 'often' }];
       const outer = { id: 'outer', type: 'array', index: 4, count: 9 };
@@ -72,7 +72,7 @@ describe('contact node', () => {
       should(flow.completed.all).have.length(1);
     });
 
-    it('gives parts for a list of one and none for a single contact', async () => {
+    it('sets parts for a list of one and none for a single contact', async () => {
       const flow = await contactNode(on.environment, { operation: 'create' });
       should(only(await flow.ask({ payload: [{ firstName: 'A' }] })).msg.parts).containEql({
         index: 0,
@@ -99,7 +99,7 @@ describe('contact node', () => {
       should(msg.contact).containEql({ firstName: 'Zoe', lastName: 'RAY' });
     });
 
-    it('names no number of a list without a header row whole', async () => {
+    it('shows no complete number of a list without a header row', async () => {
       const flow = await contactNode(on.environment, { operation: 'create' });
       await flow.ask({ payload: { firstName: 'A', '+12025550123': '+12025550124' } });
       should(flow.warnings[0])
@@ -107,7 +107,7 @@ describe('contact node', () => {
         .and.not.match(/12025550123/);
     });
 
-    it('refuses an empty list, an empty contact and what is no contact, without a request', async () => {
+    it('rejects an empty list, an empty contact and a non-contact without a request', async () => {
       const flow = await contactNode(on.environment, { operation: 'create' });
       for (const payload of [
         [],
@@ -127,7 +127,7 @@ describe('contact node', () => {
       should(on.received('createContact')).equal(0);
     });
 
-    it('says what is wrong with a contact that fills in nothing, and still warns', async () => {
+    it('says what is wrong with a contact that sets no field, and still warns', async () => {
       const flow = await contactNode(on.environment, { operation: 'create' });
       const said = async (payload: unknown): Promise<string> =>
         errorOf(only(await flow.ask({ payload })).msg).message;
@@ -149,7 +149,7 @@ describe('contact node', () => {
       requests.filter(({ body }) => body !== undefined).map(({ body }) => (body as { phone: unknown }).phone);
     const inUS = { settings: { country: 'US' } };
 
-    it('is read as a texting node reads it, and stays as it was in msg.contact', async () => {
+    it('is read as a texting node reads it, and stays unchanged in msg.contact', async () => {
       const { environment, requests } = await scripted(() => ({ body: { id: 7 } }), inUS);
       const flow = await contactNode(environment, { operation: 'create' });
       for (const phone of ['(206) 555-0101', 2065550101, '+442079460123']) {
@@ -176,7 +176,7 @@ describe('contact node', () => {
 
     for (const operation of ['create', 'update'])
       for (const phone of ['', ' '])
-        it(`counts as not given where it is "${phone}", in a ${operation}`, async () => {
+        it(`counts as missing if it is "${phone}", in a ${operation}`, async () => {
           const current = { contactId: ann, phone: '+12065550199' };
           const { environment, requests } = await scripted(
             ({ method }) => ({ body: method === 'GET' ? current : { id: ann } }),
@@ -190,7 +190,7 @@ describe('contact node', () => {
           should(errorOf(alone.msg)).containEql({ code: 'invalid_input', attempts: 0 });
         });
 
-    it('is refused without a request when the country has no such number', async () => {
+    it('is rejected without a request when the country has no such number', async () => {
       const { environment, requests } = await scripted(() => ({ body: { id: 7 } }), inUS);
       for (const operation of ['create', 'update']) {
         const flow = await contactNode(environment, { operation });
@@ -202,14 +202,14 @@ describe('contact node', () => {
       should(requests()).be.empty();
     });
 
-    it('may be written with spaces where it begins with +', async () => {
+    it('may contain spaces if it starts with +', async () => {
       const { environment, requests } = await scripted(() => ({ body: { id: 7 } }));
       const flow = await contactNode(environment, { operation: 'create' });
       await flow.ask({ payload: { phone: '+1 (206) 555-0101' } });
       should(phones(requests())).deepEqual(['+12065550101']);
     });
 
-    it('goes as it is without a country: the service decides', async () => {
+    it('is sent unchanged without a country: the service decides', async () => {
       const { environment, requests } = await scripted(() => ({ body: { id: 7 } }));
       const flow = await contactNode(environment, { operation: 'create' });
       await flow.ask({ payload: { phone: '(206) 555-0101' } });
@@ -229,7 +229,7 @@ describe('contact node', () => {
       should(await get(ann)).containEql({ ...kept, city: 'Reno' });
     });
 
-    it('sends the contact whole, with the changes and without nulls', async () => {
+    it('sends the complete contact, with the changes and without nulls', async () => {
       const current = {
         contactId: 5,
         firstName: 'Ann',
@@ -251,7 +251,7 @@ describe('contact node', () => {
       should(requests()[1]?.body).deepEqual({ firstName: 'Ann', lastName: 'Ito', gender: 0, city: '' });
     });
 
-    it('leaves out the empty texts that it does not change, which a service may refuse', async () => {
+    it('omits unchanged empty strings, which a service may reject', async () => {
       const current = { contactId: 5, firstName: 'Ann', nickname: '', city: 'X', phone: '', state: ' ' };
       const { environment, requests } = await scripted(({ method, body }) => {
         if (method === 'GET') return { body: current };
@@ -265,7 +265,7 @@ describe('contact node', () => {
       should(requests()[1]?.body).deepEqual({ firstName: 'Ann', city: 'Reno', gender: 1 });
     });
 
-    it('writes a number back as it is where nothing can read it: the service decides', async () => {
+    it('writes an unreadable number back unchanged: the service decides', async () => {
       const current = { contactId: 5, phone: '(202) 555-0123' };
       const { environment, requests } = await scripted(({ method }) => ({
         body: method === 'GET' ? current : { id: 5 },
@@ -275,7 +275,7 @@ describe('contact node', () => {
       should(requests()[1]?.body).deepEqual({ phone: '(202) 555-0123', city: 'Reno' });
     });
 
-    it('takes a field out when nothing else is to change', async () => {
+    it('clears a field when nothing else changes', async () => {
       const current = { contactId: 5, firstName: 'Ann', nickname: 'A' };
       const { environment, requests } = await scripted(({ method }) => ({
         body: method === 'GET' ? current : { id: 5 },
@@ -285,7 +285,7 @@ describe('contact node', () => {
       should(requests()[1]?.body).deepEqual({ firstName: 'Ann' });
     });
 
-    it('sends the changes alone when merge is off', async () => {
+    it('sends only the changes when merge is off', async () => {
       const { environment, requests } = await scripted(() => ({ body: { id: 5 } }));
       const flow = await contactNode(environment, { operation: 'update', merge: false });
       await flow.ask({ contactId: 5, payload: { city: 'Reno' } });
@@ -323,7 +323,7 @@ describe('contact node', () => {
   });
 
   describe('get and delete', () => {
-    it('gives the contact whole, custom fields included', async () => {
+    it('returns the complete contact, including custom fields', async () => {
       const flow = await contactNode(on.environment, { operation: 'get' });
       const { port, msg } = only(await flow.ask({ contactId: ann }));
       should(port).equal(0);
@@ -332,7 +332,7 @@ describe('contact node', () => {
       should(msg.payload).have.properties('customFields', 'groupIds', 'phone', 'birthDate');
     });
 
-    it('gives one outcome each for a list of ids', async () => {
+    it('emits one outcome per id of a list', async () => {
       const flow = await contactNode(on.environment, { operation: 'get' });
       const arrived = await flow.ask({ contactId: [ann, 'x', '1002'] }, 3);
       should(arrived.filter(({ port }) => port === 0).map(({ msg }) => msg.contactId)).containDeep([
@@ -343,7 +343,7 @@ describe('contact node', () => {
       should(failed.map(({ msg }) => msg.contactId)).deepEqual(['x']);
     });
 
-    it('deletes and gives the id', async () => {
+    it('deletes and returns the id', async () => {
       const flow = await contactNode(on.environment, { operation: 'delete' });
       const { msg } = only(await flow.ask({ contactId: ann }));
       should(msg.payload).deepEqual({ id: ann });
@@ -352,7 +352,7 @@ describe('contact node', () => {
       should(errorOf(again.msg)).containEql({ code: 'not_found', status: 404 });
     });
 
-    it('refuses what is no id, and says where it looked', async () => {
+    it('rejects an invalid id, and says where it looked', async () => {
       const flow = await contactNode(on.environment, { operation: 'get' });
       for (const contactId of [undefined, '', 'Ann Ito', 1.5, -1, {}, true]) {
         const failed = only(await flow.ask({ contactId }));
@@ -364,7 +364,7 @@ describe('contact node', () => {
     });
   });
 
-  it('cancels with msg.reset what has not started, and emits each', async () => {
+  it('cancels what has not started on msg.reset, and emits each', async () => {
     const { opened: held, open: answer } = gate();
     const { environment, requests } = await scripted(async () => {
       await held;
@@ -388,7 +388,7 @@ describe('contact node', () => {
     should(payloads(failures)).deepEqual(failures.map(({ msg }) => msg.contact));
   });
 
-  it('finishes at close what has started, and does the rest after a deploy', async () => {
+  it('finishes what has started when it closes, and does the rest after a deploy', async () => {
     const { opened: held, open: answer } = gate();
     const { environment, requests } = await scripted(async () => {
       await held;
@@ -414,7 +414,7 @@ describe('contact node', () => {
     should(requests()).have.length(40);
   });
 
-  it('says in its status what it did, and that it is on the simulator', async () => {
+  it('shows in its status what it did, and that it uses the simulator', async () => {
     const flow = await contactNode(on.environment, { operation: 'get' });
     await flow.ask({ contactId: ann });
     await flow.completed.next();

@@ -13,7 +13,7 @@ interface ContentPage {
 describe('content search node', () => {
   const on = simulatedForEach();
 
-  it('finds what the text in msg.payload says, one page of it', async () => {
+  it('finds one page of content for the text in msg.payload', async () => {
     const flow = await contentNode(on.environment, {});
     const all = only(await flow.ask({ payload: '' })).msg.payload as ContentPage;
     should(all.data.length).be.above(1);
@@ -38,7 +38,7 @@ describe('content search node', () => {
     ]);
   });
 
-  it('takes 150 characters and refuses 151, and what is no text, without a request', async () => {
+  it('accepts 150 characters, and rejects 151 and anything but text without a request', async () => {
     const flow = await contentNode(on.environment, {});
     should(only(await flow.ask({ payload: 'x'.repeat(150) })).port).equal(0);
     for (const payload of ['x'.repeat(151), 1700000000000, {}, ['tax']]) {
@@ -50,7 +50,7 @@ describe('content search node', () => {
     should(on.received('searchContent')).equal(1);
   });
 
-  it('emits each item, also two that share an address', async () => {
+  it('emits each item, even two with the same address', async () => {
     const data = [
       { title: 'One', url: 'https://a.example/1' },
       { title: 'Same place', url: 'https://a.example/1' },
@@ -75,7 +75,7 @@ describe('content search node', () => {
     should(errorOf(failed.msg).message).match(/core\.content\.read/);
   });
 
-  it('refuses half a character without a request, and searches for a whole one', async () => {
+  it('rejects half a surrogate pair without a request, and searches for a whole one', async () => {
     const { environment, requests } = await scripted(() => ({ body: { data: [] } }));
     const flow = await contentNode(environment, {});
     const failed = only(await flow.ask({ payload: 'tax \ud83d' }));

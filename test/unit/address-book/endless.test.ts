@@ -12,7 +12,7 @@ import { contactNode, groupNode, scripted, type Request } from '../../support/ad
 
 type PageInfo = ResultPage<unknown>['pageInfo'];
 
-/** Pages that are all full and new; `total` says how many records there are, after a page. */
+/** Pages that are all full and new; `total` says how many records there are after a page. */
 const endless =
   (total: (page: number, pageSize: number) => number | undefined) =>
   ({ method, path, query }: Request) => {
@@ -26,10 +26,10 @@ const endless =
     return { body: { data, pageInfo: { page, totalRecord: total(page, pageSize) } } };
   };
 
-/** One page more with each page. */
+/** One more page with each page. */
 const growing = endless((page, pageSize) => (page + 1) * pageSize);
 
-describe('pages without an end', () => {
+describe('endless pages', () => {
   afterEach(async () => {
     await Flow.unload();
     await closeAll();
@@ -40,7 +40,7 @@ describe('pages without an end', () => {
     should(error.message).match(/still reports more/);
   };
 
-  it('are read up to ten times the first total, and what came before has left', async () => {
+  it('are read up to ten times the first total, and earlier records are emitted', async () => {
     const { environment, requests } = await scripted(growing);
     const flow = await contactNode(environment, { operation: 'search', all: true, pageSize: 10 });
     const arrived = await flow.ask({}, 21);
@@ -53,14 +53,14 @@ describe('pages without an end', () => {
     ['a filter', { operation: 'search', all: true, filter: 'nobody' }, {}],
     ['one page of a filter', { operation: 'search', filter: 'nobody' }, {}],
   ] as const)
-    it(`end ${what}`, async () => {
+    it(`fail ${what}`, async () => {
       const { environment, requests } = await scripted(growing);
       const flow = await contactNode(environment, { ...config, filterType: 'str' });
       isStopped(errorOf(only(await flow.ask(msg)).msg));
       should(requests()).have.length(20);
     });
 
-  it('end a group that is named, before anything is written', async () => {
+  it('fail a search for a group by name, before anything is written', async () => {
     for (const [operation, msg] of [
       ['addContact', { contactId: 5, groupId: 'VIP' }],
       ['setGroups', { contactId: 5, groupIds: ['VIP', 'Clients'] }],
@@ -75,7 +75,7 @@ describe('pages without an end', () => {
     }
   });
 
-  it('end a lookup of the editor', async () => {
+  it('fail a lookup of the editor', async () => {
     const { environment, requests } = await scripted(growing);
     const request = { params: { what: 'groups' }, query: { filter: 'nobody' } } as unknown as HttpRequest;
     await should(lookUp(environment as unknown as RunningEnvironment, request)).be.rejectedWith(
@@ -84,7 +84,7 @@ describe('pages without an end', () => {
     should(requests()).have.length(20);
   });
 
-  it('are read up to 10,000 where there is no total', async () => {
+  it('are read up to 10,000 if there is no total', async () => {
     let asked = 0;
     const pageInfo: PageInfo = null;
     const fetch = async (page: number): Promise<ResultPage<number>> => {
@@ -99,7 +99,7 @@ describe('pages without an end', () => {
     should([asked, read]).eql([10_000, 10_000]);
   });
 
-  it('may be ten times as many as were said at first, as long as they end', async () => {
+  it('may be ten times as many as first announced, as long as they end', async () => {
     const fetch = async (page: number): Promise<ResultPage<number>> => ({
       data: [page],
       pageInfo: { page, totalRecord: Math.min(page + 1, 20) },
@@ -116,7 +116,7 @@ describe('a group by its name', () => {
     await closeAll();
   });
 
-  it('takes no memory for all the others', async () => {
+  it('needs no memory for all the others', async () => {
     const groups = 20_000;
     const { environment } = await scripted(({ method, path, query }) => {
       if (method !== 'GET' || !path.endsWith('/groups'))

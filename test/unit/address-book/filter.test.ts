@@ -13,7 +13,7 @@ const people = [
   { contactId: 5, fullName: 'Graça Lima', firstName: 'Graça', lastName: 'Lima', email: 'lima@example.com' },
 ];
 
-/** Pages of at most two, whatever is asked. */
+/** Pages of at most two, whatever is requested. */
 const service = (records: readonly object[] = people) =>
   scripted(({ query }) => {
     const page = Number(query.page ?? 1);
@@ -36,7 +36,7 @@ describe('a filter', () => {
     ['lima graca', [5]],
     ['nobody', []],
   ] as const) {
-    it(`finds by every word, in names and addresses, without case and accents: ${filter}`, async () => {
+    it(`matches every word in names and addresses, ignoring case and accents: ${filter}`, async () => {
       const { environment } = await service();
       const flow = await contactNode(environment, { ...search, filter });
       const found = only(await flow.ask({})).msg.payload as Found;
@@ -46,7 +46,7 @@ describe('a filter', () => {
     });
   }
 
-  it('comes from the message, and empty finds everything in pages of the service', async () => {
+  it('comes from the message, and an empty one finds everything in pages of the service', async () => {
     const { environment, requests } = await service();
     const flow = await contactNode(environment, { ...search, filter: 'payload', filterType: 'msg' });
     should(idsIn(only(await flow.ask({ payload: 'ann' })).msg.payload as Found)).deepEqual([2]);
@@ -59,7 +59,7 @@ describe('a filter', () => {
     });
   });
 
-  it('has pages of the matches, whose total is known once the end was read', async () => {
+  it('returns pages of the matches, whose total is known once the end was read', async () => {
     const { environment, requests } = await service();
     const flow = await contactNode(environment, { ...search, filter: 'gra', page: 1, pageSize: 2 });
     const one = only(await flow.ask({})).msg.payload as Found;
@@ -68,7 +68,7 @@ describe('a filter', () => {
     should(requests().length).be.within(2, 3);
   });
 
-  it('has a second page of the matches', async () => {
+  it('returns a second page of the matches', async () => {
     const { environment } = await service();
     const flow = await contactNode(environment, { ...search, filter: 'gra', page: 2, pageSize: 3 });
     const two = only(await flow.ask({})).msg.payload as Found;
@@ -101,7 +101,7 @@ describe('a filter', () => {
     should(partsOf(arrived).map(({ count }) => count)).deepEqual([undefined, 2]);
   });
 
-  it('that fits nobody gives an empty page, or nothing one by one, and no green dot', async () => {
+  it('that matches nobody returns an empty page, or nothing one by one, and no green dot', async () => {
     const { environment } = await service();
     const flow = await contactNode(environment, { ...search, filter: 'nobody', all: true });
     const page = only(await flow.ask({})).msg.payload as Found;
@@ -109,7 +109,7 @@ describe('a filter', () => {
     while (flow.statuses.at(-1)?.fill !== 'grey') await new Promise((resolve) => setTimeout(resolve, 20));
   });
 
-  it('looks in the names of groups', async () => {
+  it('searches the names of groups', async () => {
     const groups = ['Clients', 'Prospects', 'Golf clients'].map((name, groupId) => ({ groupId, name }));
     const { environment } = await service(groups);
     const flow = await groupNode(environment, { ...search, filter: 'client', all: true, emit: 'item' });
@@ -117,7 +117,7 @@ describe('a filter', () => {
     should(arrived.map(({ msg }) => msg.groupId)).deepEqual([0, 2]);
   });
 
-  it('lets what it has found leave before a page that fails', async () => {
+  it('emits its matches before a page that fails', async () => {
     const { environment } = await scripted(({ query }) =>
       query.page === '1'
         ? { body: { data: people.slice(0, 2), pageInfo: { page: 1, pageSize: 2, totalRecord: 5 } } }

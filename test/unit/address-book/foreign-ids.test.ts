@@ -4,7 +4,7 @@ import { only } from '../../support/only';
 import { simulatedForEach } from '../../support/simulated';
 import { contactNode, groupNode, scripted } from '../../support/address-book/setup';
 
-describe('ids that are no small integers', () => {
+describe('ids that are not small integers', () => {
   simulatedForEach();
 
   const long = '9007199254740993';
@@ -20,7 +20,7 @@ describe('ids that are no small integers', () => {
     'Zoë=',
     '-_4kd',
   ]) {
-    it(`${id} goes into the path as it is, and comes back so`, async () => {
+    it(`${id} is put into the path unchanged, and returned unchanged`, async () => {
       const written = id === long ? id : JSON.stringify(id);
       const { environment, requests } = await scripted(() => ({ body: `{"contactId":${written}}` }));
       const flow = await contactNode(environment, { operation: 'get' });
@@ -33,7 +33,7 @@ describe('ids that are no small integers', () => {
   }
 
   for (const id of ['../groups', '1/2', '..', 'a b', '-', '-1', '1.5', '.5', '\ud800', 'a\u0000']) {
-    it(`${JSON.stringify(id)} is no id, and costs no request`, async () => {
+    it(`${JSON.stringify(id)} is invalid, and costs no request`, async () => {
       const { environment, requests } = await scripted(() => ({ body: {} }));
       const flow = await contactNode(environment, { operation: 'get' });
       const { port, msg } = only(await flow.ask({ contactId: id }));
@@ -49,7 +49,7 @@ describe('ids that are no small integers', () => {
     ['a long integer is added as one', '[12]', long, `[12,${long}]`],
   ];
   for (const [title, groups, groupId, written] of cases) {
-    it(`of groups are written back as they came: ${title}`, async () => {
+    it(`of groups are written back unchanged: ${title}`, async () => {
       const bodies: unknown[] = [];
       const { environment } = await scripted(
         ({ method }) => ({ body: method === 'GET' ? `{"contactId":1,"groupIds":${groups}}` : '' }),
@@ -62,7 +62,7 @@ describe('ids that are no small integers', () => {
     });
   }
 
-  it('of groups are the same whether a number or a string', async () => {
+  it('of groups are the same as a number or a string', async () => {
     const { environment, requests } = await scripted(() => ({
       body: { contactId: 1, groupIds: ['12', '13'] },
     }));
@@ -71,7 +71,7 @@ describe('ids that are no small integers', () => {
     should(requests().at(-1)).containEql({ method: 'PUT', body: { groupIds: ['13'] } });
   });
 
-  it('of groups may be words: a name comes first, and a delete takes no name', async () => {
+  it('of groups may be words: a name takes precedence, and a delete accepts no name', async () => {
     const data = [
       { groupId: 'vip', name: 'Clients' },
       { groupId: 'Friends', name: 'vip ' },
@@ -95,7 +95,7 @@ describe('ids that are no small integers', () => {
     should(requests().at(-1)).containEql({ method: 'DELETE', path: '/v1/core/contact/groups/Friends' });
   });
 
-  it('a create that names none is still done', async () => {
+  it('a create that returns none still succeeds', async () => {
     const { environment } = await scripted(() => ({ status: 201 }));
     const flow = await contactNode(environment, { operation: 'create' });
     const { port, msg } = only(await flow.ask({ payload: { firstName: 'A' } }));

@@ -25,7 +25,7 @@ describe('groups by name', () => {
   const lookups = (requests: () => Request[]): number =>
     requests().filter(({ method, path }) => method === 'GET' && path.endsWith('/groups')).length;
 
-  it('looks a name up once and remembers it for a minute', async () => {
+  it('are looked up once and remembered for a minute', async () => {
     const clock = frozenClock();
     const { environment, requests } = await scripted(
       serving(() => [[9, 'VIP']]),
@@ -42,7 +42,7 @@ describe('groups by name', () => {
     should(lookups(requests)).equal(2);
   });
 
-  it('says that there is none, and looks again the next time', async () => {
+  it('are reported as unknown, and looked up again the next time', async () => {
     let groups: [number, string][] = [];
     const { environment } = await scripted(serving(() => groups));
     const flow = await groupNode(environment, { operation: 'addContact' });
@@ -54,7 +54,7 @@ describe('groups by name', () => {
     should(only(await flow.ask({ contactId: 5, groupId: 'VIP' })).msg.groupId).equal(9);
   });
 
-  it('names the one that is written otherwise, rather than guess', async () => {
+  it('suggest one with a different spelling rather than guess', async () => {
     const { environment, requests } = await scripted(serving(() => [[9, 'Clients']]));
     const flow = await groupNode(environment, { operation: 'addContact' });
     const failed = only(await flow.ask({ contactId: 5, groupId: 'clients' }));
@@ -63,7 +63,7 @@ describe('groups by name', () => {
     should(lookups(requests)).equal(1);
   });
 
-  it('lists the groups that share a name, rather than guess', async () => {
+  it('list the groups that share a name rather than guess', async () => {
     const { environment } = await scripted(
       serving(() => [
         [9, 'VIP'],
@@ -77,7 +77,7 @@ describe('groups by name', () => {
     should(errorOf(failed.msg).message).match(/9, 12\b/);
   });
 
-  it('finds a group that has just been created, and not one that has just been deleted', async () => {
+  it('are found right after their creation, and not after their deletion', async () => {
     const flow = await Flow.load({
       folders,
       environment: on.environment,
@@ -99,7 +99,7 @@ describe('groups by name', () => {
     should(errorOf(only(await flow.arrivals.next()).msg).code).equal('invalid_input');
   });
 
-  it('notices at once that a second group of a name was created', async () => {
+  it('notice immediately that a second group of the same name was created', async () => {
     const flow = await Flow.load({
       folders,
       environment: on.environment,
@@ -116,7 +116,7 @@ describe('groups by name', () => {
     should(errorOf(failed.msg).message).containEql(`101, ${String(created)}`);
   });
 
-  it('reads all pages of groups, and each advisor has groups of their own', async () => {
+  it('are looked up on all pages, and each advisor has their own groups', async () => {
     const { environment, requests } = await scripted(
       ({ method, path, query }) => {
         if (method !== 'GET' || !path.endsWith('/groups')) {
@@ -140,7 +140,7 @@ describe('groups by name', () => {
     should(lookups(requests)).equal(6);
   });
 
-  it('looks several names up at once', async () => {
+  it('are looked up several at once', async () => {
     const { environment, requests } = await scripted(
       serving(() => [
         [9, 'VIP'],
@@ -153,7 +153,7 @@ describe('groups by name', () => {
     should(requests().at(-1)?.body).eql({ groupIds: [12, 9] });
   });
 
-  it('refuses what is neither an id nor a name', async () => {
+  it('reject what is neither an id nor a name', async () => {
     const flow = await groupNode(on.environment, { operation: 'addContact' });
     for (const groupId of [undefined, '', '  ', 1.5, {}, ['Clients']]) {
       should(errorOf(only(await flow.ask({ contactId: ann, groupId })).msg).code).equal('invalid_input');
@@ -162,10 +162,10 @@ describe('groups by name', () => {
   });
 
   for (const [what, pageInfo] of [
-    ['says that it is the first', { page: 1 }],
-    ['does not say which it is', null],
+    ['claims to be the first', { page: 1 }],
+    ['has no number', null],
   ] as const) {
-    it(`are not looked for in a second page that is the first once more and ${what}`, async () => {
+    it(`are not searched on a second page that repeats the first and ${what}`, async () => {
       const groups = Array.from({ length: 200 }, (_, at) => ({ groupId: at + 1, name: `Group ${at}` }));
       const { environment, requests } = await scripted(({ method, path }) => {
         if (method === 'GET' && path.endsWith('/groups')) return { body: { data: groups, pageInfo } };

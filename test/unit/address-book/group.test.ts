@@ -38,7 +38,7 @@ describe('contact group node', () => {
       should(flow.warnings[0]).match(/colour/);
     });
 
-    it('gives one outcome each for a list', async () => {
+    it('emits one outcome per entry of a list', async () => {
       const flow = await groupNode(on.environment, { operation: 'create' });
       const arrived = await flow.ask({ payload: ['One', { name: 'Two' }, {}, 5] }, 4);
       const failed = arrived.filter(({ port }) => port === 1);
@@ -78,7 +78,7 @@ describe('contact group node', () => {
       should(on.received('setContactGroups')).equal(0);
     });
 
-    it('gives one outcome each for a list of contacts', async () => {
+    it('emits one outcome per contact of a list', async () => {
       const flow = await groupNode(on.environment, {
         operation: 'addContact',
         groupId: 'Newsletter',
@@ -111,7 +111,7 @@ describe('contact group node', () => {
 
     for (const operation of ['addContact', 'removeContact']) {
       for (const contact of [{ contactId: 5 }, { contactId: 5, groupIds: null }]) {
-        it(`writes nothing for a contact that comes as ${JSON.stringify(contact)}: ${operation}`, async () => {
+        it(`writes nothing for a contact given as ${JSON.stringify(contact)}: ${operation}`, async () => {
           const { environment, requests } = await scripted(({ method }) => ({
             body: method === 'GET' ? contact : { id: 5 },
           }));
@@ -127,7 +127,7 @@ describe('contact group node', () => {
   });
 
   describe('setting the groups', () => {
-    it('replaces them, by ids and names in any mix', async () => {
+    it('replaces them, by any mix of ids and names', async () => {
       const flow = await groupNode(on.environment, { operation: 'setGroups' });
       const { msg } = only(await flow.ask({ contactId: ann, groupIds: [102, 'Newsletter', '102'] }));
       should(msg.payload).deepEqual({ id: ann });
@@ -142,7 +142,7 @@ describe('contact group node', () => {
       ['strings', '12', '12'],
       ['nobody tells which', undefined, '12'],
     ] as const) {
-      it(`writes an id that came as a string of digits as the service does: ${form}`, async () => {
+      it(`writes an id given as a string of digits as the service does: ${form}`, async () => {
         const { environment, requests } = await scripted(({ method }) => {
           if (method === 'PUT') return { body: { id: 5 } };
           if (groupId === undefined) return { status: 403, body: {} };
@@ -175,7 +175,7 @@ describe('contact group node', () => {
           });
         });
 
-    it('does not send isSelectAllGroup where it is not set', async () => {
+    it('does not send isSelectAllGroup if it is not set', async () => {
       for (const config of [{}, { isSelectAllGroup: '' }]) {
         const { environment, requests } = await scripted(() => ({ body: { id: 5 } }));
         const flow = await groupNode(environment, { operation: 'setGroups', ...config });
@@ -186,7 +186,7 @@ describe('contact group node', () => {
     });
   });
 
-  it('searches, and names each group for the next node', async () => {
+  it('searches, and sets each group id for the next node', async () => {
     const flow = await groupNode(on.environment, {
       operation: 'search',
       emit: 'item',
@@ -202,7 +202,7 @@ describe('contact group node', () => {
     should(arrived[3]?.msg.groupId).equal(clients);
   });
 
-  it('changes groups and details of one contact one after the other', async () => {
+  it('serializes changes to groups and details of one contact', async () => {
     const order: string[] = [];
     const { environment } = await scripted(async ({ method, path }) => {
       order.push(`${method} ${path.split('/').slice(4).join('/')}`);

@@ -16,7 +16,7 @@ describe('the lookup of the editor', () => {
     return lookUp(environment as unknown as RunningEnvironment, request).catch((fault: unknown) => fault);
   };
 
-  it('looks for content of the kind that the dialog has chosen', async () => {
+  it('searches content of the type chosen in the dialog', async () => {
     const { environment, requests } = await scripted(() => ({ body: { data: [], pageInfo: null } }));
     const query = { filter: 'tax', contentType: 'Emails' };
     const request = { params: { what: 'content' }, query } as unknown as Request;
@@ -25,11 +25,11 @@ describe('the lookup of the editor', () => {
   });
 
   for (const [what, query, pageInfo] of [
-    ['when it says that it is the first', { page: '2' }, { page: 1 }],
+    ['when it claims to be the first', { page: '2' }, { page: 1 }],
     ['among those it filters', { filter: 'nobody' }, { page: 1 }],
-    ['among those it filters, when none says which it is', { filter: 'nobody' }, null],
+    ['among those it filters, when none has a number', { filter: 'nobody' }, null],
   ] as const) {
-    it(`refuses a page that was not asked for, ${what}`, async () => {
+    it(`rejects a page that was not requested, ${what}`, async () => {
       const fault = await look(query, pageInfo);
       should(fault).be.instanceof(ServiceError);
       should((fault as ServiceError).code).equal('invalid_response');

@@ -22,7 +22,7 @@ const names = new Map([
   [8, 'Friends'],
 ]);
 
-/** A service with these people, that tells of groups what the people have. */
+/** A service with these people, which derives its groups from them. */
 const serviceOf =
   (people: readonly Person[], groups = names) =>
   ({ path, query }: Request): Reply => {
@@ -62,7 +62,7 @@ describe('members of a group', () => {
   const on = simulatedForEach();
   const config = { operation: 'members', groupId: 'Clients', groupIdType: 'str' };
 
-  it('come one by one with id and number, the last with the count and the sum', async () => {
+  it('are emitted one by one with id and number, the last with the count and the summary', async () => {
     const people = [1, 2, 3, 4, 5].map((id) =>
       id === 3 ? member(id, { groupIds: [8], groupNames: ['Friends'] }) : member(id),
     );
@@ -90,7 +90,7 @@ describe('members of a group', () => {
     should(contactReads(requests())).equal(4);
   });
 
-  it('are those whose groupIds say so, not those of the names in the search', async () => {
+  it('are those whose groupIds say so, not those by the names in the search', async () => {
     const twins = new Map([
       [clients, 'Clients'],
       [9, 'Clients'],
@@ -102,7 +102,7 @@ describe('members of a group', () => {
     should(flow.arrivals.all.map(({ msg }) => msg.contactId)).deepEqual([1, 3]);
   });
 
-  it('are those of a unique name where a contact does not tell its groups', async () => {
+  it('are those of a unique name if a contact does not list its groups', async () => {
     const people = [member(1, { groupIds: undefined }), member(2, { groupIds: undefined, groupNames: [] })];
     const { environment } = await scripted(serviceOf(people));
     const flow = await groupNode(environment, config);
@@ -110,7 +110,7 @@ describe('members of a group', () => {
     should(flow.arrivals.all.map(({ msg }) => msg.contactId)).deepEqual([1]);
   });
 
-  it('cannot be determined where neither says which groups a contact is in', async () => {
+  it('cannot be determined if neither says which groups a contact is in', async () => {
     const people = [member(1, { groupIds: undefined, groupNames: undefined })];
     const { environment } = await scripted(serviceOf(people));
     const flow = await groupNode(environment, config);
@@ -150,7 +150,7 @@ describe('members of a group', () => {
     });
   }
 
-  it('have their numbers read as people write them', async () => {
+  it('have their numbers parsed as people write them', async () => {
     const people = [member(1, { phone: '+1 (206) 555-0101' }), member(2, { phone: '206 555 0102' })];
     const { environment } = await scripted(serviceOf(people), { settings: { country: 'US' } });
     const flow = await groupNode(environment, config);
@@ -169,14 +169,14 @@ describe('members of a group', () => {
   });
 
   for (const groupId of ['Strangers', '99']) {
-    it(`of a group that is not there are a failure (${groupId})`, async () => {
+    it(`of a missing group are a failure (${groupId})`, async () => {
       const { environment } = await scripted(serviceOf([]));
       const flow = await groupNode(environment, { ...config, groupId });
       should(errorOf(only(await flow.ask({})).msg)).match({ code: 'invalid_input' });
     });
   }
 
-  it('are not emitted any more once msg.reset has come', async () => {
+  it('are not emitted any more after msg.reset', async () => {
     const hold = gate();
     const people = Array.from({ length: 40 }, (_, index) => member(index + 1));
     const answer = serviceOf(people);
@@ -190,7 +190,7 @@ describe('members of a group', () => {
     flow.send({ reset: true });
     await hold.open();
     await flow.completed.next();
-    // They come in their order, and the ninth was held up.
+    // They are emitted in order, and the ninth was delayed.
     should(flow.arrivals.all.length).be.within(1, 8);
   });
 

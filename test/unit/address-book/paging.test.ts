@@ -5,14 +5,14 @@ import { RecentIds } from '../../../lib/address-book/recent-ids';
 import { nextIteration } from '../../support/event-loop';
 
 describe('seen records', () => {
-  it('remember at least a generation, and never more than two', () => {
+  it('remember at least one generation, and never more than two', () => {
     const seen = new RecentIds(100);
     for (let id = 0; id < 1000; id++) seen.add(id);
     should(Array.from({ length: 100 }, (_, at) => seen.has(900 + at)).every(Boolean)).be.true();
     should(Array.from({ length: 800 }, (_, id) => seen.has(id)).some(Boolean)).be.false();
   });
 
-  it('tells any two ids apart, however close or far', () => {
+  it('distinguish any two ids, however close or far', () => {
     const numbers = [
       0,
       1,
@@ -41,10 +41,10 @@ describe('seen records', () => {
   });
 });
 
-describe('pages asked for ahead', () => {
+describe('prefetched pages', () => {
   interface Service {
     readonly fetch: Fetch<ResultPage<number>>;
-    /** Answers whatever was asked. */
+    /** Answers any request. */
     readonly answer: () => Promise<void>;
     readonly asked: () => number;
   }
@@ -67,7 +67,7 @@ describe('pages asked for ahead', () => {
     };
   };
 
-  it('become fewer while they are there before their turn, and three again when they are waited for', async () => {
+  it('become fewer while they arrive early, and three again when they are waited for', async () => {
     const service = serviceOf(100);
     const reading = pagesOf(service.fetch, { pageSize: 1 });
     let read = 0;
@@ -96,7 +96,7 @@ describe('pages asked for ahead', () => {
 });
 
 describe('one at a time', () => {
-  it('runs tasks of one key in the order they came, and others beside them', async () => {
+  it('runs tasks of one key in order, and others beside them', async () => {
     const events: string[] = [];
     const task = (name: string) => async (): Promise<void> => {
       events.push(`${name} begins`);
@@ -112,7 +112,7 @@ describe('one at a time', () => {
     should(events.indexOf('b1 begins')).be.below(events.indexOf('a1 ends'));
   });
 
-  it('goes on after a task that failed', async () => {
+  it('continues after a failed task', async () => {
     const failing = oneAtATime('a', () => Promise.reject(new Error('no')));
     const next = oneAtATime('a', () => Promise.resolve('yes'));
     await should(failing).be.rejectedWith('no');

@@ -12,11 +12,11 @@ import { contactNode, folders, scripted, type Request } from '../../support/addr
 
 type Person = Record<string, unknown> & { contactId: number };
 
-/** An address book that answers by the contract: two contacts on a page, whatever is asked for. */
+/** An address book that follows the contract: two contacts per page, whatever is requested. */
 class Book {
   readonly people: Person[];
   private next = 50;
-  /** Contacts that are read and not yet found by a search. */
+  /** Contacts that can be read and are not found by a search yet. */
   readonly unlisted = new Set<number>();
 
   constructor(people: readonly Person[] = []) {
@@ -106,13 +106,13 @@ describe('contact node, save', () => {
     ]);
   });
 
-  it('sends the given fields alone where merge is off', async () => {
+  it('sends only the given fields when merge is off', async () => {
     const { flow, writes } = await start([ann], { merge: false });
     await done(flow, { payload: { emailAddress: 'ann@example.com', city: 'Reno' } });
     should(writes()).eql([['PUT /contacts/1', { emailAddress: 'ann@example.com', city: 'Reno' }]]);
   });
 
-  it('creates the contact where there is none', async () => {
+  it('creates the contact if there is none', async () => {
     for (const people of [[], [ann, ben, eva]]) {
       const { flow, writes } = await start(people);
       const payload = { emailAddress: 'zoe@example.com', firstName: 'Zoe', phone: '' };
@@ -126,14 +126,14 @@ describe('contact node, save', () => {
     }
   });
 
-  it('matches by full name, without regard to case and spaces, but to accents', async () => {
+  it('matches by full name, ignoring case and spaces, but not accents', async () => {
     const { flow, writes } = await start([ann, ben, eva], { matchBy: 'fullName' });
     await done(flow, { payload: { firstName: ' BEN ', lastName: 'okafor', city: 'Reno' } });
     await done(flow, { payload: { firstName: 'Eva', lastName: 'Nagy' } });
     should(writes()).match([['PUT /contacts/2'], ['POST /contacts', { firstName: 'Eva', lastName: 'Nagy' }]]);
   });
 
-  it('finds the name of a service that writes the last name first', async () => {
+  it('finds the name if a service writes the last name first', async () => {
     const { environment, requests } = await scripted(({ method, path }) => {
       if (method === 'PUT') return { body: { id: 1 } };
       const names = { firstName: 'Ann', lastName: 'Ito' };
@@ -145,7 +145,7 @@ describe('contact node, save', () => {
     should(requests().at(-1)?.method).equal('PUT');
   });
 
-  it('writes nothing where several match, and lists them', async () => {
+  it('writes nothing if several match, and lists them', async () => {
     const { flow, writes } = await start([ann, ben, eva, otherAnn], { matchBy: 'fullName' });
     const { port, msg } = only(await flow.ask({ payload: { firstName: 'Ann', lastName: 'Ito' } }));
     should(port).equal(1);
@@ -158,7 +158,7 @@ describe('contact node, save', () => {
     should(writes()).be.empty();
   });
 
-  it('refuses a contact without what it is matched by, and an id that is none, without a request', async () => {
+  it('rejects a contact without its match field, and an invalid id, without a request', async () => {
     for (const [matchBy, msg, says] of [
       ['email', { payload: { firstName: 'Ann', emailAddress: ' ' } }, /emailAddress.+contactId/],
       ['fullName', { payload: { emailAddress: 'ann@example.com' } }, /firstName.+contactId/],
@@ -176,7 +176,7 @@ describe('contact node, save', () => {
     }
   });
 
-  it('writes nothing where the service does not say what contacts are matched by', async () => {
+  it('writes nothing if the service does not return the match field', async () => {
     const { environment, requests } = await scripted(() => ({
       body: { data: [{ contactId: 1, fullName: 'A' }] },
     }));
@@ -186,7 +186,7 @@ describe('contact node, save', () => {
     should(requests().every(({ method }) => method === 'GET')).be.true();
   });
 
-  it('makes one contact of two messages for the same person, also through two nodes', async () => {
+  it('creates one contact for two messages about the same person, even through two nodes', async () => {
     book = new Book([ann]);
     const { opened, open } = gate();
     const { environment, requests } = await scripted(async (request) => {
@@ -205,14 +205,14 @@ describe('contact node, save', () => {
     should(book.people[1]).containEql({ firstName: 'Zoe', city: 'Reno' });
   });
 
-  it('updates a contact that it has just created where the search does not show it yet, for ten minutes', async () => {
+  it('updates a contact that it has just created if the search does not show it yet, for ten minutes', async () => {
     const clock = new MovableClock(() => 1_750_000_000_000);
     const { flow } = await start([ann], {}, { clock });
     const payload = { emailAddress: 'zoe@example.com' };
     await done(flow, { payload });
     book.unlisted.add(50);
     should(await done(flow, { payload })).containEql({ contactId: 50 });
-    // Somebody has given the contact another address meanwhile, and then deleted it.
+    // Meanwhile the contact got another address, and was then deleted.
     const zoe = book.people[1];
     if (zoe) zoe['emailAddress'] = 'other@example.com';
     should(await done(flow, { payload })).containEql({ contactId: 51 });
@@ -241,7 +241,7 @@ describe('contact node, save', () => {
     should(book.people.map(({ city }) => city)).eql(['Reno', 'X', undefined, 'Bend']);
   });
 
-  it('reads the address book again for a person of a list whose creation came to an unknown end', async () => {
+  it('reads the address book again for a person of a list whose creation had an unknown outcome', async () => {
     book = new Book([ann]);
     let isFirst = true;
     const { environment } = await scripted((request) => {

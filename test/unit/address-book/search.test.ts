@@ -7,7 +7,7 @@ import { startSimulated, type Simulated } from '../../support/simulated';
 import { idsOf, paging, partsOf, upTo, type ItemPage } from '../../support/address-book/paging-service';
 import { contactNode, scripted } from '../../support/address-book/setup';
 
-describe('search', () => {
+describe('a search', () => {
   const simulated = async (contacts: number): Promise<Simulated> =>
     alsoClose(await startSimulated({ contacts }));
 
@@ -17,7 +17,7 @@ describe('search', () => {
   });
 
   describe('one page', () => {
-    it('emits the page as it is and leaves parts alone', async () => {
+    it('emits the page unchanged and leaves parts alone', async () => {
       const { environment } = await simulated(120);
       const flow = await contactNode(environment, { operation: 'search', page: 3 });
       const parts = { id: 'outer', type: 'array', index: 0, count: 1 };
@@ -29,7 +29,7 @@ describe('search', () => {
       await flow.completed.next();
     });
 
-    it('emits each item as a sequence, and names its contactId for the next node', async () => {
+    it('emits each item as a sequence, and sets its contactId for the next node', async () => {
       const { environment } = await simulated(120);
       const flow = await contactNode(environment, { operation: 'search', emit: 'item', page: 3 });
       const arrived = await flow.ask({ payload: { big: 'input' }, topic: 'kept' }, 20);
@@ -41,7 +41,7 @@ describe('search', () => {
       await flow.completed.next();
     });
 
-    it('sends what the node says, and no order when it says none', async () => {
+    it('sends what the node says, and no order when it sets none', async () => {
       const { environment, requests } = await scripted(paging(() => []));
       const flow = await contactNode(environment, {
         operation: 'search',
@@ -58,7 +58,7 @@ describe('search', () => {
       ]);
     });
 
-    it('refuses a page or a page size out of range, without a request', async () => {
+    it('rejects a page or page size out of range without a request', async () => {
       const { environment, requests } = await scripted(paging(() => []));
       for (const wrong of [{ page: 0 }, { page: 1.5 }, { pageSize: 201 }, { pageSize: -1 }]) {
         const flow = await contactNode(environment, { operation: 'search', ...wrong });

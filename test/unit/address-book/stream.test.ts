@@ -18,7 +18,7 @@ import {
 } from '../../support/address-book/paging-service';
 import { contactNode, scripted } from '../../support/address-book/setup';
 
-describe('search of all pages', () => {
+describe('a search of all pages', () => {
   const simulated = async (contacts: number): Promise<Simulated> =>
     alsoClose(await startSimulated({ contacts }));
 
@@ -60,7 +60,7 @@ describe('search of all pages', () => {
     await flow.completed.next();
   });
 
-  it('fetches a few pages ahead and no more, and shows how far it is', async () => {
+  it('prefetches a few pages and no more, and shows its progress', async () => {
     const hold = gate();
     const answer = paging(() => upTo(1000));
     const { environment, requests } = await scripted(async (request) => {
@@ -90,7 +90,7 @@ describe('search of all pages', () => {
   });
 
   for (const emit of ['item', 'page'] as const) {
-    it(`does not emit twice what moved to the next page while reading (${emit})`, async () => {
+    it(`does not emit a record twice that moved to the next page meanwhile (${emit})`, async () => {
       let book = upTo(30);
       const { environment } = await scripted((request) => {
         const reply = paging(() => book)(request);
@@ -110,7 +110,7 @@ describe('search of all pages', () => {
     });
   }
 
-  it('reads to the end when the service gives no totals, or smaller pages than asked', async () => {
+  it('reads to the end when the service returns no totals, or smaller pages than requested', async () => {
     for (const pageInfo of [null, undefined, { pageSize: 7 }, { pageSize: 7, totalRecord: 30 }]) {
       const { environment } = await scripted((request) =>
         paging(
@@ -135,7 +135,7 @@ describe('search of all pages', () => {
     }
   });
 
-  it('ends with one failure when a page fails, after what came before it', async () => {
+  it('ends with one failure when a page fails, after the records before it', async () => {
     const answer = paging(() => upTo(500));
     const { environment } = await scripted((request) =>
       request.query.page === '3' ? problemReply('forbidden') : answer(request),
@@ -152,7 +152,7 @@ describe('search of all pages', () => {
     should(flow.completed.all).have.length(1);
   });
 
-  it('raises that failure when nobody is wired to it', async () => {
+  it('raises that failure when nothing is wired to it', async () => {
     const { environment } = await scripted(() => problemReply('forbidden'));
     const flow = await contactNode(environment, { operation: 'search', all: true }, { unwired: [1] });
     flow.send({});
@@ -160,7 +160,7 @@ describe('search of all pages', () => {
     should(flow.completed.all).be.empty();
   });
 
-  it('fails rather than read the first page for ever from a service that names pages otherwise', async () => {
+  it('fails rather than read the first page forever from a service with other query names', async () => {
     const { environment, requests } = await scripted((request) =>
       paging(() => upTo(100))({ ...request, query: { ...request.query, page: '1' } }),
     );
@@ -172,7 +172,7 @@ describe('search of all pages', () => {
     should(requests().length).be.below(6);
   });
 
-  it('is stopped by msg.reset: nothing more comes out, and the input is done, once', async () => {
+  it('is stopped by msg.reset: nothing more is emitted, and the input is done, once', async () => {
     const hold = gate();
     const answer = paging(() => upTo(1000));
     const { environment } = await scripted(async (request) => {
@@ -191,10 +191,10 @@ describe('search of all pages', () => {
   });
 
   for (const [what, pageInfo] of [
-    ['that says it is another one', { page: 1, totalRecord: 200 }],
-    ['that says it is the one asked for and repeats the one before', undefined],
-    ['that does not say which it is and repeats the one before', null],
-    ['that repeats the one before in another order', null],
+    ['with another number', { page: 1, totalRecord: 200 }],
+    ['that claims to be the requested one and repeats the previous one', undefined],
+    ['without a number that repeats the previous one', null],
+    ['that repeats the previous one in another order', null],
   ] as const) {
     it(`ends with one failure at a page ${what}`, async () => {
       const { environment } = await scripted(({ query }) => {
@@ -214,7 +214,7 @@ describe('search of all pages', () => {
     });
   }
 
-  it('fails when the one page that is wanted is another', async () => {
+  it('fails when the service returns a page other than the requested one', async () => {
     const { environment } = await scripted(() => ({
       body: { data: [{ contactId: 1 }], pageInfo: { page: 1 } },
     }));
@@ -224,7 +224,7 @@ describe('search of all pages', () => {
     should(errorOf(failed.msg).message).match(/^The service returned page 1 instead of page 3/);
   });
 
-  it('fails when the one page that is wanted is empty and another, but not where there is nothing at all', async () => {
+  it('fails when the service returns another, empty page, but not if there is nothing at all', async () => {
     let pageInfo: object = { page: 1, totalRecord: 120 };
     const { environment } = await scripted(() => ({ body: { data: [], pageInfo } }));
     const flow = await contactNode(environment, { operation: 'search', page: 3 });
@@ -233,7 +233,7 @@ describe('search of all pages', () => {
     should(only(await flow.ask({})).port).equal(0);
   });
 
-  it('fails when the one page that is wanted is the first once more, of a service that does not number pages', async () => {
+  it('fails when a service that does not number pages returns the first page again', async () => {
     let isHeeded = false;
     const { environment } = await scripted(({ query }) => {
       const from = isHeeded ? Number(query.page) * 50 : 0;
@@ -247,7 +247,7 @@ describe('search of all pages', () => {
     should(only(await flow.ask({})).port).equal(0);
   });
 
-  it('settles nothing when a close interrupts it, and says so once the flows have started again', async () => {
+  it('settles nothing when a close interrupts it, and reports it once the flows have started again', async () => {
     const hold = gate();
     const answer = paging(() => upTo(1000));
     const { environment } = await scripted(async (request) => {

@@ -221,12 +221,7 @@ describe('the command check on a user directory', function () {
       'requestsPerSecond',
       /Requests per second/,
     ],
-    [
-      'has an unknown country',
-      () => Object.assign(node('env'), { country: 'XX' }),
-      'settings',
-      /XX/,
-    ],
+    ['has an unknown country', () => Object.assign(node('env'), { country: 'XX' }), 'settings', /XX/],
     [
       'keeps its state in an unreachable database',
       () => Object.assign(node('env'), { store: 'postgres', storeUrl: 'postgres://me:pass@127.0.0.1:1/x' }),
