@@ -384,7 +384,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
         ],
       ],
       shownBy: {
-        'unit/guards/once.test.ts': ['is sent once, and a repeat leaves with what the first one did'],
+        'unit/guards/once.test.ts': ['is sent once, and a repeat leaves with the outcome of the first'],
       },
     },
     {
@@ -523,7 +523,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [['      throw refusalBy(ended);\n', '      return () => undefined;\n']],
       shownBy: {
         'unit/guards/do-not-text.test.ts': [
-          'stops texts and consent requests, one by one, in a list, as a resend and in a dry run',
+          'blocks texts and consent requests, one by one, in a list, as a resend and in a dry run',
         ],
       },
     },
@@ -531,7 +531,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       what: 'a list that cannot be read stops everybody',
       file: 'lib/guards/do-not-text.ts',
       changes: [["return 'unreadable list';", 'return undefined;']],
-      shownBy: { 'unit/guards/do-not-text.test.ts': ['stops everybody when nobody knows who was on it'] },
+      shownBy: { 'unit/guards/do-not-text.test.ts': ['blocks everybody when it is unknown who was on it'] },
     },
     {
       what: 'an entry that cannot be read stops its number',
@@ -539,7 +539,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [["? 'unreadable' : undefined", '? undefined : undefined']],
       shownBy: {
         'unit/guards/do-not-text.test.ts': [
-          'stops numbers whose entry cannot be read, and no others, until they are blocked again or unblocked',
+          'blocks only numbers whose entry cannot be read, until they are blocked again or unblocked',
         ],
       },
     },
@@ -549,7 +549,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [['if (blocked) await Promise.all(this.parts.map((part) => part.add(blocked)));', '']],
       shownBy: {
         'unit/guards/do-not-text.test.ts': [
-          'has whom a process blocks that has one of them alone, and keeps them when that one leaves',
+          'includes people blocked by a process with only one of the stores, and keeps them when that one leaves',
         ],
       },
     },
@@ -562,7 +562,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
           '  async begin(phone: string): Promise<(() => void) | BlockedBy> {\n',
         ],
       ],
-      shownBy: { 'unit/guards/do-not-text.test.ts': ['lets nobody be texted until it is whole'] },
+      shownBy: { 'unit/guards/do-not-text.test.ts': ['lets nobody be texted until it is complete'] },
     },
     {
       what: 'nobody is texted outside the hours',
@@ -577,7 +577,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       shownBy: {
         'unit/guards/text-hours.test.ts': [
           'fail a text outside them, and say when it may be sent',
-          'hold a text until they begin, spread over a quarter of an hour, also over a restart',
+          'hold a text until they start, spread over a quarter of an hour, even over a restart',
         ],
       },
     },
@@ -600,7 +600,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       what: 'a block is answered when requests under way have ended',
       file: 'lib/guards/do-not-text.ts',
       changes: [['    await this.attempts.none(phone);\n', '']],
-      shownBy: { 'unit/guards/do-not-text.test.ts': ['answers when that has ended'] },
+      shownBy: { 'unit/guards/do-not-text.test.ts': ['answers when that has finished'] },
     },
     {
       what: 'a block holds for the other processes, too',
@@ -612,9 +612,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
         ],
       ],
       shownBy: {
-        'unit/guards/processes.test.ts': [
-          'it is answered when that request has ended, and no further one begins',
-        ],
+        'unit/guards/processes.test.ts': ['answer when that request has finished, and start no further one'],
       },
     },
     {
@@ -628,7 +626,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       ],
       shownBy: {
         'unit/guards/do-not-text.test.ts': [
-          'ends waits for whoever was put on it while their node was away, at their next look',
+          'ends waits for people who were added while their node was gone, at their next poll',
         ],
       },
     },
@@ -808,7 +806,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [['const path = wirePath(parts.path, prefixes);', 'const { path } = parts;']],
       shownBy: {
         'unit/profiles/flows.test.ts': [
-          'the canonical flow: an unknown number is asked, waited for, and texted once it has accepted',
+          'the canonical flow: a person with an unknown number is asked, waited for, and texted after accepting',
         ],
       },
     },
@@ -847,7 +845,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [['    if (!order.dryRun) await environment.mayText?.(turn.signal);\n', '']],
       shownBy: {
         'unit/guards/lost-store.test.ts': [
-          'says so, texts and asks nobody, and keeps what comes until somebody confirms the empty store',
+          'says so, texts and asks nobody, and keeps new messages until somebody confirms the empty store',
         ],
       },
     },
@@ -857,7 +855,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [['found !== undefined && found.ino === this.inode', 'true']],
       shownBy: {
         'unit/guards/lost-store.test.ts': [
-          'notices within seconds that it is deleted, sends nothing, and goes on when it is put back',
+          'notices the deletion within seconds, sends nothing, and resumes when it is restored',
         ],
       },
     },
@@ -869,7 +867,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [['this.isClockWrong && !existsSync(this.path)', 'this.isClosed']],
       shownBy: {
         'unit/guards/wrong-clock.test.ts': [
-          'accepts nothing before the right time arrives and says so; then nobody is texted or asked twice',
+          'accepts nothing before the clock is right and says so; then nobody is texted or asked twice',
         ],
       },
     },

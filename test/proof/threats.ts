@@ -185,14 +185,16 @@ export const threats: Readonly<Record<number, Threat>> = {
         'stops at the limit of unanswered requests, until an acceptance is seen',
       ],
       'unit/guards/do-not-text.test.ts': [
-        'stops texts and consent requests, one by one, in a list, as a resend and in a dry run',
-        'stops everybody when nobody knows who was on it',
-        'stops numbers whose entry cannot be read, and no others, until they are blocked again or unblocked',
-        'has whom a process blocks that has one of them alone, and keeps them when that one leaves',
-        'lets nobody be texted until it is whole',
-        'is kept to, whenever somebody is put on it while lists are under way',
+        'blocks texts and consent requests, one by one, in a list, as a resend and in a dry run',
+        'blocks everybody when it is unknown who was on it',
+        'blocks only numbers whose entry cannot be read, until they are blocked again or unblocked',
+        'includes people blocked by a process with only one of the stores, and keeps them when that one leaves',
+        'lets nobody be texted until it is complete',
+        'is respected, whenever somebody is added while lists are being processed',
       ],
-      'unit/guards/text-hours.test.ts': ['are kept: whenever texts come, nobody receives one outside them'],
+      'unit/guards/text-hours.test.ts': [
+        'are respected: whenever texts come, nobody receives one outside them',
+      ],
     },
   },
   13: {
@@ -263,12 +265,12 @@ export const threats: Readonly<Record<number, Threat>> = {
     threat: 'an error of ours that our simulator shares',
     shownBy: {
       'unit/profiles/flows.test.ts': [
-        'the canonical flow: an unknown number is asked, waited for, and texted once it has accepted',
+        'the canonical flow: a person with an unknown number is asked, waited for, and texted after accepting',
         'a contact is created, read, changed without losing fields, found and deleted',
       ],
       'unit/profiles/independent.test.ts': [
-        'the canonical flow: a contact that is there late is asked, waited for, and texted once it has accepted',
-        'the address book: created, changed without losing fields, put into groups, found and deleted',
+        'the canonical flow: a contact that appears late is asked, waited for, and texted after accepting',
+        'the address book: a contact is created, changed without losing fields, grouped, found and deleted',
       ],
       'node-red/profiles/real.test.ts': [
         'is authorized, asks an unknown number, waits over a restart, and texts it once it has accepted',
@@ -300,9 +302,9 @@ export const threats: Readonly<Record<number, Threat>> = {
     threat: 'the store lost, or replaced by an empty one',
     shownBy: {
       'unit/guards/lost-store.test.ts': [
-        'says so, texts and asks nobody, and keeps what comes until somebody confirms the empty store',
-        'notices within seconds that it is deleted, sends nothing, and goes on when it is put back',
-        'is noticed after a deploy, too, when the directory was deleted while it was in use',
+        'says so, texts and asks nobody, and keeps new messages until somebody confirms the empty store',
+        'notices the deletion within seconds, sends nothing, and resumes when it is restored',
+        'is noticed after a deploy, too, when the directory was deleted while in use',
         'is noticed while it runs and after a restart, by all instances, and one confirms it for all',
       ],
     },
@@ -311,7 +313,7 @@ export const threats: Readonly<Record<number, Threat>> = {
     threat: 'a clock that is wrong by decades, or jumps while texts are held',
     shownBy: {
       'unit/guards/wrong-clock.test.ts': [
-        'accepts nothing before the right time arrives and says so; then nobody is texted or asked twice',
+        'accepts nothing before the clock is right and says so; then nobody is texted or asked twice',
       ],
       'unit/state/faults.test.ts': [
         'does not start while the clock is implausible, says so, and resumes when it is set',

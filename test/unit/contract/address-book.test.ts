@@ -45,7 +45,7 @@ const shouldBeIn = async (id: number, groupIds: readonly number[]): Promise<void
   should(found?.['groupCount']).equal(groupIds.length);
 };
 
-/** Contacts as this service writes their dates. */
+/** Contacts with dates as this service writes them. */
 const inFormat = (contact: typeof fields): object =>
   habits.dates === 'iso' ? contact : { ...contact, birthDate: '05/06/1980', clientAnniversary: '01/02/2015' };
 
@@ -68,7 +68,7 @@ const fields = {
 
 contract('address book and content', () => {
   describe('contacts', () => {
-    it('creates a contact and gives all 14 input fields back', async () => {
+    it('creates a contact and returns all 14 input fields', async () => {
       const id = await create(contacts, fields);
       const { status, body } = await get(id);
       should(status).equal(200);
@@ -80,13 +80,13 @@ contract('address book and content', () => {
       await call('DELETE', `${contacts}/${String(id)}`);
     });
 
-    it('strips fields it does not know', async () => {
+    it('strips unknown fields', async () => {
       const id = await create(contacts, { firstName: 'Only', nonsense: 1 });
       should((await get(id)).body).not.have.property('nonsense');
       await call('DELETE', `${contacts}/${String(id)}`);
     });
 
-    it('updates fields and answers the id', async () => {
+    it('updates fields and returns the id', async () => {
       const id = await create(contacts, fields);
       const answer = await call('PUT', `${contacts}/${String(id)}`, { body: { ...fields, city: 'Chicago' } });
       should(answer.body['id']).equal(idOnWire(id));
@@ -132,7 +132,7 @@ contract('address book and content', () => {
       shouldBeProblem(await call('DELETE', `${groups}/${String(id)}`), 'not_found');
     });
 
-    it('replaces memberships: what is not named is left', async () => {
+    it('replaces memberships: the contact leaves groups that are not named', async () => {
       const [one, two] = [await create(groups, { name: 'One' }), await create(groups, { name: 'Two' })];
       const id = await create(contacts, { firstName: 'Member' });
       should((await setGroups(id, { groupIds: [one] })).body['id']).equal(idOnWire(id));
@@ -161,7 +161,7 @@ contract('address book and content', () => {
 
   describe('searches', () => {
     for (const path of [contacts, groups, '/core/content/library/search']) {
-      it(`wraps a page of ${path} as the contract shows it`, async () => {
+      it(`wraps a page of ${path} as the contract shows`, async () => {
         const { data, pageInfo } = await search(`${path}?page=1&pageSize=2`);
         should(data.length).be.within(0, 2);
         should(pageInfo).containEql({ page: 1, pageSize: 2 });
@@ -204,13 +204,13 @@ contract('address book and content', () => {
       });
     }
 
-    it('answers 400 for a sort field or direction of its own', async () => {
+    it('answers 400 for an unknown sort field or direction', async () => {
       shouldBeProblem(await call('GET', `${contacts}?sortBy=phone`), 'invalid_request');
       shouldBeProblem(await call('GET', `${contacts}?sortDirection=up`), 'invalid_request');
       shouldBeProblem(await call('GET', `${groups}?sortDirection=up`), 'invalid_request');
     });
 
-    it('gives a summary of a contact with the fields of the contract', async () => {
+    it('returns a summary of a contact with the fields of the contract', async () => {
       const { data } = await search(`${contacts}?pageSize=1`);
       should(data[0]).have.properties(
         ...['contactId', 'identifier', 'fullName', 'firstName', 'lastName', 'email', 'emailStatus', 'status'],
@@ -227,7 +227,7 @@ contract('address book and content', () => {
       should((await search(`${library}?contentType=Emails&searchText=retirement%20guide`)).data).eql([]);
     });
 
-    it('answers 400 for a content type of its own and for a text of 151 characters', async () => {
+    it('answers 400 for an unknown content type and for a text of 151 characters', async () => {
       const library = '/core/content/library/search';
       shouldBeProblem(await call('GET', `${library}?contentType=Videos`), 'invalid_request');
       shouldBeProblem(await call('GET', `${library}?searchText=${'x'.repeat(151)}`), 'invalid_request');

@@ -26,7 +26,7 @@ contract('credentials, scopes and errors', () => {
       }
     });
 
-    it(`does not let ${name} through without an API key or with a wrong one`, async () => {
+    it(`rejects ${name} without an API key or with a wrong one`, async () => {
       for (const key of [null, 'wrong']) {
         const answer = await call(method, pathOf(path), { headers: { 'x-api-key': key } });
         if (habits.badKey === 'problem') shouldBeProblem(answer, 'unauthorized');
@@ -53,7 +53,7 @@ contract('credentials, scopes and errors', () => {
     shouldBeProblem(await call('GET', '/core/contact/groups', { headers }), 'unauthorized');
   });
 
-  it('answers 400 for JSON that is malformed, and for a body that is no object', async () => {
+  it('answers 400 for malformed JSON, and for a body that is not an object', async () => {
     for (const raw of ['{"phone":', 'null', '[]', '"x"', '']) {
       shouldBeProblem(
         await call('POST', '/text/messaging/messages', {
@@ -76,7 +76,7 @@ contract('credentials, scopes and errors', () => {
     }
   });
 
-  it('takes JSON with a charset', async () => {
+  it('accepts JSON with a charset', async () => {
     const headers = { 'content-type': 'application/json; charset=utf-8' };
     const raw = JSON.stringify({ phone: phones.consented, text: 'Grüße' });
     should((await call('POST', '/text/messaging/messages', { raw, headers })).status).equal(200);
@@ -87,12 +87,12 @@ contract('credentials, scopes and errors', () => {
     should((await send(phones.consented, 'x'.repeat(255 * 1024))).status).equal(200);
   });
 
-  it('answers 404 for a path that is not of the contract', async () => {
+  it('answers 404 for a path outside the contract', async () => {
     shouldBeProblem(await call('GET', '/core/nothing'), 'not_found');
     shouldBeProblem(await call('GET', '/contacts'), 'not_found');
   });
 
-  it('answers 405 for a method a path does not take', async () => {
+  it('answers 405 for a method that a path does not support', async () => {
     const answer = await call('DELETE', '/text/messaging/messages');
     shouldBeProblem(answer, 'invalid_request', 405);
     should(answer.headers.get('allow')).equal('POST');
@@ -116,7 +116,7 @@ contract('credentials, scopes and errors', () => {
     });
   }
 
-  it('gives every problem a trace id of its own', async () => {
+  it('gives every problem its own trace id', async () => {
     const [one, other] = [await call('GET', '/core/nothing'), await call('GET', '/core/nothing')];
     should(one.body['traceId']).not.equal(other.body['traceId']);
   });

@@ -51,7 +51,7 @@ describe('a service that follows the contract to the letter', () => {
   };
   const stored = (contactId: string): unknown => service.people.get(contactId)?.fields;
 
-  it('takes back a contact whose stored number is empty, null, missing or national when only its city changes', async () => {
+  it('accepts a contact whose stored number is empty, null, missing or national when only its city changes', async () => {
     for (const form of ['empty', 'null', 'missing'] as const) {
       service.form = form;
       const contactId = service.add({ firstName: 'Zoë' });
@@ -67,13 +67,13 @@ describe('a service that follows the contract to the letter', () => {
     should(stored(contactId)).eql({ ...person, city: 'Turku' });
   });
 
-  it('creates a contact whose number is an empty text as one without a number', async () => {
+  it('creates a contact without a number from one whose number is an empty string', async () => {
     const payload = { firstName: 'Zoë', phone: '' };
     const { contactId } = await done(contactNode(environment, { operation: 'create' }), { payload });
     should(stored(String(contactId))).eql({ firstName: 'Zoë' });
   });
 
-  it('has the form of its stored numbers reported by the connection test', async () => {
+  it('has the format of its stored numbers reported by the connection test', async () => {
     const { baseUrl, apiKey } = service;
     const reported = async (canRead: boolean): Promise<unknown> => {
       const findings = await rehearse({
@@ -97,7 +97,7 @@ describe('a service that follows the contract to the letter', () => {
   });
 
   for (const mode of ['once', 'wait'])
-    it(`is not texted for ever while it does not believe a consent that it has, in a loop that checks with ${mode}`, async () => {
+    it(`is not texted forever if it accepts a consent and still rejects texts, in a loop that checks with ${mode}`, async () => {
       const clock = new MovableClock(() => begin);
       await start({ clock, settings: { journal: true } });
       service.accept(phone);
@@ -129,7 +129,7 @@ describe('a service that follows the contract to the letter', () => {
       should([service.sends, service.asked]).eql([5, 1]);
     });
 
-  it('says in its own words that consent is missing: the pattern of the user decides alone', async () => {
+  it("may report missing consent in its own words: the user's pattern alone decides", async () => {
     const failures = ['Member has not consented to receive texts or has opted out'];
     for (const [consentPattern, port] of [
       ['not consented', 2],
@@ -142,7 +142,7 @@ describe('a service that follows the contract to the letter', () => {
     }
   });
 
-  it('has its failure details in the error, or in the payload where consent is missing', async () => {
+  it('has its failure details in the error, or in the payload if consent is missing', async () => {
     const failureDetails = [{ code: 'landline' }];
     service.refusal = { successes: [], failures: ['Not textable'], failureDetails };
     const refused = await once(sendNode(environment), { phone, text: 'Hi' });
@@ -154,7 +154,7 @@ describe('a service that follows the contract to the letter', () => {
     should(unasked.msg.payload).containEql({ details: failureDetails });
   });
 
-  it('is looked at at once by a wait with an interval of ten minutes', async () => {
+  it('is polled immediately by a wait with an interval of ten minutes', async () => {
     const clock = new MovableClock(() => begin);
     await start({ clock, settings: { journal: true } });
     service.accept(phone);
@@ -172,7 +172,7 @@ describe('a service that follows the contract to the letter', () => {
     should(only(await coming).port).equal(0);
   });
 
-  it('is called with no other permissions than nodes say that they need', async () => {
+  it('is called with no permissions beyond those that nodes declare', async () => {
     const contactId = service.add(person);
     service.accept(phone);
     const groupIds = ['Clients'];
@@ -197,7 +197,7 @@ describe('a service that follows the contract to the letter', () => {
     }
   });
 
-  it('gets isSelectAllGroup as it is set, and not at all by default, also when a contact is added or removed', async () => {
+  it('gets isSelectAllGroup as it is set, and not by default, even when a contact is added or removed', async () => {
     for (const operation of ['setGroups', 'addContact', 'removeContact']) {
       service.memberships.length = 0;
       for (const isSelectAllGroup of ['', 'true', 'false']) {

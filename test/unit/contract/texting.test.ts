@@ -85,7 +85,7 @@ contract('texting', () => {
       should((await call('GET', '/core/contact/contacts/1001')).body).eql(body);
     });
 
-    it('ignores fields it does not know', async () => {
+    it('ignores unknown fields', async () => {
       should((await send(phones.consented, 'Extra', { nonsense: { deep: true } })).status).equal(200);
     });
 
@@ -160,7 +160,7 @@ contract('texting', () => {
   });
 
   describe('GET /text/messaging/consents', () => {
-    it('gives member id, state and when it last changed', async () => {
+    it('returns member id, state and when it last changed', async () => {
       const { status, body } = await consentOf(phones.consented);
       should(status).equal(200);
       should(body['state']).equal('accepted');
@@ -168,7 +168,7 @@ contract('texting', () => {
       should(body['lastChanged']).be.a.Number();
     });
 
-    it('is none before anybody asked', async () => {
+    it('is none before anybody was asked', async () => {
       should((await consentOf(phones.unasked)).body['state']).equal('none');
     });
 
@@ -190,7 +190,7 @@ contract('texting', () => {
       should(failures(await send(phone))[0]).match(/not consented/);
     });
 
-    it('takes a member id too', async () => {
+    it('accepts a member id too', async () => {
       const { body } = await consentOf(phones.consented);
       const byMember = await call('GET', `/text/messaging/consents?memberId=${String(body['memberId'])}`);
       should(byMember.body).eql(body);

@@ -27,7 +27,7 @@ import {
 
 const noon = Date.UTC(2027, 0, 4, 17);
 
-describe('guards, where two of them meet', () => {
+describe('guards that meet', () => {
   let simulator: Simulator;
   let store: Store;
   let environment: TestEnvironment;
@@ -50,7 +50,7 @@ describe('guards, where two of them meet', () => {
     await closeAll();
   });
 
-  it('who was blocked after being asked leaves as blocked, not as asked', async () => {
+  it('report somebody who was blocked after being asked as blocked, not as asked', async () => {
     await begin(noon);
     const flow = await load(request, block);
     should((await ask(flow, { phone: unasked }, 'request')).port).equal(0);
@@ -60,7 +60,7 @@ describe('guards, where two of them meet', () => {
     should(errorOf(msg).code).equal('blocked');
   });
 
-  it('run in their order: an invalid zone is reported before the list is checked, and that before keys and hours', async () => {
+  it('run in order: an invalid zone is reported before the list is checked, and that before keys and hours', async () => {
     await begin(night, { textHours: { ...hold.textHours, outside: 'fail' } });
     const once = { ...send, onceKeyType: 'text' } as typeof send;
     const flow = await load({ ...once, hours: 'any' } as typeof send, { ...once, id: 'later' }, block);
@@ -75,7 +75,7 @@ describe('guards, where two of them meet', () => {
     should(await codeOf({ timeZone: 'nowhere', dryRun: true })).equal('invalid_input');
   });
 
-  it('who was asked within the day, or as often as allowed, leaves at once outside the hours', async () => {
+  it('reject somebody who was asked within the day, or as often as allowed, immediately outside the hours', async () => {
     await begin(noon, hold);
     const limited = { ...request, id: 'limited', every: 0, limit: 1 } as typeof request;
     const flow = await load(request, limited);
@@ -94,7 +94,7 @@ describe('guards, where two of them meet', () => {
     should(received('requestConsent')).have.length(1);
   });
 
-  it('the day between two consent requests counts from when the first left, when it was held', async () => {
+  it('count the day between two consent requests from when the first left, when it was held', async () => {
     await begin(night, hold);
     const flow = await load(request);
     const coming = flow.arrivals.next();
@@ -110,13 +110,13 @@ describe('guards, where two of them meet', () => {
     should((await ask(flow, { phone: unasked }, 'request')).msg.payload).containEql({ requested: true });
   });
 
-  it('the day between two consent requests counts from when the first left, when it was paused', async () => {
+  it('count the day between two consent requests from when the first left, when it was paused', async () => {
     await begin(noon);
     makeEnvironment({}, { maxConcurrent: 1 });
     simulator.faults.add({ endpoint: 'requestConsent', status: 429, retryAfter: 3600 });
     const flow = await load(request);
     const coming = flow.arrivals.next(2);
-    // While one is under way, the other has begun; then all pause for an hour.
+    // While one is in flight, the other has started; then all pause for an hour.
     flow.send({ phone: [unasked, '+12025550122'] }, 'request');
     const client = await environment.client();
     while (client.pausedUntil === 0) await nextIteration();
@@ -132,7 +132,7 @@ describe('guards, where two of them meet', () => {
     }
   });
 
-  it('a dry run of other nodes leaves the list as real as it is', async () => {
+  it('leave the list unchanged in a dry run of other nodes', async () => {
     await begin(noon);
     const flow = await load(block);
     const { msg } = await ask(flow, { phone: consented, dryRun: true }, 'block');
@@ -140,20 +140,20 @@ describe('guards, where two of them meet', () => {
     should(await (await doNotTextOf(environment)).get(consented)).not.be.undefined();
   });
 
-  it('a recipient of a list keeps its zone round the loop: nobody is asked in their night', async () => {
+  it('keep the zone of a recipient of a list round the loop: nobody is asked at night', async () => {
     await begin(Date.UTC(2027, 0, 5, 6, 30), hold);
     const flow = await load(send, request);
     const phone = [{ phone: unasked, timeZone: 'Pacific/Honolulu' }];
     const { msg } = await ask(flow, { phone, text: 'Hi' }, 'send');
-    // 20:30 in Honolulu, and half past one in New York.
+    // 20:30 in Honolulu, 01:30 in New York.
     should((await ask(flow, msg, 'request')).port).equal(0);
     should(received('requestConsent')).have.length(1);
   });
 
-  it('a recipient of a list without a zone of its own has none round the loop either', async () => {
+  it('add no zone round the loop to a recipient of a list without one', async () => {
     await begin(Date.UTC(2027, 0, 5, 6, 30), { textHours: { ...hold.textHours, outside: 'fail' } });
     const flow = await load({ ...send, hours: 'any' } as typeof send, request, { ...send, id: 'later' });
-    // 20:30 in Honolulu, and half past one in New York, whose zone the number has.
+    // 20:30 in Honolulu, 01:30 in New York, the number's zone.
     const { msg } = await ask(flow, { phone: [unasked], text: 'Hi', timeZone: 'Pacific/Honolulu' }, 'send');
     should(msg.resend).not.have.property('timeZone');
     const back = { ...msg, resend: { ...(msg.resend as object), node: 'later' } };
@@ -161,7 +161,7 @@ describe('guards, where two of them meet', () => {
     should(errorOf((await ask(flow, back, 'later')).msg).code).equal('quiet_hours');
   });
 
-  it('the sum of a list is whole over a restart, with what is blocked, a repeat, held and refused', async () => {
+  it('keep the summary of a list complete over a restart, with blocked, repeated, held and rejected texts', async () => {
     await begin(night, hold);
     const once = { ...send, onceKey: '{{id}}', onceKeyType: 'str', hours: 'any' } as typeof send;
     const first = await load(once, block);
@@ -201,7 +201,7 @@ describe('guards, where two of them meet', () => {
     });
   });
 
-  it('texts of one round that go out at different times are each sent', async () => {
+  it('send each text of one round that goes out at a different time', async () => {
     await begin(noon);
     const flow = await load({ ...send, schedule: 'at' } as typeof send, request);
     const back: Message[] = [];
@@ -218,7 +218,7 @@ describe('guards, where two of them meet', () => {
     should(received('sendMessage').length - before).equal(2);
   });
 
-  it('what is held leaves, also when the hours and the journal have been switched off', async () => {
+  it('release what is held, even if the hours and the journal have been turned off', async () => {
     await begin(night, { ...hold, journal: false });
     const before = await load(send);
     before.send({ phone: consented, text: 'Hi' }, 'send');
@@ -232,7 +232,7 @@ describe('guards, where two of them meet', () => {
     only(await coming);
   });
 
-  it('what is held from an earlier start leaves as soon as its number is blocked', async () => {
+  it('release what is held from an earlier start as soon as its number is blocked', async () => {
     await begin(night, hold);
     const before = await load(send);
     before.send({ phone: consented, text: 'Hi' }, 'send');
@@ -249,7 +249,7 @@ describe('guards, where two of them meet', () => {
     should(received('sendMessage')).be.empty();
   });
 
-  it('a list that is refused as a whole has its sum, too', async () => {
+  it('give a list that is rejected as a whole its summary, too', async () => {
     await begin(noon);
     const flow = await load({ ...send, schedule: 'at' } as typeof send);
     const coming = flow.arrivals.next(2);

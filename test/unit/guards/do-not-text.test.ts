@@ -46,7 +46,7 @@ describe('the do-not-text list', () => {
     return coming;
   };
 
-  it('tells who was put on it, since when and why', async () => {
+  it('says who was added, since when and why', async () => {
     const flow = await load(
       { ...blockNode, reason: 'said stop' },
       { ...blockNode, id: 'n-check', operation: 'check' },
@@ -73,7 +73,7 @@ describe('the do-not-text list', () => {
     should(other.msg.payload).deepEqual({ phone: '+12025550100', blocked: false, since: null, reason: null });
   });
 
-  it('keeps whom it has, and when they were put there, until they are taken off', async () => {
+  it('keeps entries and their dates until they are removed', async () => {
     const flow = await load(blockNode, { ...blockNode, id: 'n-unblock', operation: 'unblock' }, sendNode);
     await ask(flow, { phone: consented }, 'block');
     await on.simulator.clock.move(1000);
@@ -86,7 +86,7 @@ describe('the do-not-text list', () => {
     should(only(await ask(flow, { phone: consented, text: 'Hi' }, 'send')).port).equal(0);
   });
 
-  it('is read by pages, or as one message each', async () => {
+  it('is read in pages, or as one message each', async () => {
     const list = { ...blockNode, operation: 'list', pageSize: 2 };
     const flow = await load(
       blockNode,
@@ -104,7 +104,7 @@ describe('the do-not-text list', () => {
     should(items.every((each) => (each.msg.parts as { count: number }).count === 3)).be.true();
   });
 
-  it('stops texts and consent requests, one by one, in a list, as a resend and in a dry run', async () => {
+  it('blocks texts and consent requests, one by one, in a list, as a resend and in a dry run', async () => {
     const flow = await load(blockNode, sendNode, { id: 'ask', type: 'advisor-request-consent' });
     await ask(flow, { phone: consented }, 'block');
     const texts = inOrder(await ask(flow, { phone: [consented, '+12025550199'], text: 'Hi' }, 'send', 2));
@@ -119,7 +119,7 @@ describe('the do-not-text list', () => {
     should(on.received('requestConsent')).equal(0);
   });
 
-  it('ends waits for whoever is put on it, and those that begin later', async () => {
+  it('ends waits for people who are added, and waits that start later', async () => {
     const flow = await load(blockNode, { id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' });
     flow.send({ phone: unasked }, 'n-wait');
     await on.simulator.clock.move(60_000);
@@ -149,7 +149,7 @@ describe('the do-not-text list', () => {
     should(msg.payload).containEql({ reason: 'cancelled' });
   });
 
-  it('ends waits for whoever was put on it while their node was away, at their next look', async () => {
+  it('ends waits for people who were added while their node was gone, at their next poll', async () => {
     const wait = { id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' };
     const before = await load(wait);
     before.send({ phone: unasked }, 'n-wait');
@@ -166,7 +166,7 @@ describe('the do-not-text list', () => {
     should(on.received('getConsent')).equal(looks);
   });
 
-  it('ends waits for whoever another process puts on it, when they accept', async () => {
+  it('ends waits for people whom another process adds, when they accept', async () => {
     const flow = await load({ id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' });
     flow.send({ phone: unasked }, 'n-wait');
     await on.simulator.clock.move(3_600_000);
@@ -181,7 +181,7 @@ describe('the do-not-text list', () => {
     should(msg.payload).containEql({ reason: 'cancelled' });
   });
 
-  it('ends waits for whoever is on it also when somebody else sees that they have accepted', async () => {
+  it('ends waits for people on it even if another wait sees that they accepted', async () => {
     const flow = await load(
       { id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' },
       { id: 'n-look', type: 'advisor-check-consent', mode: 'once' },
@@ -196,7 +196,7 @@ describe('the do-not-text list', () => {
     should(waited?.msg.payload).containEql({ reason: 'cancelled', state: 'accepted' });
   });
 
-  describe('costs few reads', () => {
+  describe('needs few reads', () => {
     let reads: number;
     let hashed: string[];
     let environment: TestEnvironment;
@@ -233,12 +233,12 @@ describe('the do-not-text list', () => {
       const flow = await Flow.load({ folders, environment, nodes });
       should(only(await flow.ask({ phone: unasked })).port).equal(0);
       should(reads).equal(1);
-      // Nobody is asked: the list is read all the same.
+      // Nobody is asked: the list is read anyway.
       should(only(await flow.ask({ phone: unasked })).msg.payload).containEql({ requested: false });
       should(reads).equal(2);
     });
 
-    it('one for a text, without a hash of its number while nobody is on it', async () => {
+    it('one for a text, and no hash of its number while the list is empty', async () => {
       const flow = await Flow.load({ folders, environment, nodes: [sendNode] });
       should(only(await flow.ask({ phone: consented, text: 'Hi' })).port).equal(0);
       should({ reads, hashed }).deepEqual({ reads: 1, hashed: [] });
@@ -251,7 +251,7 @@ describe('the do-not-text list', () => {
       should(hashed).deepEqual([]);
     });
 
-    it('a handful for the 298 looks of a silent day', async () => {
+    it('a handful for the 298 polls of a silent day', async () => {
       const nodes = [{ id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' }];
       const flow = await Flow.load({ folders, environment, nodes });
       const left = flow.arrivals.next();
@@ -262,7 +262,7 @@ describe('the do-not-text list', () => {
     });
   });
 
-  it('leaves one failure when a close ends its listing, once the flows have started again', async () => {
+  it('emits one failure when a close ends its listing, once the flows have started again', async () => {
     const [reached, held] = [gate(), gate()];
     const blocked = key('blocked', 'service');
     const slow = Object.assign(Object.create(on.store) as Store, {
@@ -325,7 +325,7 @@ describe('the do-not-text list', () => {
     should(errorOf(unsent.msg).code).equal('not_configured');
   });
 
-  it('is one for all simulators and another for all real services, whichever environment', async () => {
+  it('is shared by all simulators and separately by all real services, in any environment', async () => {
     const service = { baseUrl: 'http://127.0.0.1:1/v1', apiKey: 'key', token: () => 'token' };
     const on2 = (kind: 'simulator' | 'sandbox' | 'production', id: string) =>
       doNotTextOf(alsoClose(environmentOn(service, { store: on.store, service: kind, id })));
@@ -339,7 +339,7 @@ describe('the do-not-text list', () => {
     should(await (await doNotTextOf(on.environment)).get(unasked)).be.undefined();
   });
 
-  it('stops texts and waits of other environments, and waits for their requests', async () => {
+  it('blocks texts and waits of other environments, and waits for their requests', async () => {
     const [reached, held] = [gate(), gate()];
     const server = await startServer(async ({ url }) => {
       if (url.includes('/consents')) return { body: { memberId: 1, state: 'pending', lastChanged: 0 } };
@@ -372,7 +372,7 @@ describe('the do-not-text list', () => {
   });
 
   describe('of environments with different stores', () => {
-    /** Two environments, each of which knows the other's store, as in one Node-RED. */
+    /** Two environments that know each other's store, as in one Node-RED. */
     const pair = () => {
       const stores = [createMemoryStore(), createMemoryStore()] as const;
       const [file, database] = stores;
@@ -381,7 +381,7 @@ describe('the do-not-text list', () => {
       return { one, other, alone: { service: 'production', store: () => database } };
     };
 
-    it('holds for both, and is in both stores', async () => {
+    it('applies to both, and is in both stores', async () => {
       const { one, other, alone } = pair();
       const [here, there, elsewhere] = await Promise.all([one, other, alone].map(doNotTextOf));
       await here?.block(consented, 'asked', begin);
@@ -400,7 +400,7 @@ describe('the do-not-text list', () => {
       ]);
     });
 
-    it('is whole in each of them, should the other leave', async () => {
+    it('is complete in each of them, should the other leave', async () => {
       const { one, alone } = pair();
       const before = await doNotTextOf({ service: 'sandbox', store: one.store });
       await before.block(consented, 'asked', begin);
@@ -410,7 +410,7 @@ describe('the do-not-text list', () => {
       should(await rest.get(consented)).containEql({ since: begin, reason: 'asked' });
     });
 
-    /** An environment on a service of its own, whose list is also kept in the stores that `others` names. */
+    /** An environment on its own service, whose list is also kept in the stores named by `others`. */
     const texting = async (others: () => readonly Store[], own = createMemoryStore()) => {
       const server = await startServer(async () => ({ body: sent }));
       const service = { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' };
@@ -420,7 +420,7 @@ describe('the do-not-text list', () => {
       return { flow, environment, own, received: () => server.received.length };
     };
 
-    it('is asked as it is when the request is about to leave, though the other store closed meanwhile', async () => {
+    it('is checked as it is when the request is about to leave, though the other store closed meanwhile', async () => {
       const [before, after] = [createMemoryStore(), createMemoryStore()];
       const [reached, held] = [gate(), gate()];
       let others: Store[] = [
@@ -444,7 +444,7 @@ describe('the do-not-text list', () => {
       should(received()).equal(1);
     });
 
-    it('has whom a process blocks that has one of them alone, and keeps them when that one leaves', async () => {
+    it('includes people blocked by a process with only one of the stores, and keeps them when that one leaves', async () => {
       const database = createMemoryStore();
       const ofAnother = Object.create(database) as Store;
       let others: Store[] = [database];
@@ -468,7 +468,7 @@ describe('the do-not-text list', () => {
       should(received()).equal(1);
     });
 
-    it('lets nobody be texted until it is whole', async () => {
+    it('lets nobody be texted until it is complete', async () => {
       let isAway = true;
       const database = createMemoryStore();
       const { page } = database;
@@ -504,7 +504,7 @@ describe('the do-not-text list', () => {
     });
   });
 
-  it('stops numbers whose entry cannot be read, and no others, until they are blocked again or unblocked', async () => {
+  it('blocks only numbers whose entry cannot be read, until they are blocked again or unblocked', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'advisor-list-'));
     const options = { directory, sealer: sealerOf('test'), warn: () => undefined };
     const before = await openEmbedded(options);
@@ -554,7 +554,7 @@ describe('the do-not-text list', () => {
     should(server.received).have.length(2);
   });
 
-  it('stops everybody when nobody knows who was on it', async () => {
+  it('blocks everybody when it is unknown who was on it', async () => {
     const damaged: Store = { ...on.store, hasLost: async () => true, hasLostKeys: async () => true };
     const service = {
       baseUrl: on.simulator.baseUrl,
@@ -569,7 +569,7 @@ describe('the do-not-text list', () => {
     should(on.received('sendMessage')).equal(0);
   });
 
-  describe('while a request is under way', () => {
+  describe('while a request is in flight', () => {
     const answering = async (answer: () => Promise<object>) => {
       const server = await startServer(async () => answer());
       const service = { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' };
@@ -578,7 +578,7 @@ describe('the do-not-text list', () => {
       return { flow, received: () => server.received.length };
     };
 
-    it('answers when that has ended', async () => {
+    it('answers when that has finished', async () => {
       const [reached, held] = [gate(), gate()];
       const { flow } = await answering(async () => {
         reached.open();
@@ -604,7 +604,7 @@ describe('the do-not-text list', () => {
       should((await left).map(({ from }) => from).sort()).deepEqual(['block', 'send']);
     });
 
-    it('answers when that has ended also in another use of the subflow that holds the environment', async () => {
+    it('answers when that has finished even in another instance of the subflow that contains the environment', async () => {
       const directory = mkdtempSync(join(tmpdir(), 'advisor-list-'));
       const options = { directory, sealer: sealerOf('test'), warn: () => undefined };
       const stores = await Promise.all([openEmbedded(options), openEmbedded(options)]);
@@ -623,7 +623,7 @@ describe('the do-not-text list', () => {
       await blocking;
     });
 
-    it('lets it be repeated no more', async () => {
+    it('prevents further retries', async () => {
       const [reached, held] = [gate(), gate()];
       const problem = { code: 'internal_error', retryable: true, status: 500, title: 'x', detail: 'y' };
       const { flow, received } = await answering(async () => {
@@ -641,7 +641,7 @@ describe('the do-not-text list', () => {
     });
   });
 
-  it('is kept to, whenever somebody is put on it while lists are under way', async function () {
+  it('is respected, whenever somebody is added while lists are being processed', async function () {
     this.timeout(120_000);
     const flow = await load(sendNode);
     const list = await doNotTextOf(on.environment);

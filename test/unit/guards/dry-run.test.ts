@@ -18,7 +18,7 @@ const lists = isLong ? 1000 : 200;
 
 const folders = [sendFolder, requestFolder, checkFolder];
 const unknown = '+12025550199';
-/** What a dry run says of somebody, or what then became of them. */
+/** What a dry run predicts for somebody, or what then happened. */
 interface Foreseen {
   readonly code?: string;
   readonly message?: string;
@@ -41,7 +41,7 @@ describe('a dry run', () => {
   ): Promise<Flow> => Flow.load({ folders, environment, nodes: [{ id: 'node', type, ...config }] });
 
   describe('of send text', () => {
-    it('sends nothing, and tells who has accepted from who has not', async () => {
+    it('sends nothing, and distinguishes who has accepted and who has not', async () => {
       const flow = await load('advisor-send-text');
       const phone = [numbers.consented, numbers.unasked, unknown, 'nobody'];
       const arrived = inOrder(await flow.ask({ phone, text: 'Hi', dryRun: true }, 4));
@@ -55,7 +55,7 @@ describe('a dry run', () => {
       should(arrived.every(({ msg }) => msg.dryRun === true)).be.true();
     });
 
-    it('says so also of a message that fails as a whole, and of a resend', async () => {
+    it('marks a message that fails as a whole, and a resend, too', async () => {
       const flow = await load('advisor-send-text');
       const [failed] = await flow.ask({ phone: [], text: 'Hi', dryRun: 'yes' });
       should(errorOf(failed?.msg ?? {})).containEql({ code: 'invalid_input', dryRun: true });
@@ -66,14 +66,14 @@ describe('a dry run', () => {
     });
 
     for (const dryRun of [false, 'false', '', 0, null, undefined])
-      it(`is none with msg.dryRun = ${JSON.stringify([dryRun])}`, async () => {
+      it(`is off with msg.dryRun = ${JSON.stringify([dryRun])}`, async () => {
         const flow = await load('advisor-send-text');
         const { msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi', dryRun }));
         should(msg.payload).not.have.property('dryRun');
         should(on.received('sendMessage')).equal(1);
       });
 
-    it(`foretells what then happens and when, for ${lists} lists, of which some are held`, async function () {
+    it(`predicts what then happens and when, for ${lists} lists, some of which are held`, async function () {
       this.timeout(300_000);
       const textHours: { from: number; until: number; outside: 'fail' | 'hold' } = {
         from: 8 * 60,
@@ -119,7 +119,7 @@ describe('a dry run', () => {
         'nobody',
       );
       const texts = fc.constantFrom(undefined, 'Hi', 'Hello', ' ', 'x'.repeat(161));
-      // Some keys come again, in the same list or later.
+      // Some keys recur, in the same list or later.
       const ids = fc.oneof(fc.nat(2000), fc.constantFrom(1, 2, undefined));
       const list = fc.array(fc.record({ phone: phones, text: texts, id: ids }), {
         minLength: 1,
@@ -145,7 +145,7 @@ describe('a dry run', () => {
             const came = (): number => flow.arrivals.all.length - from;
             const coming = flow.ask(msg, phone.length);
             const late = expected.filter(({ at }) => at > clock.now());
-            // A duplicate is no item of its own.
+            // A duplicate is not an item of its own.
             const lateItems = late.filter(({ duplicateOf }) => duplicateOf === undefined).length;
             held += late.length;
             while (came() < phone.length - late.length || (await heldNow()) < lateItems)
@@ -172,7 +172,7 @@ describe('a dry run', () => {
       should(on.received('requestConsent')).equal(0);
     });
 
-    it('counts for nothing: who was asked in one is asked in earnest', async () => {
+    it('does not count: who was asked in one is still asked for real', async () => {
       const flow = await load('advisor-request-consent');
       await flow.ask({ phone: unknown, dryRun: true });
       const { msg } = only(await flow.ask({ phone: unknown }));
@@ -196,7 +196,7 @@ describe('a dry run', () => {
   });
 
   describe('of check consent', () => {
-    it('looks once and never waits', async () => {
+    it('checks once and never waits', async () => {
       const flow = await load('advisor-check-consent', { mode: 'wait' });
       const phone = [numbers.consented, numbers.unasked, unknown];
       const arrived = inOrder(await flow.ask({ phone, dryRun: true }, 3));
@@ -219,7 +219,7 @@ describe('a text of many segments', () => {
       nodes: [{ id: 'send', type: 'advisor-send-text', ...config }],
     });
 
-  it('is counted in the payload, and over the limit not sent', async () => {
+  it('is counted in the payload, and not sent over the limit', async () => {
     const flow = await load({ maxSegments: 2 });
     const text = 'x'.repeat(307);
     const phone = [{ phone: numbers.consented, text: text.slice(1) }, { phone: numbers.consented }];
@@ -232,7 +232,7 @@ describe('a text of many segments', () => {
     should(on.received('sendMessage')).equal(1);
   });
 
-  it('is not sent when it comes back with consent either', async () => {
+  it('is not sent when it returns with consent either', async () => {
     const flow = await load({ maxSegments: 1 });
     const phone = numbers.consented;
     const resend = { node: 'send', phone, text: 'ç'.repeat(71), advisor: 'default' };
@@ -242,10 +242,10 @@ describe('a text of many segments', () => {
   });
 });
 
-describe('the sum of a list', () => {
+describe('the summary of a list', () => {
   const on = simulatedForEach();
 
-  it('goes with its last outcome, and counts each output, failures by code, and duplicates', async () => {
+  it('is part of its last outcome, and counts each output, failures by code, and duplicates', async () => {
     const flow = await Flow.load({
       folders,
       environment: on.environment,

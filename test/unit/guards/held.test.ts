@@ -31,7 +31,7 @@ const awake = 'Pacific/Honolulu';
 const federal = { from: 8 * 60, until: 21 * 60 };
 const withKey = { ...send, onceKey: 'order', onceKeyType: 'msg' };
 
-describe('what is held until its text hours', () => {
+describe('a text held until its text hours', () => {
   let store: Store;
 
   beforeEach(() => {
@@ -61,7 +61,7 @@ describe('what is held until its text hours', () => {
   };
   const codeOf = ({ port, msg }: Arrived): unknown => (port === 1 ? errorOf(msg).code : port);
 
-  it('is cancelled when its environment is pointed elsewhere, and gives its key back where it was', async () => {
+  it('is cancelled when its environment is pointed elsewhere, and releases its key', async () => {
     const first = await service();
     const other = await service();
     const before = environmentAt(first);
@@ -105,7 +105,7 @@ describe('what is held until its text hours', () => {
     should(received(simulator)).have.length(1);
   });
 
-  it('is not sent by an environment whose hours are no hours any more', async () => {
+  it('is not sent by an environment whose hours have become invalid', async () => {
     const simulator = await service();
     const before = environmentAt(simulator);
     const flow = await load(before, send);
@@ -114,7 +114,7 @@ describe('what is held until its text hours', () => {
     await Flow.unload();
     const spoilt = { ...environmentAt(simulator, {}), fault: invalidInput('setting_hours') };
     const after = await load(spoilt, send, { id: 'block', type: 'advisor-do-not-text' });
-    // Who asks to be left alone is, whatever setting is to be mended.
+    // Blocking a number works whatever setting needs fixing.
     should((await ask(after, { phone: unasked }, 'block')).port).equal(0);
     const coming = after.arrivals.next();
     await simulator.clock.move(12 * hour);
@@ -122,7 +122,7 @@ describe('what is held until its text hours', () => {
     should(received(simulator)).be.empty();
   });
 
-  it('is refused in each of two lists, and in each node, when somebody in both is blocked', async () => {
+  it('is rejected in each of two lists, and in each node, when somebody in both is blocked', async () => {
     const simulator = await service();
     const environment = environmentAt(simulator);
     const flow = await load(environment, send, { ...send, id: 'other' }, request);
@@ -145,7 +145,7 @@ describe('what is held until its text hours', () => {
     should(received(simulator, 'requestConsent')).be.empty();
   });
 
-  it('gives its key back when its number is blocked', async () => {
+  it('releases its key when its number is blocked', async () => {
     const simulator = await service();
     const environment = environmentAt(simulator);
     const flow = await load(environment, withKey);
@@ -160,7 +160,7 @@ describe('what is held until its text hours', () => {
     should(port).equal(0);
   });
 
-  it('takes a repeat along at once when it is cancelled by itself', async () => {
+  it('takes a repeat along immediately when it is cancelled alone', async () => {
     const simulator = await service();
     const environment = environmentAt(simulator);
     const flow = await load(environment, { ...withKey, onceFor: 1 } as typeof send);
@@ -180,7 +180,7 @@ describe('what is held until its text hours', () => {
     should(received(simulator)).have.length(1);
   });
 
-  it('leaves in its hours also when a day goes by at once and the disk is slow', async () => {
+  it('leaves in its hours even if a day passes at once and the disk is slow', async () => {
     const slowly = async <T>(result: Promise<T>): Promise<T> => {
       for (let turns = 0; turns < 30; turns++) await nextIteration();
       return result;
@@ -209,7 +209,7 @@ describe('what is held until its text hours', () => {
     flow.send({ phone: [{ phone: consented, timeZone: awake }, unasked], text: 'Hi' });
     await flow.arrivals.next();
     await areHeld(environment, 1);
-    // The other is told by now, and nothing of the list is in memory.
+    // The other has been emitted, and nothing of the list is in memory.
     while ((await store.count('work', key('counts'), endOf(key('counts')))) === 0) await nextIteration();
     should(flow.settled).be.empty();
     await simulator.clock.move(24 * hour);
@@ -218,7 +218,7 @@ describe('what is held until its text hours', () => {
     should(completed?.['summary']).containEql({ total: 2, sent: 1 });
   });
 
-  it('is held over the day where the hours go over midnight', async () => {
+  it('is held over the day if the hours span midnight', async () => {
     const simulator = await service(Date.UTC(2027, 0, 5, 17));
     const overnight = { textHours: { from: 20 * 60, until: 6 * 60, outside: 'hold' as const } };
     const environment = environmentAt(simulator, overnight);
@@ -230,7 +230,7 @@ describe('what is held until its text hours', () => {
     only(await coming);
     const opening = Date.UTC(2027, 0, 6, 1);
     should(received(simulator)[0]?.at).within(opening, opening + hour / 4);
-    // Past midnight, the hours of the day before go on.
+    // After midnight, the hours of the day before continue.
     await simulator.clock.move(Date.UTC(2027, 0, 6, 10, 59) - simulator.clock.now());
     should((await ask(flow, { phone: consented, text: 'Late' }, 'send')).port).equal(0);
     await simulator.clock.move(60_000);
@@ -239,7 +239,7 @@ describe('what is held until its text hours', () => {
     should(received(simulator)).have.length(2);
   });
 
-  it('may be a text that came back with consent, which is sent once by its key', async () => {
+  it('may be a text that returned with consent, which is sent once by its key', async () => {
     const simulator = await service(night - 2 * hour);
     const environment = environmentAt(simulator);
     const flow = await load(environment, withKey, request);
@@ -260,7 +260,7 @@ describe('what is held until its text hours', () => {
     should(received(simulator).length - before).equal(1);
   });
 
-  it('shows in a dry run of a repeat: it would leave as sent before', async () => {
+  it('shows in a dry run of a repeat, which would leave as sent before', async () => {
     const simulator = await service();
     const environment = environmentAt(simulator);
     const flow = await load(environment, withKey);
@@ -271,7 +271,7 @@ describe('what is held until its text hours', () => {
     should(msg.payload).have.property('notBefore');
   });
 
-  it('is foretold by a dry run of a consent request, and so is who is blocked, and quiet hours', async () => {
+  it('is predicted by a dry run of a consent request, and so are blocked numbers and quiet hours', async () => {
     const simulator = await service();
     const environment = environmentAt(simulator);
     const flow = await load(environment, request);
@@ -291,7 +291,7 @@ describe('what is held until its text hours', () => {
     should(received(simulator, 'requestConsent')).be.empty();
   });
 
-  it('is what a delivery date is moved to: the same in the payload as at the service, whatever its unit', () => {
+  it('shows the moved delivery date in the payload and at the service, in any unit', () => {
     const asked = Date.UTC(2027, 0, 6, 3);
     const opening = Date.UTC(2027, 0, 6, 13);
     for (const phone of [consented, unasked, '+12025550137', '+12025550155']) {

@@ -48,7 +48,7 @@ describe('an environment whose store was lost', function () {
   });
   after(removeFolders);
 
-  /** Somebody is blocked, a text is sent, and everything is gone. */
+  /** Somebody is blocked, a text is sent, and everything is lost. */
   const lose = async (values: object = {}): Promise<void> => {
     const before = await start(values);
     await ask(before.flow, { phone: consented }, 'block');
@@ -57,7 +57,7 @@ describe('an environment whose store was lost', function () {
     rmSync(storeFolder(userDir), { recursive: true });
   };
 
-  it('says so, texts and asks nobody, and keeps what comes until somebody confirms the empty store', async () => {
+  it('says so, texts and asks nobody, and keeps new messages until somebody confirms the empty store', async () => {
     await lose();
     const before = asked();
     let after = await start();
@@ -102,7 +102,7 @@ describe('an environment whose store was lost', function () {
     should(errorOf(after.outcomes()[0]?.msg ?? {}).code).equal('cancelled');
   });
 
-  it('is not one that starts for the first time, here or on another machine, nor one that is restarted', async () => {
+  it('is not assumed on a first start, here or on another machine, nor on a restart', async () => {
     const sends = async (started: Started): Promise<void> => {
       should([started.environment.isStoreLost, started.health]).eql([false, 200]);
       should((await ask(started.flow, { ...text, text: String(asked()) }, 'send')).port).equal(0);
@@ -123,7 +123,7 @@ describe('an environment whose store was lost', function () {
     ]);
   });
 
-  it('notices within seconds that it is deleted, sends nothing, and goes on when it is put back', async () => {
+  it('notices the deletion within seconds, sends nothing, and resumes when it is restored', async () => {
     const on = await start();
     await ask(on.flow, { ...text, text: 'Before' }, 'send');
     const before = asked();
@@ -139,7 +139,7 @@ describe('an environment whose store was lost', function () {
     await on.until(() => asked() === before + 1);
   });
 
-  it('is noticed after a deploy, too, when the directory was deleted while it was in use', async () => {
+  it('is noticed after a deploy, too, when the directory was deleted while in use', async () => {
     const on = await start();
     await ask(on.flow, { phone: consented }, 'block');
     rmSync(storeFolder(userDir), { recursive: true });

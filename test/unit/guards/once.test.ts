@@ -49,7 +49,7 @@ describe('a text with a key', () => {
   };
   const texts = () => simulator.ledger.entries().filter(({ endpoint }) => endpoint === 'sendMessage');
 
-  it('is sent once, and a repeat leaves with what the first one did', async () => {
+  it('is sent once, and a repeat leaves with the outcome of the first', async () => {
     const flow = await load();
     const first = only(await flow.ask({ phone: consented, text: 'Hi', order: 7 }));
     const again = only(await flow.ask({ phone: consented, text: 'Hi again', order: 7 }));
@@ -61,7 +61,7 @@ describe('a text with a key', () => {
     should(texts().length).equal(3);
   });
 
-  it('is sent once over a restart, and whichever comes first of two at a time', async () => {
+  it('is sent once over a restart, and whichever of two simultaneous ones comes first', async () => {
     const flow = await load();
     const both = flow.arrivals.next(2);
     flow.send({ phone: consented, text: 'Hi', order: 7 });
@@ -78,7 +78,7 @@ describe('a text with a key', () => {
     should(texts().length).equal(1);
   });
 
-  it('is sent again once the node is on another service: what the simulator took, production never got', async () => {
+  it('is sent again once the node uses another service: production never got what the simulator accepted', async () => {
     const flow = await load();
     await flow.ask({ phone: consented, text: 'Hi', order: 7 });
     await Flow.unload();
@@ -88,7 +88,7 @@ describe('a text with a key', () => {
     should(texts().length).equal(2);
   });
 
-  it('may be the number, text and date; a key that is not there is invalid_input', async () => {
+  it('may be the number, text and date; a missing key is invalid_input', async () => {
     const flow = await load({ onceKeyType: 'text' });
     await flow.ask({ phone: consented, text: 'Hi' });
     should(only(await flow.ask({ phone: consented, text: 'Hi' })).msg.payload).containEql({
@@ -105,7 +105,7 @@ describe('a text with a key', () => {
     should(texts().length).equal(3);
   });
 
-  it('takes any text or number for a key, however long, and nothing else', async () => {
+  it('accepts any string or number as a key, however long, and nothing else', async () => {
     const flow = await load();
     const keys = [0, -1, 'x'.repeat(100_000), 'a\u0000b', '\ud800', 7];
     for (const order of keys) await flow.ask({ phone: consented, text: 'Hi', order });
@@ -136,7 +136,7 @@ describe('a text with a key', () => {
       should(texts().length).equal(count);
     });
 
-  it('takes its key from a field of the recipient, and the sum of a list counts repeats', async () => {
+  it('takes its key from a field of the recipient, and the summary of a list counts repeats', async () => {
     const flow = await load({ onceKey: '{{id}}', onceKeyType: 'str' });
     const phone = [
       { phone: consented, id: 'a', text: 'One' },
@@ -150,7 +150,7 @@ describe('a text with a key', () => {
     should(texts().length).equal(1);
   });
 
-  it('keeps its key on the way round for consent, which gives it back', async () => {
+  it('keeps its key round the consent loop, which releases it', async () => {
     const flow = await load();
     const asked = only(await flow.ask({ phone: unasked, text: 'Hi', order: 7 }));
     should(asked.port).equal(2);
@@ -159,7 +159,7 @@ describe('a text with a key', () => {
     should(texts().length).equal(2);
   });
 
-  it('is sent again after the time that its key counts for, by the store', async () => {
+  it("is sent again after the lifetime of its key, by the store's clock", async () => {
     let now = night;
     const aged: Store = Object.assign(Object.create(store) as Store, { now: () => now });
     store = aged;
@@ -175,7 +175,7 @@ describe('a text with a key', () => {
     should(texts().length).equal(2);
   });
 
-  it('on the simulator, is sent again once its clock was moved so far', async () => {
+  it('on the simulator, is sent again once its clock was moved that far', async () => {
     const flow = await load({ onceFor: 1 });
     await flow.ask({ phone: consented, text: 'Hi', order: 7 });
     await simulator.clock.move(hour - 1);
@@ -208,7 +208,7 @@ describe('a text with a key', () => {
     should(texts().length).equal(1);
   });
 
-  it('keeps its key when nobody knows whether it was sent, and gives it back when it was not', async () => {
+  it('keeps its key when it is unknown whether it was sent, and releases it when it was not', async () => {
     const flow = await load({}, {}, { retries: 0 });
     simulator.faults.add({ endpoint: 'sendMessage', kind: 'cut-after', rate: 1 });
     const lost = only(await flow.ask({ phone: consented, text: 'Hi', order: 7 }));
@@ -232,7 +232,7 @@ describe('a text with a key', () => {
     should(foreseen.msg.payload).containEql({ alreadySent: true, dryRun: true });
   });
 
-  it('is foretold of two in one list by a dry run', async () => {
+  it('is predicted for two in one list by a dry run', async () => {
     const flow = await load();
     const phone = [
       { phone: consented, text: 'One' },
@@ -247,7 +247,7 @@ describe('a text with a key', () => {
     should(await repeats(false)).deepEqual([true]);
   });
 
-  it('leaves no key behind that counts for nothing any more', async () => {
+  it('leaves no expired key behind', async () => {
     let now = night;
     const aged = createMemoryStore({ clock: { now: () => now } });
     const guard = onceIn(aged);
@@ -277,7 +277,7 @@ describe('a text with a key', () => {
     should((await guard.foresee(of(250), hour, time))?.kind).equal('sent');
   });
 
-  it('leaves nothing behind in memory while a repeat waits', async () => {
+  it('leaves nothing in memory while a repeat waits', async () => {
     const guard = onceIn(store);
     const waiting = new AbortController();
     const of = { space: 'here', node: 'send', advisor: 'default', phone: consented, key: 'k' };

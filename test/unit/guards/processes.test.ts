@@ -25,10 +25,10 @@ import { startServer } from '../../support/server';
 const byOrder = { onceKey: 'order', onceKeyType: 'msg' };
 const { consented } = numbers;
 const noon = Date.UTC(2027, 0, 4, 17);
-/** In New York, whose zone the number has, it is ten in the evening. */
+/** Ten in the evening in New York, the number's zone. */
 const night = Date.UTC(2027, 0, 5, 3);
 const hour = 3_600_000;
-/** How a text left, as whoever receives it sees it. */
+/** How a text left, as its receiver sees it. */
 const endOf = ({ port, msg }: Arrived): string => {
   if (port === 1) return (msg.error as { code: string }).code;
   return (msg.payload as { alreadySent?: boolean }).alreadySent === true ? 'already sent' : 'sent';
@@ -66,7 +66,7 @@ const told = async (instance: Instance, from: string): Promise<Arrived> => {
   }
 };
 
-/** A service that is reached, and answers when it is let go. */
+/** A service that receives requests and answers when it is released. */
 const slowService = async () => {
   const [reached, held] = [gate(), gate()];
   const service = await startServer(async () => {
@@ -84,14 +84,14 @@ describe('a text with a key, whose process loses its store', () => {
     await closeAll();
   });
 
-  it('and does not know whether it is saved, keeps the key for whoever continues it', async () => {
+  it('before it knows whether it is saved, keeps the key for whoever continues it', async () => {
     await begin(noon);
     const { on, reached, held, received } = await slowService();
     const memory = createMemoryStore();
     const environment = environmentOn(on, { store: memory, settings: { journal: true } });
     const [recorded, heard] = [gate(), gate()];
     let [writes, isHeard] = [0, false];
-    /** Its first write is made; it hears later that another process has taken the store over. */
+    /** Its first write succeeds; it learns later that another process has taken the store over. */
     const lost: Store = {
       ...memory,
       write: async (...written) => {
@@ -129,9 +129,9 @@ describe('a text with a key, whose process is killed', function () {
 
   for (const [when, isMade] of [
     ['before it is made', false],
-    ['when it is made, and nobody knows', true],
+    ['when it is made without an answer', true],
   ] as const)
-    it(`at each commit, ${when}, is received once, or its end is not known to the repeat either`, async () => {
+    it(`at each commit, ${when}, is received once, or its outcome is unknown to the repeat too`, async () => {
       await begin(noon);
       let isThrough = false;
       for (let commits = 0; !isThrough; commits++) {
@@ -154,7 +154,7 @@ describe('a text with a key, whose process is killed', function () {
           should([second, third]).deepEqual(['outcome_unknown', 'outcome_unknown']);
           should(texts() - before).be.belowOrEqual(1);
         } else {
-          // Nothing blocks the key: what was not sent by the first is sent by the second.
+          // Nothing blocks the key: what the first did not send, the second sends.
           should(['sent', 'already sent']).containEql(second);
           should(third).equal('already sent');
           should(texts() - before).equal(1);
@@ -163,7 +163,7 @@ describe('a text with a key, whose process is killed', function () {
       }
     });
 
-  it('while it is held, leaves when the hours begin, once', async () => {
+  it('while it is held, leaves once when the hours start', async () => {
     await begin(night);
     const settings = { textHours: { from: 480, until: 1260, outside: 'hold' as const } };
     const store = createMemoryStore();
@@ -216,7 +216,7 @@ describe('a text with a key, whose process is killed', function () {
   });
 });
 
-describe('of processes that share one PostgreSQL', function () {
+describe('several processes on one PostgreSQL', function () {
   this.timeout(120_000);
   let server: Postgres;
   let group = 0;
@@ -240,7 +240,7 @@ describe('of processes that share one PostgreSQL', function () {
     readonly store: Store;
     readonly instance: Instance;
   }
-  /** As a process of its own has it: another address is another process. */
+  /** As a separate process has it: another address is another process. */
   const machine = async (service?: Service, isHeir = true): Promise<Machine> => {
     const process = new Mortal();
     const handle = openPostgres({
@@ -278,7 +278,7 @@ describe('of processes that share one PostgreSQL', function () {
     machines.push(started);
     return started;
   };
-  /** It hears of nothing any more, and its lease has run out. */
+  /** It learns nothing any more, and its lease has expired. */
   const kill = async ({ process, handle }: Machine): Promise<void> => {
     process.kill();
     await handle.close();
@@ -288,7 +288,7 @@ describe('of processes that share one PostgreSQL', function () {
     await handle.close();
   };
 
-  it('a text with a key is received once, whichever it reaches and whichever are killed', async () => {
+  it('send a text with a key once, whichever it reaches and whichever are killed', async () => {
     await begin(noon);
     const course = fc.record({
       texts: fc.integer({ min: 1, max: 2 }),
@@ -309,7 +309,7 @@ describe('of processes that share one PostgreSQL', function () {
         c.instance.send(text('living'));
         for (const [at, killed] of [a, b].entries()) {
           const count = courses[at]?.texts ?? 1;
-          // One that waits for another commits nothing: it is killed all the same.
+          // One that waits for another commits nothing: it is killed anyway.
           for (let looks = 0; looks < 40 && !killed.process.isDead; looks++) {
             if (killed.instance.arrivals.all.length >= count) break;
             await pause(10);
@@ -328,7 +328,7 @@ describe('of processes that share one PostgreSQL', function () {
     );
   });
 
-  it('a repeat is not sent while nobody has gone on with what a killed one had under way', async () => {
+  it('do not send a repeat while nobody has continued what a killed one had in flight', async () => {
     await begin(noon);
     const { on, reached, held, received } = await slowService();
     const [killed, other] = await Promise.all([machine(on), machine(on, false)]);
@@ -341,7 +341,7 @@ describe('of processes that share one PostgreSQL', function () {
     held.open();
   });
 
-  it('an entry of the do-not-text list that cannot be read stops its number alone', async () => {
+  it('block only the number of a do-not-text entry that cannot be read', async () => {
     await begin(noon);
     const { store } = await machine();
     const list = await doNotTextOf({ service: 'sandbox', store: () => store });
@@ -357,7 +357,7 @@ describe('of processes that share one PostgreSQL', function () {
     should(await list.judge(consented)).be.undefined();
   });
 
-  describe('somebody is blocked by one while another texts them', () => {
+  describe('when one blocks somebody whom another is texting', () => {
     const texting = async () => {
       await begin(noon);
       const { on, reached, held, received } = await slowService();
@@ -374,7 +374,7 @@ describe('of processes that share one PostgreSQL', function () {
       return { texts, blocks, events, blocking, held, received };
     };
 
-    it('it is answered when that request has ended, and no further one begins', async () => {
+    it('answer when that request has finished, and start no further one', async () => {
       const { texts, events, blocking, held, received } = await texting();
       events.push('answered');
       held.open();
@@ -385,7 +385,7 @@ describe('of processes that share one PostgreSQL', function () {
       should(received()).equal(1);
     });
 
-    it('it is answered once the other was killed, and its requests in progress are reported', async () => {
+    it('answer once the other was killed, and report its requests in progress', async () => {
       const { texts, blocks, events, blocking, held } = await texting();
       events.push('killed');
       await kill(texts);

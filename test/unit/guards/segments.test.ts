@@ -4,7 +4,7 @@ import { countText, signsOutsideGsm } from '../../../lib/guards/segments';
 
 const a = (times: number): string => 'a'.repeat(times);
 
-describe('the count of a text message', () => {
+describe('the segment count of a text', () => {
   const cases: [
     what: string,
     text: string,
@@ -76,7 +76,7 @@ describe('the count of a text message', () => {
     [0x65, '€'],
   ]);
 
-  it('follows the two tables of 3GPP TS 23.038, sign by sign, and takes all else for UCS-2', () => {
+  it('follows both tables of 3GPP TS 23.038, character by character, and treats everything else as UCS-2', () => {
     should(table.length).equal(128);
     const doubled = new Set(extension.values());
     const single = new Set(table.replace('\x1b', ''));
@@ -101,7 +101,7 @@ describe('the count of a text message', () => {
       }
   });
 
-  it('cuts no sign of the extension table and no surrogate pair in two, wherever they stand', () => {
+  it('splits no character of the extension table and no surrogate pair, wherever they are', () => {
     const signs = fc.constantFrom('a', '€', '{', 'č', '😀', 'é', '\ud83d');
     fc.assert(
       fc.property(fc.array(signs, { maxLength: 400, size: 'max' }), (all) => {
@@ -123,11 +123,11 @@ describe('the count of a text message', () => {
     );
   });
 
-  it('takes braces as they stand', () => {
+  it('counts braces literally', () => {
     countText('Hi {{Ann}}').should.containEql({ units: 14, encoding: 'gsm7' });
   });
 
-  it('names the first signs that make it Unicode, each once', () => {
+  it('names the first characters that make it Unicode, each once', () => {
     signsOutsideGsm('Hi Ann — see you 😀 — “bye”', 3).should.eql(['—', '😀', '“']);
     signsOutsideGsm('Hi Ann', 3).should.eql([]);
   });

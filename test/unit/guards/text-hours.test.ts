@@ -22,7 +22,7 @@ const hour = 60 * minute;
 const day = 24 * hour;
 const federal = { from: 8 * 60, until: 21 * 60 };
 
-/** What a clock on the wall shows, read another way than the product does. */
+/** What a clock on the wall shows, computed in a different way than the product does. */
 const wallTime = (zone: string, at: number): string => {
   const clock =
     clocks.get(zone) ??
@@ -50,7 +50,7 @@ describe('the hours of a number', () => {
       should(zonesOfNumber(phone)).deepEqual(expected);
     });
 
-  it('are those of all its zones together, or not known where they share less than an hour', () => {
+  it('are those of all its zones together, or unknown if they overlap by less than an hour', () => {
     const alaska = zonesOfNumber('+19075550101') ?? [];
     should(alaska.length).above(1);
     const at = Date.UTC(2027, 5, 1, 15);
@@ -67,7 +67,7 @@ describe('the hours of a number', () => {
     should(['8:00', '24:00', '12:60', '', 'noon'].map(minutesOf)).deepEqual(Array(5).fill(undefined));
   });
 
-  it('begin at the first minute that all zones allow, also on the days of daylight saving', () => {
+  it('start at the first minute that all zones allow, even on days when daylight saving changes', () => {
     const phones = fc.constantFrom(
       '+12025550113',
       '+19075550101',
@@ -171,7 +171,7 @@ describe('text hours', () => {
     should(texts().length).equal(2);
   });
 
-  it('hold a text until they begin, spread over a quarter of an hour, also over a restart', async () => {
+  it('hold a text until they start, spread over a quarter of an hour, even over a restart', async () => {
     await start(evening + 4 * hour);
     const flow = await load('hold');
     const phone = Array.from({ length: 40 }, (_, index) => `+120255501${(10 + index).toString()}`);
@@ -194,7 +194,7 @@ describe('text hours', () => {
     should(summaries.map(({ total }) => total)).deepEqual([40]);
   });
 
-  it('cancel what is held by msg.reset, and refuse it once its number is blocked', async () => {
+  it('let msg.reset cancel what is held, and reject it once its number is blocked', async () => {
     await start(evening + 4 * hour);
     const flow = await load('hold');
     const [one, other] = ['+12025550121', '+12025550122'];
@@ -267,7 +267,7 @@ describe('text hours', () => {
     return zones;
   };
 
-  /** A number of each area code of +1 that has other zones than those before, and of each country. */
+  /** A number of each +1 area code with new zones, and of each country. */
   const everywhere = (): string[] => {
     const seen = new Set<string>();
     const phones = zoneTable.flatMap(([, prefixes]) =>
@@ -279,7 +279,7 @@ describe('text hours', () => {
       const zones = zonesOfNumber(phone)?.join(' ');
       if (zones === undefined || seen.has(zones)) return false;
       seen.add(zones);
-      // Where the zones share less than an hour, nobody is texted without the environment's zone.
+      // If the zones overlap by less than an hour, nobody is texted without the environment's zone.
       return [Date.UTC(2027, 2, 13), Date.UTC(2027, 10, 6)].every(
         (at) => allowedFrom(federal, { phone, fallback: '' }, at) !== undefined,
       );
@@ -290,7 +290,7 @@ describe('text hours', () => {
     ['begins', Date.UTC(2027, 2, 13)],
     ['ends', Date.UTC(2027, 10, 6)],
   ] as const)
-    it(`are kept in every zone of every area code and country while daylight saving ${which}`, async function () {
+    it(`are respected in every zone of every area code and country while daylight saving ${which}`, async function () {
       this.timeout(120_000);
       await start(saturday);
       simulator.change({ consentRequired: false });
@@ -314,7 +314,7 @@ describe('text hours', () => {
         }
     });
 
-  it('are kept: whenever texts come, nobody receives one outside them', async function () {
+  it('are respected: whenever texts come, nobody receives one outside them', async function () {
     this.timeout(120_000);
     await start(Date.UTC(2027, 2, 12));
     const flow = await load('hold');

@@ -19,7 +19,7 @@ describe('a first start in 1970', function () {
   });
   after(removeFolders);
 
-  it('accepts nothing before the right time arrives and says so; then nobody is texted or asked twice', async () => {
+  it('accepts nothing before the clock is right and says so; then nobody is texted or asked twice', async () => {
     const userDir = freshFolder();
     const text = { phone: consented, text: 'Hi', order: 7 };
     const nodes = { onceKey: 'order', onceKeyType: 'msg' };

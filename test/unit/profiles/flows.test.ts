@@ -36,7 +36,7 @@ for (const profile of Object.keys(profiles) as ProfileName[]) {
         .filter(({ kind }) => kind === 'text')
         .map(({ text }) => text);
 
-    it('the canonical flow: an unknown number is asked, waited for, and texted once it has accepted', async () => {
+    it('the canonical flow: a person with an unknown number is asked, waited for, and texted after accepting', async () => {
       const flow = await Flow.load({
         folders,
         environment: on.environment,
@@ -68,7 +68,7 @@ for (const profile of Object.keys(profiles) as ProfileName[]) {
       should(texts(unknown)).eql(['Your review is ready.']);
     });
 
-    it('a scheduled text arrives when its time has come', async () => {
+    it('a scheduled text arrives when it is due', async () => {
       const flow = await Flow.load({
         folders,
         environment: on.environment,
@@ -126,7 +126,7 @@ for (const profile of Object.keys(profiles) as ProfileName[]) {
       should(read['address1']).equal(habits.absentTexts === 'missing' ? undefined : '');
     });
 
-    it('a search reads page after page, each once, in the order asked for', async () => {
+    it('a search reads page after page, each once, in the requested order', async () => {
       const config = {
         operation: 'search',
         all: true,
@@ -156,7 +156,7 @@ for (const profile of Object.keys(profiles) as ProfileName[]) {
       ).eql(['Clients', 'Newsletter']);
     });
 
-    it('a contact is added to a group only where its other groups are known: else nothing is written', async () => {
+    it('a contact is added to a group only if its other groups are known: otherwise nothing is written', async () => {
       const flow = await groupNode(on.environment, { operation: 'addContact' });
       const added = only(await flow.ask({ contactId: 1001, groupId: 104 }));
       if (habits.groupIds === 'given') should(added.port).equal(0, JSON.stringify(added.msg.error));
@@ -210,7 +210,7 @@ for (const profile of Object.keys(profiles) as ProfileName[]) {
       should(groupsOf(1001)).eql(['Clients']);
     });
 
-    it('a contact is taken out of one group only where its other groups are known: else nothing is written', async () => {
+    it('a contact is removed from one group only if its other groups are known: otherwise nothing is written', async () => {
       const flow = await groupNode(on.environment, { operation: 'removeContact' });
       const removed = only(await flow.ask({ contactId: 1001, groupId: 'Retirement planning' }));
       if (habits.groupIds === 'given') should(removed.port).equal(0, JSON.stringify(removed.msg.error));
@@ -220,7 +220,7 @@ for (const profile of Object.keys(profiles) as ProfileName[]) {
       );
     });
 
-    it('all groups are chosen at once where that is asked for', async () => {
+    it('all groups are selected at once on request', async () => {
       await inGroupNode(
         { operation: 'setGroups', isSelectAllGroup: 'true', groupIds: '[]', groupIdsType: 'json' },
         { contactId: 1004 },
@@ -228,7 +228,7 @@ for (const profile of Object.keys(profiles) as ProfileName[]) {
       should(on.received('setContactGroups')).equal(1);
     });
 
-    it('contacts and groups are filtered here, over all pages', async () => {
+    it('contacts and groups are filtered locally, over all pages', async () => {
       let flow = await contactNode(on.environment, { operation: 'search', filter: 'ann ito' });
       const people = only(await flow.ask({})).msg.payload as { data: { fullName: string }[] };
       should(people.data.map(({ fullName }) => fullName)).eql(['Ann Ito']);
@@ -238,7 +238,7 @@ for (const profile of Object.keys(profiles) as ProfileName[]) {
       should(groups.data.map(({ name }) => name)).eql(['Newsletter']);
     });
 
-    it('several contacts are created, read and deleted, each with an outcome of its own', async () => {
+    it('several contacts are created, read and deleted, each with its own outcome', async () => {
       const people = [{ firstName: 'Uma' }, { firstName: 'Vera' }, { firstName: 'Will', phone: 'none' }];
       let flow = await contactNode(on.environment, { operation: 'create' });
       const created = await flow.ask({ payload: people }, 3);
@@ -279,7 +279,7 @@ for (const profile of Object.keys(profiles) as ProfileName[]) {
       should(await look('content', '')).have.length(20);
     });
 
-    it('consent is looked up by the member id that the service gave', async () => {
+    it('consent is looked up by the member id that the service returned', async () => {
       const flow = await Flow.load({
         folders,
         environment: on.environment,

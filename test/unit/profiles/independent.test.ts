@@ -19,7 +19,7 @@ import {
 const phone = '+13125550191';
 const folders = [...sendFolders, requestFolder, checkFolder];
 
-describe('flows on a service that somebody else might have written', function () {
+describe('flows on an independently written service', function () {
   this.timeout(120_000);
   let service: IndependentService;
   let environment: TestEnvironment;
@@ -49,7 +49,7 @@ describe('flows on a service that somebody else might have written', function ()
         service.form = form;
       });
 
-      it('the canonical flow: a contact that is there late is asked, waited for, and texted once it has accepted', async () => {
+      it('the canonical flow: a contact that appears late is asked, waited for, and texted after accepting', async () => {
         const flow = await Flow.load({
           folders,
           environment,
@@ -70,7 +70,7 @@ describe('flows on a service that somebody else might have written', function ()
         should(asked.payload).containEql({ memberId: null, consentState: null, requested: true });
         const coming = flow.arrivals.next();
         flow.send(asked, 'check');
-        // Twice 404, then a state that the document does not name: the wait goes on.
+        // Twice 404, then an undocumented state: the wait continues.
         while (service.looks < 4) await new Promise((resolve) => setTimeout(resolve, 20));
         should(flow.arrivals.all).have.length(2);
         service.accept(phone);
@@ -81,7 +81,7 @@ describe('flows on a service that somebody else might have written', function ()
         should(service.texts).eql(['Your review is ready. Ω']);
       });
 
-      it('the address book: created, changed without losing fields, put into groups, found and deleted', async () => {
+      it('the address book: a contact is created, changed without losing fields, grouped, found and deleted', async () => {
         const given = { firstName: 'Zoë', lastName: 'Aalto', phone: '+13125550177', birthDate: '6 May 1980' };
         const { contactId } = await once(contactNode(environment, { operation: 'create' }), {
           payload: given,
@@ -114,7 +114,7 @@ describe('flows on a service that somebody else might have written', function ()
       });
     });
 
-  it('searches read page after page, also where pages have no number', async () => {
+  it('searches read page after page, even if pages have no number', async () => {
     const config = { operation: 'search', all: true, pageSize: 2, emit: 'item', sortBy: 'fullName' };
     let flow = await contactNode(environment, config);
     const people = (await flow.ask({}, 5)).map((each) => done(each).payload as { fullName: string });
@@ -132,7 +132,7 @@ describe('flows on a service that somebody else might have written', function ()
     await flow.completed.next();
   });
 
-  it('lists the members of a group with their numbers', async () => {
+  it('members of a group are listed with their numbers', async () => {
     const flow = await groupNode(environment, {
       operation: 'members',
       groupId: 'Clients',
@@ -143,7 +143,7 @@ describe('flows on a service that somebody else might have written', function ()
     await flow.completed.next();
   });
 
-  it('is checked by reads, and every problem is named', async () => {
+  it('the service is checked by reads, and every problem is named', async () => {
     const scopes = ['text.messaging.read', 'core.contacts.read'];
     const settings = {
       baseUrl: service.baseUrl,
@@ -166,7 +166,7 @@ describe('flows on a service that somebody else might have written', function ()
     should(await verdicts({ prefixes: { core: 'core', text: 'msg-api' } })).containEql({ prefixes: false });
     service.complaints.length = 0;
     should(await verdicts({ names: {} })).containEql({ names: false });
-    // Names were tried that it does not know.
+    // It does not know the names that were tried.
     service.complaints.length = 0;
   });
 });

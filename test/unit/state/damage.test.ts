@@ -111,7 +111,7 @@ describe('a damaged file', function () {
     assert.equal(asides().length, 1);
     const { starts } = await countsAfterStarts();
     assert.equal(starts, 1);
-    assert.equal(asides().length, 1, 'it is told once');
+    assert.equal(asides().length, 1, 'it is reported once');
   });
 
   it('keeps what can be read even if the start that recovers it is interrupted', async () => {

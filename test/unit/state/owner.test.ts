@@ -86,7 +86,7 @@ describe('the owner of a store', function () {
       assert.deepEqual(
         acknowledged.filter((n) => !kept.has(n)),
         [],
-        `${name} lost what was on record`,
+        `${name} lost saved records`,
       );
     }
     await store.close();
@@ -169,9 +169,9 @@ describe('the owner of a store', function () {
     const { commit } = DatabaseFile.prototype;
     let go = (): void => undefined;
     const gate = new Promise<void>((resolve) => (go = resolve));
-    const isCommitting = new Promise<void>((begun) => {
+    const isCommitting = new Promise<void>((started) => {
       DatabaseFile.prototype.commit = async function (...args) {
-        begun();
+        started();
         await gate;
         return commit.apply(this, args);
       };

@@ -412,13 +412,13 @@ describe('several processes on one PostgreSQL', () => {
       }));
     const values = async () =>
       Promise.all([own, left].map(async (slot) => (await slot.get('work', key('item', 'n')))?.value));
-    assert.equal(await own.peers.joint.write(both('told and accepted')), true);
-    assert.deepEqual(await values(), ['told and accepted', 'told and accepted']);
+    assert.equal(await own.peers.joint.write(both('emitted and accepted')), true);
+    assert.deepEqual(await values(), ['emitted and accepted', 'emitted and accepted']);
     server.query(
       `update advisor_texting.lease set token = token + 1, holder = 'another' where slot = ${left.lease.slot}`,
     );
     await assert.rejects(own.peers.joint.write(both('too late')), /taken over/);
-    assert.equal((await own.get('work', key('item', 'n')))?.value, 'told and accepted');
+    assert.equal((await own.get('work', key('item', 'n')))?.value, 'emitted and accepted');
     assert.equal(own.peers.isLost, false);
     await own.write([put('item', 'goes on')]);
   });
@@ -446,7 +446,7 @@ describe('several processes on one PostgreSQL', () => {
     const store = await one.opened;
     await store.write([put('item', 'accepted')]);
     const accepted = store.now();
-    await store.write([put('item', 'begun')]);
+    await store.write([put('item', 'started')]);
     assert.equal(store.peers.isInDoubt(accepted), false);
     // As after a failover to a standby that lacked the last commit.
     const { slot, token } = store.lease;

@@ -79,10 +79,7 @@ describe('a power cut', function () {
       assert.equal(store.trouble, undefined, where);
       const acknowledged = said.split('\n').filter((line) => /^\d+$/.test(line)).length;
       const kept = await valuesOf(store, 'work', key('a', 'x'));
-      assert.ok(
-        kept.length >= acknowledged,
-        `${where}: ${acknowledged} were on record, ${kept.length} are left`,
-      );
+      assert.ok(kept.length >= acknowledged, `${where}: ${acknowledged} were saved, ${kept.length} are left`);
       assert.deepEqual(
         kept,
         Array.from({ length: kept.length }, (_, at) => at),
