@@ -442,7 +442,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [['        else if (item) lane.hand.push(item);\n', '']],
       shownBy: {
         'unit/texting/record.test.ts': [
-          "goes on after a deploy where it was, ${journal ? 'with' : 'without'} the journal",
+          "continue after a deploy, ${journal ? 'with' : 'without'} the journal",
         ],
       },
     },
@@ -657,7 +657,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'simulator/index.ts',
       changes: [["const defaultHost = '127.0.0.1';", "const defaultHost = '0.0.0.0';"]],
       shownBy: {
-        'unit/security/bind.test.ts': ['answers on no address of this machine but the loopback one'],
+        'unit/security/bind.test.ts': ['answers on no address of this machine except loopback'],
       },
     },
     {
@@ -693,7 +693,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'lib/outbox/queue.ts',
       changes: [["    if (record.space !== space) return 'moved';\n", '']],
       shownBy: {
-        'unit/texting/record.test.ts': ['sends nothing in another environment that the node is given'],
+        'unit/texting/record.test.ts': ['are not sent when the node gets another environment'],
         'unit/security/switched.test.ts': ['says so while that is not filled in, and cancels when it is'],
       },
     },
@@ -711,7 +711,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [['`${this.id}/${this.service}/${new URL', '`${this.id}/${new URL']],
       shownBy: {
         'unit/security/switched.test.ts': [
-          'from ${from} to ${to} takes nothing along: all of it leaves as cancelled, and a warning counts it',
+          'from ${from} to ${to} takes nothing along: everything is cancelled, and a warning counts it',
         ],
       },
     },
@@ -721,7 +721,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [['  if ((shownFor.get(node.id) ?? space) !== space) node.status({});\n', '']],
       shownBy: {
         'unit/security/switched.test.ts': [
-          'from ${from} to ${to} takes nothing along: all of it leaves as cancelled, and a warning counts it',
+          'from ${from} to ${to} takes nothing along: everything is cancelled, and a warning counts it',
         ],
       },
     },
@@ -794,7 +794,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [['    if (this.recorder.unwritten > mostUnwritten) throw new QueueFull();\n', '']],
       shownBy: {
         'unit/texting/record-faults.test.ts': [
-          'refuses what comes when too much waits for space, and says so',
+          'rejects new messages when too many wait for space, and says so',
         ],
       },
     },
@@ -823,7 +823,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       ],
       shownBy: {
         'unit/texting/not-believed.test.ts': [
-          'is tried after 30 seconds, 2 and 10 minutes, then refused, in a loop that checks with ${mode}',
+          'is retried after 30 seconds, 2 and 10 minutes, then fails, in a loop that checks with ${mode}',
         ],
       },
     },
@@ -833,7 +833,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [['returns.count <= mostReturns', 'returns.count <= Infinity']],
       shownBy: {
         'unit/texting/spinning.test.ts': [
-          'is delayed after 20 times until a minute is over, with one warning that names the node',
+          'is delayed after 20 times until a minute has passed, with one warning that names the node',
         ],
       },
     },
@@ -984,7 +984,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [["    if (record.type !== type) return 'retyped';\n", '']],
       shownBy: {
         'unit/texting/retyped.test.ts': [
-          'from ${from} to ${to}: does nothing with what waited, which leaves as cancelled',
+          'from ${from} to ${to}: cancels what was waiting and does nothing else with it',
         ],
       },
     },

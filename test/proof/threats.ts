@@ -221,7 +221,7 @@ export const threats: Readonly<Record<number, Threat>> = {
   14: {
     threat: 'the simulator reachable from outside',
     shownBy: {
-      'unit/security/bind.test.ts': ['answers on no address of this machine but the loopback one'],
+      'unit/security/bind.test.ts': ['answers on no address of this machine except loopback'],
       'unit/auth/environment.test.ts': ['never starts the simulator for another service'],
       'unit/simulator/control.test.ts': [
         "rejects foreign hosts and origins on page and control, but not on the contract's endpoints",
@@ -234,9 +234,9 @@ export const threats: Readonly<Record<number, Threat>> = {
       'node-red/hand-over.test.ts': [
         'what was accepted for one service reaches no other that the environment is pointed to',
       ],
-      'unit/texting/record.test.ts': ['sends nothing in another environment that the node is given'],
+      'unit/texting/record.test.ts': ['are not sent when the node gets another environment'],
       'unit/security/switched.test.ts': [
-        'from ${from} to ${to} takes nothing along: all of it leaves as cancelled, and a warning counts it',
+        'from ${from} to ${to} takes nothing along: everything is cancelled, and a warning counts it',
         'says so while that is not filled in, and cancels when it is',
       ],
     },
@@ -257,7 +257,9 @@ export const threats: Readonly<Record<number, Threat>> = {
     threat: 'memory exhausted by a long outage',
     shownBy: {
       'unit/outbox/bounds.test.ts': ['lies in the store: memory holds a page of it, however much that is'],
-      'unit/texting/record-faults.test.ts': ['refuses what comes when too much waits for space, and says so'],
+      'unit/texting/record-faults.test.ts': [
+        'rejects new messages when too many wait for space, and says so',
+      ],
     },
     open: 'The test queues three thousand texts; `npm run bench -- million` measures a million.',
   },
@@ -282,15 +284,15 @@ export const threats: Readonly<Record<number, Threat>> = {
     threat: 'a flow that spins',
     shownBy: {
       'unit/texting/not-believed.test.ts': [
-        'is tried after 30 seconds, 2 and 10 minutes, then refused, in a loop that checks with ${mode}',
-        'goes on over a restart where it was',
-        'ends the canonical loop as refused, after four tries',
+        'is retried after 30 seconds, 2 and 10 minutes, then fails, in a loop that checks with ${mode}',
+        'continues where it was after a restart',
+        'ends the canonical loop as rejected, after four attempts',
       ],
       'unit/texting/spinning.test.ts': [
-        'is delayed after 20 times until a minute is over, with one warning that names the node',
-        'is delayed when ${type} ${JSON.stringify(config)} refuses it as invalid',
-        'is delayed also where it was stored and read again on the way',
-        'is accepted when its node closes, and carried on by the next',
+        'is delayed after 20 times until a minute has passed, with one warning that names the node',
+        'is delayed when ${type} ${JSON.stringify(config)} rejects it as invalid',
+        'is delayed even if it was stored and read again on the way',
+        'is accepted when its node closes, and continued by the next',
       ],
       'node-red/spinning.test.ts': [
         'holds a text whose consent is not believed, over kill -9, and asks nobody twice',
@@ -352,7 +354,7 @@ export const threats: Readonly<Record<number, Threat>> = {
     threat: 'work accepted by one type of node, carried out by another',
     shownBy: {
       'unit/texting/retyped.test.ts': [
-        'from ${from} to ${to}: does nothing with what waited, which leaves as cancelled',
+        'from ${from} to ${to}: cancels what was waiting and does nothing else with it',
       ],
     },
   },

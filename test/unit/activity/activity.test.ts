@@ -21,7 +21,7 @@ import { checkFolder, heldSendNode, sendNode } from '../../support/texting/setup
 const numbered = (n: number): string => `+1202555${String(n).padStart(4, '0')}`;
 const some = { page: 1, pageSize: 50 };
 
-describe('what goes on: waits', () => {
+describe('activity: waits', () => {
   const on = simulatedForEach(() => startSimulated({ clock: new MovableClock(() => begin) }));
 
   const waitNode = (): Promise<Flow> =>
@@ -32,7 +32,7 @@ describe('what goes on: waits', () => {
     });
   const activity = () => activityOf(on.environment);
 
-  /** Sends, and waits until all are on record. */
+  /** Sends, and waits until all are saved. */
   const waitFor = async (flow: Flow, phones: readonly string[], advisor = 'default'): Promise<void> => {
     const { pageInfo } = await activity().waits(some);
     flow.send({ phone: phones, advisor });
@@ -40,7 +40,7 @@ describe('what goes on: waits', () => {
     while (((await activity().waits(some)).pageInfo.totalRecord ?? 0) < due) await nextIteration();
   };
 
-  it('says who waits, for whom, since when, when the next look is and when it ends', async () => {
+  it('shows who waits, for whom, since when, when the next poll is and when it ends', async () => {
     const flow = await waitNode();
     await waitFor(flow, [numbers.silent]);
     const { data, pageInfo } = await activity().waits(some);
@@ -57,7 +57,7 @@ describe('what goes on: waits', () => {
     should(next).be.within(begin, begin + seconds(33));
   });
 
-  it('gives each wait on exactly one page, in order of their beginning', async () => {
+  it('lists each wait on exactly one page, in the order they started', async () => {
     const flow = await waitNode();
     const phones = Array.from({ length: 25 }, (_, n) => numbered(2000 + n));
     await waitFor(flow, phones.slice(0, 10));
@@ -75,7 +75,7 @@ describe('what goes on: waits', () => {
     should(streamed.toSorted()).deepEqual(phones);
   });
 
-  it('reads and gives no more of a page when very many wait', async () => {
+  it('reads and returns only one page when very many wait', async () => {
     const flow = await waitNode();
     const page = on.store.page.bind(on.store);
     let read = 0;
@@ -91,7 +91,7 @@ describe('what goes on: waits', () => {
       should(data).have.length(20);
       return read;
     };
-    // Above a thousand they are no longer sorted, which takes all of them.
+    // Above a thousand they are no longer sorted, which would need all of them.
     await waitFor(
       flow,
       Array.from({ length: 1500 }, (_, n) => `+1206${String(2_000_000 + n)}`),
@@ -109,7 +109,7 @@ describe('what goes on: waits', () => {
     for (const number of [1, 500, 1000]) should(await readFor(number)).be.belowOrEqual(few);
   }).timeout(120_000);
 
-  it('finds a number whoever its advisor is, and by some of its digits', async () => {
+  it('finds a number for any advisor, and by some of its digits', async () => {
     const flow = await waitNode();
     await waitFor(flow, [numbered(2001), numbered(2002)]);
     await waitFor(flow, [numbered(2001)], 'anna');
@@ -144,13 +144,13 @@ describe('what goes on: waits', () => {
     should((await activity().waits(some)).data.map(({ id }) => id)).deepEqual([first]);
   });
 
-  it('takes no id that it has not given', async () => {
+  it('accepts no id that it did not issue', async () => {
     const flow = await waitNode();
     await waitFor(flow, [numbers.silent]);
     const crafted = [0, 1, 12, 13, 18, 19, 20, 30, 2000].flatMap((length) =>
       [0, 1, 65, 255].map((byte) => Buffer.alloc(length, byte)),
     );
-    // The names of nodes that there are, with times and places that there are not.
+    // Existing node names with nonexistent times and places.
     for (const [length, byte] of [
       [0, 0],
       [5, 0],
@@ -174,7 +174,7 @@ describe('what goes on: waits', () => {
     should((await activity().waits(some)).data).have.length(1);
   });
 
-  it('calls by name whom the message names, finds them by it, and names nobody else', async () => {
+  it('shows the name that the message gives, finds people by it, and names nobody else', async () => {
     const flow = await waitNode();
     const people = [
       { phone: '+12025550101', firstName: 'Åsa', lastName: 'Öberg' },
@@ -197,13 +197,13 @@ describe('what goes on: waits', () => {
   });
 });
 
-describe('what goes on: queue and failures', () => {
+describe('activity: queue and failures', () => {
   afterEach(async () => {
     await Flow.unload();
     await closeAll();
   });
 
-  /** A send node whose first request is under way; the others wait for it. */
+  /** A send node whose first request is in flight; the others wait for it. */
   const held = async (store = createMemoryStore(), clock: Clock = systemClock) => {
     const { environment, ...node } = await heldSendNode({
       clock,
@@ -214,7 +214,7 @@ describe('what goes on: queue and failures', () => {
     return { ...node, activity: activityOf(environment) };
   };
 
-  it('says what is queued and what is being sent, with its list, and no text', async () => {
+  it('shows what is queued and what is being sent, with its list, and no text', async () => {
     const { flow, open, server, activity } = await held();
     flow.send({ phone: numbered(1), text: 'secret one' });
     await until(() => server.received.length === 1);
@@ -247,7 +247,7 @@ describe('what goes on: queue and failures', () => {
     should((await activity.lists(some)).data).be.empty();
   });
 
-  it('tells since when by the clock of the environment, as for waits', async () => {
+  it('shows since when by the clock of the environment, as for waits', async () => {
     const tomorrow: Clock = { ...systemClock, now: () => systemClock.now() + hours(24) };
     const { flow, open, activity } = await held(createMemoryStore(), tomorrow);
     const from = tomorrow.now();
@@ -260,7 +260,7 @@ describe('what goes on: queue and failures', () => {
     await flow.arrivals.next(2);
   });
 
-  it('cancels one recipient, and stops a list, of what has not begun', async () => {
+  it('cancels one recipient, and stops a list, of what has not started', async () => {
     const { flow, open, server, activity } = await held();
     flow.send({ phone: numbered(1), text: 'first' });
     await until(() => server.received.length === 1);
@@ -296,7 +296,7 @@ describe('what goes on: queue and failures', () => {
     return { flow: await sendNode(environment), environment };
   };
 
-  it('keeps what failed, the latest first, with what the service said and no text', async () => {
+  it('keeps failures, the latest first, with what the service said and no text', async () => {
     const store = createMemoryStore();
     const { flow, environment } = await failing(store);
     await flow.ask({ phone: numbered(1), text: 'plain', advisor: 'default' });
@@ -328,7 +328,7 @@ describe('what goes on: queue and failures', () => {
     should((await activityOf(again.environment).failures(some)).pageInfo.totalRecord).equal(3);
   });
 
-  it('shows what is on record while the store cannot be written', async () => {
+  it('shows what is saved while the store cannot be written', async () => {
     const store = createMemoryStore();
     const { flow, environment } = await failing(store);
     await flow.ask({ phone: numbered(1), text: 'plain', advisor: 'default' });
@@ -346,7 +346,7 @@ describe('what goes on: queue and failures', () => {
     should((await activityOf(environment).failures(some)).data).have.length(2);
   });
 
-  it('are the latest thousand also after a store that could not be written for long, and no more are in memory', async () => {
+  it('keeps the latest thousand failures even after a long store outage, and no more in memory', async () => {
     const store = createMemoryStore();
     const { environment } = await failing(store);
     const write = store.write.bind(store);
@@ -390,7 +390,7 @@ describe('what goes on: queue and failures', () => {
     should(after.data[0]?.phone).equal(numbered(5000));
   });
 
-  it('forgets what is older than thirty days', async () => {
+  it('forgets failures older than thirty days', async () => {
     const store = createMemoryStore();
     const { simulator, environment, close } = await startSimulated(
       { clock: new MovableClock(() => begin) },

@@ -12,14 +12,14 @@ import { checkFolder, sendFolder } from '../../support/texting/setup';
 
 const some = { page: 1, pageSize: 50 };
 
-/** A Node-RED with a node that sends, and one that waits and looks once an hour. */
+/** A Node-RED with a node that sends, and one that waits and polls once an hour. */
 interface Process {
   readonly environment: RunningEnvironment;
   readonly sender: Instance;
   readonly waiter: Instance;
 }
 
-describe('what goes on in several Node-RED on one PostgreSQL', function () {
+describe('the activity of several Node-RED instances on one PostgreSQL', function () {
   this.timeout(300_000);
   let server: Postgres;
   let simulator: Simulator;
@@ -72,7 +72,7 @@ describe('what goes on in several Node-RED on one PostgreSQL', function () {
     simulator.ledger.entries().filter((each) => each.endpoint === 'getConsent' && each.phone === phone)
       .length;
 
-  it('is shown by each: who waits, wherever that was begun; and one checks and cancels what another has', async () => {
+  it('is shown by each: waits, wherever they started; and one checks and cancels those of another', async () => {
     const activity = activityOf(two.environment);
     one.waiter.send({ phone: [number(101), number(102)] });
     two.waiter.send({ phone: number(103) });
@@ -116,7 +116,7 @@ describe('what goes on in several Node-RED on one PostgreSQL', function () {
     should((await ended)[0]?.port).equal(0);
   });
 
-  it('is shown by each: texts and lists, and the failures of all; and one cancels and stops what another has', async () => {
+  it('is shown by each: texts and lists, and the failures of all; and one cancels and stops those of another', async () => {
     simulator.faults.add({ status: 429, retryAfter: 600, rate: 1, endpoint: 'sendMessage' });
     const activity = activityOf(two.environment);
     const phones = Array.from({ length: 39 }, (_, n) => number(161 + n));
@@ -129,7 +129,7 @@ describe('what goes on in several Node-RED on one PostgreSQL', function () {
     should(queued.map(({ phone }) => phone).toSorted()).deepEqual(phones);
     const [list] = (await activity.lists(some)).data;
     should(list).containDeep({ node: { id: 'sender' }, total: phones.length, done: 0 });
-    // The first few may be on record as begun; the last is far behind them.
+    // The first few may be saved as started; the last is far behind them.
     const last = queued.find(({ phone }) => phone === phones.at(-1));
     should(last?.state).equal('queued');
     const first = one.sender.arrivals.next();
@@ -145,7 +145,7 @@ describe('what goes on in several Node-RED on one PostgreSQL', function () {
     should(failures.every(({ code, node }) => code === 'cancelled' && node.id === 'sender')).be.true();
   });
 
-  it('tells whoever looks at one that something has changed in another', async () => {
+  it('notifies viewers of one that something has changed in another', async () => {
     let changes = 0;
     const unlisten = activityOf(two.environment).onChange(() => (changes += 1));
     one.waiter.send({ phone: number(131) });
@@ -156,7 +156,7 @@ describe('what goes on in several Node-RED on one PostgreSQL', function () {
   describe('in a rolling deploy', () => {
     const oldNodes = ['sender', 'waiter'];
     let texts: string[];
-    /** Others in each test: whoever has accepted, has. */
+    /** Different in each test, because a consent lasts. */
     let waiting: string;
     let used = 140;
 
@@ -179,7 +179,10 @@ describe('what goes on in several Node-RED on one PostgreSQL', function () {
       return waits.pageInfo.totalRecord === 1 && queue.pageInfo.totalRecord === texts.length;
     };
 
-    /** The first instance has new nodes, and ends with work of theirs; the second takes that over without having them. */
+    /**
+     * The first instance has new nodes, and stops with work of theirs; the second takes that over without
+     * having them.
+     */
     beforeEach(async () => {
       texts = [1, 2, 3].map((n) => number(used + n));
       waiting = number(used + 4);
@@ -189,7 +192,7 @@ describe('what goes on in several Node-RED on one PostgreSQL', function () {
       const [sender, waiter] = withNewNodes(one.environment);
       sender?.send({ phone: texts, text: 'Hello' });
       waiter?.send({ phone: waiting });
-      await until(() => isShown(two.environment), 'All of it on record');
+      await until(() => isShown(two.environment), 'All of it saved');
       await Promise.all([sender, waiter, one.sender, one.waiter].map((each) => each?.close()));
       await one.environment.close();
       await until(async () => (await activityOf(two.environment).waitCount()) === 1, 'A successor');
@@ -215,11 +218,11 @@ describe('what goes on in several Node-RED on one PostgreSQL', function () {
       should(sent.toSorted()).deepEqual(texts);
     };
 
-    it('stays with an instance that does not have its node until that has it: nothing is lost or sent twice', async () => {
+    it('stays with an instance that lacks its node until that has it: nothing is lost or sent twice', async () => {
       await allLeaveFrom(withNewNodes(two.environment));
     });
 
-    it('tells whoever looks there that something has changed in what the ended one has left', async () => {
+    it('notifies viewers there that something has changed in what the stopped one has left', async () => {
       let changes = 0;
       const unlisten = activityOf(two.environment).onChange(() => (changes += 1));
       await allLeaveFrom(withNewNodes(two.environment));
@@ -227,7 +230,7 @@ describe('what goes on in several Node-RED on one PostgreSQL', function () {
       should(changes).be.above(0);
     });
 
-    it('goes from an instance that does not have its node to one that does: nothing is lost or sent twice', async () => {
+    it('moves from an instance that lacks its node to one that has it: nothing is lost or sent twice', async () => {
       const three = environments.start('three');
       await three.opening;
       await allLeaveFrom(withNewNodes(three));

@@ -29,7 +29,7 @@ import { checkFolder, sendFolder, sendNode } from '../../support/texting/setup';
 
 type Counts = Record<string, number>;
 
-/** What the ledger has, as the labels say it: 0 is a connection that was cut. */
+/** The ledger's requests by label: 0 is a connection that was cut. */
 const counted = (entries: readonly { endpoint: string | null; status: number }[]): Counts => {
   const counts: Counts = {};
   for (const { endpoint, status } of entries) {
@@ -114,7 +114,7 @@ describe('metrics', () => {
       const ledger = counted(on.simulator.ledger.entries());
       should(await read('advisor_texting.requests')).deepEqual(ledger);
       should(await read('advisor_texting.request.duration')).deepEqual(ledger);
-      // What has left is told a moment later.
+      // What has left is reported a moment later.
       while ((await read('advisor_texting.queue'))['test-environment'] !== 0) await nextIteration();
       should(await read('advisor_texting.waits')).deepEqual({ 'test-environment': 0 });
       should(await labels()).not.match(/secret|555|nobody|my send/);
@@ -125,7 +125,7 @@ describe('metrics', () => {
     }
   });
 
-  it('count an outcome once that left while the next node was closed already, as the list of failures does', async () => {
+  it('count an outcome once if it left while the next node was already closed, as the list of failures does', async () => {
     const before = await read('advisor_texting.outcomes');
     const on = await startSimulated({}, { store: createMemoryStore(), settings: { journal: true } });
     try {
@@ -213,7 +213,7 @@ describe('metrics', () => {
       count([...first.arrivals.all, ...second.arrivals.all]);
       const made = async (): Promise<number> =>
         sum(more(await read('advisor_texting.requests'), before.requests));
-      // Nothing waits any more; the answer to the last poll may be on its way.
+      // Nothing is waiting any more; the answer to the last poll may be on its way.
       while ((await made()) !== ledger.entries().length) await nextIteration();
       should(more(await read('advisor_texting.requests'), before.requests)).deepEqual(
         counted(ledger.entries()),
@@ -222,7 +222,7 @@ describe('metrics', () => {
       const polls = more(await read('advisor_texting.polls'), before.polls);
       should(sum(polls)).equal(on.received('getConsent'));
       should(polls['broken']).equal(2);
-      // A text whose request was cut may have been sent: it is not repeated.
+      // A text whose request was cut may have been sent: it is not retried.
       const sends = ledger.entries().filter(({ endpoint }) => endpoint === 'sendMessage');
       should(told['advisor-send-text failed outcome_unknown']).equal(6);
       should(sends.filter(({ status }) => status === 0)).have.length(6);
@@ -233,7 +233,7 @@ describe('metrics', () => {
     }
   });
 
-  it('count as the service does what an environment polls, renews and waits for', async () => {
+  it('count as the service does what an environment polls, refreshes and waits for', async () => {
     const before = {
       requests: await read('advisor_texting.requests'),
       polls: await read('advisor_texting.polls'),
@@ -292,7 +292,7 @@ describe('metrics', () => {
           .entries()
           .slice(authorizing)
           .filter(({ endpoint }) => endpoint !== 'token').length;
-      // Nothing waits any more; the answer to the last poll may be on its way.
+      // Nothing is waiting any more; the answer to the last poll may be on its way.
       while ((await made()) !== received()) await nextIteration();
       const entries = ledger.entries().slice(authorizing);
       const renewals = entries.filter(({ endpoint }) => endpoint === 'token');
@@ -329,7 +329,7 @@ describe('metrics', () => {
     [DataPointType.GAUGE]: 'gauge',
   };
 
-  it('are those that the documentation names, with those labels, and no label says what a person wrote', async () => {
+  it('are those in the documentation, with those labels, and no label contains what a person wrote', async () => {
     const measured = metrics();
     const hostile = [
       '+12025550111',

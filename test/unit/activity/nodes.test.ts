@@ -28,7 +28,7 @@ describe('texting activity node', () => {
     startSimulated({ clock: new MovableClock(() => begin) }, { advisors: ['default', 'anna'] }),
   );
 
-  /** A node of each kind, and as many waits as were asked for. */
+  /** A node of each kind, and as many waits as requested. */
   const load = async (config: Readonly<Record<string, unknown>>, waits: number): Promise<Flow> => {
     const flow = await Flow.load({
       folders,
@@ -47,7 +47,7 @@ describe('texting activity node', () => {
     return flow;
   };
 
-  it('gives a page of the waits, of all advisors', async () => {
+  it('returns a page of the waits, of all advisors', async () => {
     const flow = await load({ pageSize: 2 }, 3);
     const { port, msg } = only(await flow.ask({ topic: 'kept' }));
     should(port).equal(0);
@@ -64,7 +64,7 @@ describe('texting activity node', () => {
     });
   });
 
-  it('gives each item of all pages once, and says how many there are', async () => {
+  it('returns each item of all pages once, and the total', async () => {
     const flow = await load({ all: true, emit: 'item', pageSize: 10 }, 25);
     const arrived = inOrder(await flow.ask({}, 25));
     const phones = arrived.map(({ msg }) => (msg.payload as { phone: string }).phone);
@@ -73,7 +73,7 @@ describe('texting activity node', () => {
     await flow.completed.next();
   });
 
-  it('gives what is of one advisor alone', async () => {
+  it('returns what belongs to one advisor', async () => {
     const flow = await load({ all: true, emit: 'item', advisor: 'anna' }, 3);
     flow.send({});
     await flow.completed.next();
@@ -90,7 +90,7 @@ describe('texting activity node', () => {
     should(both.map((each) => (each.msg.parts as { count?: number }).count)).deepEqual([undefined, 2]);
   });
 
-  it('takes no advisor for all, an empty or unreadable one for a mistake, and one that nobody knows for unauthorized', async () => {
+  it('treats no advisor as all, an empty or unreadable one as a mistake, and an unknown one as unauthorized', async () => {
     on.environment.advisorState = (advisor) =>
       advisor === 'anna' ? 'authorize_again' : advisor === 'default' ? 'authorized' : 'unknown';
     for (const operation of ['waits', 'queue', 'failures', 'advisors']) {
@@ -107,7 +107,7 @@ describe('texting activity node', () => {
     should(only(await flow.ask({ who: 'default' }))).containEql({ port: 0 });
   });
 
-  it('gives failures that are alike, each once', async () => {
+  it('returns equal failures, each once', async () => {
     const flow = await load({ operation: 'failures', all: true, emit: 'item', pageSize: 10 }, 0);
     flow.send({ phone: Array.from({ length: 45 }, () => 'nobody') }, 'waiting');
     await flow.arrivals.next(45);
@@ -201,7 +201,7 @@ describe('texting activity node', () => {
     while (on.received('getConsent') < 2) await nextIteration();
   });
 
-  it('takes a list of ids, with an outcome for each', async () => {
+  it('accepts a list of ids, with an outcome for each', async () => {
     const flow = await load({ operation: 'cancel', itemId: 'payload' }, 2);
     const { data } = await activityOf(on.environment).waits({ page: 1, pageSize: 2 });
     const ids = [data[0]?.id, 'w-nothing', data[1]?.id, ''];
@@ -214,7 +214,7 @@ describe('texting activity node', () => {
     ]);
   });
 
-  it('refuses what is no id, and an operation that there is not', async () => {
+  it('rejects an invalid id, and an unknown operation', async () => {
     const flow = await load({ operation: 'cancel' }, 0);
     for (const payload of [undefined, {}, { id: 7 }, { id: ' ' }])
       should(errorOf(only(await flow.ask({ payload })).msg).code).equal('invalid_input');
@@ -263,12 +263,12 @@ describe('texting events node', () => {
       nodes: [{ id: 'events', type: 'advisor-events' }],
     });
 
-  it('tells of a lost authorization, with a link, and of a renewed one', async () => {
+  it('reports a lost authorization, with a link, and a renewed one', async () => {
     const { environment, states, changed } = await office(createMemoryStore());
     states.set('ada', 'authorized');
     states.set('bob', 'authorize_again');
     const flow = await load(environment);
-    // Who is authorized when the node is new is no news.
+    // Existing authorizations are no event for a new node.
     const { msg } = only(await flow.arrivals.next());
     should(msg.topic).equal('authorize_again');
     const { message, ...rest } = msg.payload as { message: string };
@@ -294,7 +294,7 @@ describe('texting events node', () => {
     ]);
   });
 
-  it('tells after a restart what happened meanwhile, and nothing twice', async () => {
+  it('reports after a restart what happened meanwhile, and nothing twice', async () => {
     const store = createMemoryStore();
     const first = await office(store);
     first.states.set('ada', 'authorized');
@@ -314,7 +314,7 @@ describe('texting events node', () => {
     should(again.arrivals.all).have.length(2);
   });
 
-  it('forgets nothing and tells nothing again when nobody can say for a while who the advisors are', async () => {
+  it('forgets and repeats nothing while the advisors are temporarily unknown', async () => {
     const { environment, states, changed } = await office(createMemoryStore());
     states.set('ada', 'authorized');
     states.set('bob', 'authorize_again');
@@ -327,7 +327,7 @@ describe('texting events node', () => {
     Object.assign(environment, { advisorList: failing });
     const flow = await load(environment);
     while (asked < 1) await nextIteration();
-    // It was away when the node was new: who is authorized is no news all the same.
+    // They were unknown when the node was new: existing authorizations are still no event.
     Object.assign(environment, { advisorList: list });
     changed();
     should((only(await flow.arrivals.next()).msg.payload as { advisor: string }).advisor).equal('bob');
@@ -341,7 +341,7 @@ describe('texting events node', () => {
     should(flow.arrivals.all).have.length(2);
   });
 
-  it('leaves to another instance what that has said it will tell, unless that has died', async () => {
+  it('leaves to another instance what that has claimed to report, unless that has died', async () => {
     const store: Store = Object.assign(createMemoryStore(), { peers: peers() });
     const { environment, states, changed } = await office(store);
     for (const advisor of ['ada', 'bob', 'eve']) states.set(advisor, 'authorize_again');
@@ -362,7 +362,7 @@ describe('texting events node', () => {
     await put('eve', 'authorize_again');
     const flow = await load(environment);
     should((only(await flow.arrivals.next()).msg.payload as { advisor: string }).advisor).equal('bob');
-    // It has told it.
+    // It has reported it.
     await put('ada', 'authorize_again');
     states.set('eve', 'authorized');
     changed();
@@ -374,7 +374,7 @@ describe('texting events node', () => {
     should(isShared('work', key('event-told', 'n'))).be.true();
   });
 
-  it('tells of a pause that was over before anybody looked, and after a restart that one has ended', async () => {
+  it('reports a pause that was over before anybody looked, and after a restart that one has ended', async () => {
     const clock = new MovableClock(() => begin);
     const store = createMemoryStore();
     const { environment } = await scripted(
@@ -417,7 +417,7 @@ describe('texting events node', () => {
     should(flow.arrivals.all).have.length(3);
   });
 
-  it('tells when the store is in trouble, and when it is well again', async () => {
+  it('reports when the store fails, and when it recovers', async () => {
     const { environment, changed } = await office(createMemoryStore());
     const flow = await load(environment);
     environment.trouble = 'the disk is full';
@@ -431,11 +431,11 @@ describe('texting events node', () => {
     should(only(await flow.arrivals.next()).msg.payload).containEql({ ok: true });
   });
 
-  it('tells of a store that was in trouble before the flows started', async () => {
+  it('reports a store that failed before the flows started', async () => {
     const store = createMemoryStore();
     const { environment } = await office(store);
     environment.trouble = 'the database is away';
-    // Nothing can be read of it yet.
+    // Nothing can be read from it yet.
     const { opened, open } = gate();
     Object.assign(environment, { store: () => opened.then(() => store) });
     const flow = await load(environment);
@@ -445,7 +445,7 @@ describe('texting events node', () => {
     open();
   });
 
-  it('tells of a pause and of its end', async () => {
+  it('reports a pause and its end', async () => {
     const clock = new MovableClock(() => begin);
     const { environment } = await scripted(
       (_request, index) =>

@@ -6,7 +6,7 @@ import { languages, stringsOf } from '../../support/locales/catalogues';
 
 type Label = (values: Values, say: Say) => string;
 
-/** By a path that is put together: what is written for the editor has globals that a test does not. */
+/** By a computed path: code for the editor has globals that a test lacks. */
 const labelOf = (name: string): Label =>
   (createRequire(__filename)(`../../../nodes/${name}/editor`) as { label: Label }).label;
 
@@ -18,7 +18,7 @@ const sayIn =
     return text.replaceAll(/__(\w+?)__/g, (_, part: string) => String(parts[part]));
   };
 
-/** The little of the editor that a label asks: which language its words are in, and an environment that is named for its zone. */
+/** The little of the editor that a label uses: the language of its words, and an environment with a zone. */
 const within = (language: string, act: () => void): void => {
   Object.assign(globalThis, {
     RED: {
@@ -53,7 +53,7 @@ describe('the label of a node', () => {
   const checkConsent = labelOf('check-consent');
   const group = labelOf('group');
 
-  it('cuts between signs, however many letters a sign is made of', () => {
+  it('is cut between characters, however many code points one has', () => {
     const family = '👨‍👩‍👧';
     shortLabel('😀'.repeat(20)).should.equal('😀'.repeat(20));
     shortLabel('😀'.repeat(21)).should.equal(`${'😀'.repeat(19)}…`);
@@ -65,25 +65,25 @@ describe('the label of a node', () => {
       shortLabel(`a${'😀'.repeat(length)}`).should.not.match(/\p{Surrogate}/u);
   });
 
-  it('cuts a long text between words and keeps it on one line', () => {
+  it('is cut between words if it is long, and stays on one line', () => {
     shortLabel('Hello Ann,\nhow are you today?').should.equal('Hello Ann, how are…');
     shortLabel('Hi').should.equal('Hi');
   });
 
-  it('says the year of a date when it is another', () => {
+  it('shows the year of a date in another year', () => {
     const now = new Date(2030, 5, 1, 12, 0);
     momentOf(new Date(2030, 5, 1, 9, 0), now, 'de').should.equal('9:00');
     momentOf(new Date(2030, 6, 1, 9, 0), now, 'de').should.not.match(/2030/);
     momentOf(new Date(2040, 0, 31, 9, 0), now, 'en-US').should.match(/31, 2040.*9:00/);
   });
 
-  it('says a time by the clocks of the environment, as its status does', () => {
+  it('shows a time by the clocks of the environment, as its status does', () => {
     within('en-US', () => {
       const say = sayIn('en-US', 'advisor-send-text');
       const at = { ...textAt(new Date('2040-01-31T15:00:00Z')), environment: 'America/Chicago' };
       sendText(at, say).should.match(/Jan 31, 2040, 9:00\sAM$/);
       sendText({ ...at, deliveryDate: '2040-01-31T09:00' }, say).should.match(/Jan 31, 2040, 9:00\sAM$/);
-      // No zone has this offset: it is named wherever the test runs.
+      // No zone has this offset: it is shown wherever the test runs.
       const foreign = sendText({ ...at, deliveryDate: '2040-01-31T09:00:00-00:20' }, say);
       foreign.should.match(/Jan 31, 2040, 9:00\sAM UTC-0:20$/);
       sendText({ ...at, environment: 'Asia/Tokyo' }, say).should.match(/Feb 1, 2040, 12:00\sAM$/);
@@ -104,12 +104,12 @@ describe('the label of a node', () => {
   };
 
   for (const language of languages) {
-    it(`says a date and a time of today as ${language} does`, () => {
+    it(`shows a date and a time of today as usual in ${language}`, () => {
       within(language, () => {
         const say = sayIn(language, 'advisor-send-text');
         const noon = new Date();
         noon.setHours(12, 30, 0, 0);
-        // Versions of the language data differ in the kind of space they write before AM.
+        // Versions of the language data differ in the kind of space before AM.
         const plain = (text: string): string => text.replaceAll(/\s/g, ' ');
         plain(sendText(textAt(new Date(2040, 0, 31, 9, 0)), say)).should.equal(dates[language]);
         sendText(textAt(noon), say).should.match(today[language] ?? /never/);

@@ -1,7 +1,7 @@
 import should from 'should';
 import { momentIn, writtenOf } from '../../../lib/editor/moments';
 
-describe('a moment chosen by the clock on the wall', () => {
+describe('a moment chosen by wall-clock time', () => {
   const cases: [zone: string, wall: string, written: string][] = [
     ['UTC', '2030-01-31T09:00', '2030-01-31T09:00:00+00:00'],
     ['America/Chicago', '2030-01-31T09:00', '2030-01-31T09:00:00-06:00'],
@@ -19,13 +19,13 @@ describe('a moment chosen by the clock on the wall', () => {
     });
   }
 
-  it('that daylight saving skips is the later one, as the node reads it', () => {
+  it('skipped by daylight saving is the later one, as the node reads it', () => {
     writtenOf({ wall: '2030-03-10T02:30', zone: 'America/Chicago' }).should.equal(
       '2030-03-10T03:30:00-05:00',
     );
   });
 
-  it('written in a zone that nobody here has keeps its own', () => {
+  it('written in an unknown zone keeps its own', () => {
     should(momentIn('2030-01-31T09:00:00-06:00', ['Europe/Berlin'])).deepEqual({
       wall: '2030-01-31T09:00',
       zone: '-06:00',

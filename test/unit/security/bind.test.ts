@@ -4,7 +4,7 @@ import { networkInterfaces } from 'node:os';
 import should from 'should';
 import { startSimulator, type Simulator } from '../../../simulator';
 
-/** Every address of this machine but the one that the simulator is meant to have. */
+/** Every address of this machine except the simulator's. */
 const otherAddresses = [
   '127.0.0.2',
   ...Object.values(networkInterfaces()).flatMap((list) =>
@@ -35,14 +35,14 @@ describe('the port of the simulator', () => {
 
   afterEach(() => simulator.close());
 
-  it('answers on no address of this machine but the loopback one', async () => {
+  it('answers on no address of this machine except loopback', async () => {
     simulator = await startSimulator();
     should(await isReached('127.0.0.1', port())).be.true();
     for (const address of otherAddresses)
       should([address, await isReached(address, port())]).deepEqual([address, false]);
   });
 
-  it('answers elsewhere only when told so', async () => {
+  it('answers elsewhere only if configured', async () => {
     simulator = await startSimulator({ host: '0.0.0.0' });
     should(await isReached('127.0.0.2', port())).be.true();
   });

@@ -23,14 +23,14 @@ const faults: readonly Fault[] = [
 /** Only these leave open whether the text was sent. */
 const unclear = new Set(['outcome_unknown', 'invalid_response']);
 
-describe("the service's ledger against the outcomes of the node, with half of all requests failing", () => {
+describe("the service's ledger compared with the node's outcomes, with half of all requests failing", () => {
   afterEach(async () => {
     await Flow.unload();
     await closeAll();
   });
 
   for (const repeatSends of ['never', 'contract'] as const) {
-    it(`repeatSends ${repeatSends}: no text twice, no recipient without an outcome, no outcome that is untrue`, async function () {
+    it(`repeatSends ${repeatSends}: no text twice, no recipient without an outcome, no false outcome`, async function () {
       this.timeout(180_000);
       const { simulator, environment } = alsoClose(
         await startSimulated({ randomSeed: 9 }, { client: { repeatSends } }),

@@ -22,7 +22,7 @@ const patience = 60_000;
 
 const inHours = (count: number): string =>
   new Date(Date.now() + count * 3_600_000).toISOString().slice(11, 16);
-/** The same in every deploy, also when a minute ends between two. */
+/** The same in every deploy, even if a minute ends between two. */
 const hours = { textFrom: inHours(2), textUntil: inHours(3) };
 
 type Where = 'simulator' | 'sandbox' | 'production' | 'another origin' | 'nowhere yet';
@@ -104,7 +104,7 @@ describe('an environment that is pointed to another service', function () {
     return node.environment;
   };
 
-  /** The service that is meant, and whatever it was asked. */
+  /** The intended service, and the requests it received. */
   const at = async (where: Where): Promise<Simulator> =>
     where === 'simulator'
       ? servicesOf(red).simulator.start()
@@ -168,7 +168,7 @@ describe('an environment that is pointed to another service', function () {
     listen();
   };
 
-  /** Somebody is waited for, texts are queued behind a limit on the rate, others are held for their hours. */
+  /** One wait, texts queued behind a rate limit, and others held for their hours. */
   const work = async (where: Where): Promise<void> => {
     const simulator = await at(where);
     send('idle', { phone: numbers.consented, text: 'A test' });
@@ -187,7 +187,7 @@ describe('an environment that is pointed to another service', function () {
       () => [...nodeIds].every((id) => (statuses.get(id) ?? '') !== '') || undefined,
       'The statuses of all nodes',
     );
-    await until(async () => ((await running().pending()) === 14 ? true : undefined), 'The work on record');
+    await until(async () => ((await running().pending()) === 14 ? true : undefined), 'The work saved');
     should(told).deepEqual([]);
   };
 
@@ -200,7 +200,7 @@ describe('an environment that is pointed to another service', function () {
     ['sandbox', 'another origin', 'full'],
   ];
   for (const [from, to, type] of switches)
-    it(`from ${from} to ${to} takes nothing along: all of it leaves as cancelled, and a warning counts it`, async () => {
+    it(`from ${from} to ${to} takes nothing along: everything is cancelled, and a warning counts it`, async () => {
       await begin(from);
       await work(from);
       const first = await at(from);

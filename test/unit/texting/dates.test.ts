@@ -16,12 +16,12 @@ describe('a delivery date', () => {
     ['2030-01-31T09:00', 'Pacific/Kiritimati', '2030-01-30T19:00:00Z'],
     ['2030-01-31T09:00', 'Pacific/Pago_Pago', '2030-01-31T20:00:00Z'],
     ['2030-01-31T09:00:00.250', 'UTC', '2030-01-31T09:00:00.250Z'],
-    // Skipped by daylight saving: the later.
+    // Skipped by daylight saving: the later one.
     ['2030-03-10T02:30', 'America/New_York', '2030-03-10T07:30:00Z'],
     ['2030-03-31T02:30', 'Europe/Berlin', '2030-03-31T01:30:00Z'],
     ['2030-10-06T02:15', 'Australia/Lord_Howe', '2030-10-05T15:45:00Z'],
     ['2011-12-30T10:00', 'Pacific/Apia', '2011-12-30T20:00:00Z'],
-    // Doubled by its end: the earlier.
+    // Repeated when it ends: the earlier one.
     ['2030-11-03T01:30', 'America/New_York', '2030-11-03T05:30:00Z'],
     ['2030-10-27T02:30', 'Europe/Berlin', '2030-10-27T00:30:00Z'],
     ['2030-04-07T01:45', 'Australia/Lord_Howe', '2030-04-06T14:45:00Z'],
@@ -30,7 +30,7 @@ describe('a delivery date', () => {
     ['2030-03-10T03:00', 'America/New_York', '2030-03-10T07:00:00Z'],
     ['2030-11-03T00:59', 'America/New_York', '2030-11-03T04:59:00Z'],
     ['2030-11-03T02:00', 'America/New_York', '2030-11-03T07:00:00Z'],
-    // With a zone of its own, that one counts.
+    // A zone in the date takes precedence.
     ['2030-01-31T09:00Z', 'America/New_York', '2030-01-31T09:00:00Z'],
     ['2030-01-31T09:00+05:30', 'America/New_York', '2030-01-31T03:30:00Z'],
     ['2030-01-31T09:00:00-0800', 'America/New_York', '2030-01-31T17:00:00Z'],
@@ -47,7 +47,7 @@ describe('a delivery date', () => {
     should(isTimeZone(ownTimeZone())).be.true();
   });
 
-  it('may be milliseconds, a text of them, or a Date', () => {
+  it('may be milliseconds, a string of them, or a Date', () => {
     const at = utc('2030-01-31T09:00:00Z');
     for (const value of [at, String(at), ` ${at} `, new Date(at)]) should(epochOf(value, 'UTC')).equal(at);
   });

@@ -37,7 +37,7 @@ describe('the same number and text twice in one list', () => {
     should(arrived[0]?.msg.payload).not.have.property('duplicateOf');
   });
 
-  it('is sent once also when both come back with consent', async () => {
+  it('is sent once even if both return with consent', async () => {
     const { environment, received } = await answering(refused('No consent'));
     const flow = await sendNode(environment);
     const asked = inOrder(await flow.ask({ phone: [one, one], text: 'Hi' }, 2));
@@ -52,7 +52,7 @@ describe('the same number and text twice in one list', () => {
     should(received()).equal(2);
   });
 
-  it('comes to the same for both, whatever becomes of the one that came back', async () => {
+  it('has one outcome for both, whatever happens to the one that returned', async () => {
     const { environment, received } = await answering(
       refused('No consent'),
       refused('Still no consent'),
@@ -69,7 +69,7 @@ describe('the same number and text twice in one list', () => {
     should(received()).equal(3);
   });
 
-  it('is sent also when only the duplicate comes back', async () => {
+  it('is sent even if only the duplicate returns', async () => {
     const { environment, received } = await answering(refused('No consent'));
     const flow = await sendNode(environment);
     const asked = inOrder(await flow.ask({ phone: [one, one], text: 'Hi' }, 2));
@@ -89,7 +89,7 @@ describe('the same number and text twice in one list', () => {
     should(received()).equal(2);
   });
 
-  it('is sent for each of two lists that hold it', async () => {
+  it('is sent for each of two lists that contain it', async () => {
     const { environment, received } = await answering(refused('No consent'), refused('No consent'));
     const flow = await sendNode(environment);
     const asked = [

@@ -62,20 +62,20 @@ describe('a property that cannot be read', () => {
   }
 });
 
-describe('a text with fields to fill in', () => {
+describe('a text with placeholders', () => {
   for (const text of ['Hi {{}} there', 'Hi {{ there', 'Hi {{name} there', 'Hi {{ {name} }} there']) {
-    it(`is broken as ${text}`, () => {
+    it(`is malformed as ${text}`, () => {
       should(compileTemplate(text)([() => 'Ann'])).eql({ isBroken: true });
     });
   }
 
-  it('takes no time to find broken, whatever stands behind the braces', () => {
-    // A pattern that tries all ways to divide the spaces takes minutes for these.
+  it('is found malformed in no time, whatever follows the braces', () => {
+    // A pattern that backtracks over the spaces takes minutes for these.
     const text = `Hi {{${' '.repeat(8000)}`;
     should(compileTemplate(text)([() => 'Ann'])).eql({ isBroken: true });
   });
 
-  it('may hold single braces', () => {
+  it('may contain single braces', () => {
     should(compileTemplate('{a} {{ name }} }}')([() => 'Ann'])).eql({ text: '{a} Ann }}' });
   });
 });

@@ -9,7 +9,7 @@ import { errorOf } from '../../support/outcomes';
 import { startServer } from '../../support/server';
 import { sendNode } from '../../support/texting/setup';
 
-describe('a text, answered with the freedom the contract leaves', () => {
+describe('a text, answered with all the freedom of the contract', () => {
   afterEach(async () => {
     await Flow.unload();
     await closeAll();
@@ -24,7 +24,7 @@ describe('a text, answered with the freedom the contract leaves', () => {
     return { environment: alsoClose(environmentOn(service, { settings })) };
   };
 
-  it('is sent though the answer has no failures, with ids as they came', async () => {
+  it('is sent though the answer has no failures, with unchanged ids', async () => {
     for (const [written, id] of [
       ['"m-1"', 'm-1'],
       ['9007199254740993', '9007199254740993'],
@@ -39,7 +39,7 @@ describe('a text, answered with the freedom the contract leaves', () => {
     }
   });
 
-  it('reads a want of consent from failure details of any shape', async () => {
+  it('needs consent if failure details of any shape say so', async () => {
     const failureDetails = { [numbers.consented]: { reason: { code: 'CONSENT_REQUIRED' } } };
     const { environment } = await scripted(() => ({ body: { failures: ['Not sent'], failureDetails } }));
     const flow = await sendNode(environment);
@@ -48,7 +48,7 @@ describe('a text, answered with the freedom the contract leaves', () => {
     should(msg.payload).eql({ reason: 'Not sent', details: failureDetails });
   });
 
-  it('keeps the failure details of a refusal in the error, also of a missing consent that nothing is wired to', async () => {
+  it('keeps the failure details of a rejection in the error, even for missing consent with nothing wired', async () => {
     const failureDetails = [{ code: 'landline', hint: { carrier: 'none' } }];
     const { environment } = await scripted(() => ({ body: { failures: ['Not textable'], failureDetails } }));
     const flow = await sendNode(environment);
@@ -65,7 +65,7 @@ describe('a text, answered with the freedom the contract leaves', () => {
     should(errorOf(failed.msg)).containEql({ code: 'consent_required', details: codes });
   });
 
-  it('has no details where the service gave none', async () => {
+  it('has no details if the service gave none', async () => {
     for (const failureDetails of [undefined, null]) {
       const { environment } = await scripted(() => ({ body: { failures: ['Landline'], failureDetails } }));
       const flow = await sendNode(environment);
@@ -75,7 +75,7 @@ describe('a text, answered with the freedom the contract leaves', () => {
     }
   });
 
-  it('needs consent where the pattern of the environment says so, whatever else the refusal says', async () => {
+  it("needs consent if the environment's pattern matches, whatever else the rejection says", async () => {
     const reason = 'Member has not consented to receive texts or has opted out';
     const refused = () => ({ body: { failures: [reason] } });
     for (const [consentPattern, port] of [
@@ -89,7 +89,7 @@ describe('a text, answered with the freedom the contract leaves', () => {
     }
   });
 
-  it('says that a text was probably sent when the answer cannot be read', async () => {
+  it('was probably sent if the answer cannot be read, and the error says so', async () => {
     const { environment } = await scripted(() => ({ body: '<html>OK</html>' }));
     const flow = await sendNode(environment);
     const { port, msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi' }));

@@ -1,7 +1,7 @@
 import should from 'should';
 import { consentTest } from '../../../nodes/send-text/answer';
 
-describe('a refusal that asking for consent can fix', () => {
+describe('a rejection that a consent request can fix', () => {
   const refusals: [isMissing: boolean, code: string | null | undefined, text: string][] = [
     [true, undefined, 'Recipient has no CONSENT'],
     [false, undefined, 'Landline'],
@@ -26,7 +26,7 @@ describe('a refusal that asking for consent can fix', () => {
     });
   }
 
-  it('is told by a code wherever it is in the details', () => {
+  it('is recognized by a code anywhere in the details', () => {
     const isMissing = consentTest('');
     const wherever = (code: string): unknown[] => [
       [{ code }],
@@ -42,7 +42,7 @@ describe('a refusal that asking for consent can fix', () => {
       should(isMissing({ failures: ['No consent'], failureDetails })).equal(false);
   });
 
-  it('is not told by words that stand in the details for something else', () => {
+  it('is not recognized by words in the details that mean something else', () => {
     const isMissing = consentTest('');
     const checked = [{ checked: ['consent', 'carrier'] }];
     should(isMissing({ failures: ['Number is a landline'], failureDetails: checked })).equal(false);
@@ -53,7 +53,7 @@ describe('a refusal that asking for consent can fix', () => {
     );
   });
 
-  it('is told by the text when the details hold no code', () => {
+  it('is recognized by the text when the details contain no code', () => {
     const isMissing = consentTest('');
     const nested = JSON.parse(`${'['.repeat(40)}${']'.repeat(40)}`) as unknown;
     for (const failureDetails of [null, 7, '', {}, [], [null], { text: 'a b' }, { code: 5 }, nested]) {
@@ -63,7 +63,7 @@ describe('a refusal that asking for consent can fix', () => {
     }
   });
 
-  it('is recognised by the pattern of the environment alone, in texts and in codes', () => {
+  it("is recognized by the environment's pattern alone, in texts and in codes", () => {
     const isMissing = consentTest('permission');
     should(isMissing({ failures: ['No Permission yet'] })).equal(true);
     should(isMissing({ failures: ['No consent'] })).equal(false);

@@ -36,13 +36,16 @@ const problem = (status: number, code: string): Reply => ({
   },
 });
 
-/** A service that refuses texts for lack of consent and reports the consent as accepted, unless a test changes that. */
+/**
+ * A service that rejects texts for lack of consent and reports the consent as accepted, unless a test changes
+ * that.
+ */
 class Service {
   state = 'accepted';
   /** The answer to a text. */
   text: Reply = refused;
   look: Reply | undefined;
-  /** When each text came, in milliseconds from the start. */
+  /** When each text arrived, in milliseconds from the start. */
   readonly texts: number[] = [];
   looks = 0;
   asked = 0;
@@ -96,7 +99,7 @@ const loopOf = (environment: Environment, mode: string, config: object = {}): Pr
     ],
   });
 
-describe('a consent that is accepted and not believed', () => {
+describe('a text rejected for lack of consent despite an accepted one', () => {
   let service: Service;
   let environment: TestEnvironment;
 
@@ -114,7 +117,7 @@ describe('a consent that is accepted and not believed', () => {
     (await activityOf(environment).queue({ page: 1, pageSize: 100, state: 'held' })).data.map(
       ({ notBefore }) => notBefore,
     );
-  /** Resolves when the text is delayed; a wait needs time to pass for its first look. */
+  /** Resolves when the text is delayed; a wait needs time to pass for its first poll. */
   const delayed = async (): Promise<number> => {
     for (;;) {
       const [notBefore] = await held();
@@ -133,7 +136,7 @@ describe('a consent that is accepted and not believed', () => {
   const gaps = (): number[] => service.texts.slice(1).map((at, index) => at - (service.texts[index] ?? 0));
 
   for (const mode of ['once', 'wait']) {
-    it(`is tried after 30 seconds, 2 and 10 minutes, then refused, in a loop that checks with ${mode}`, async () => {
+    it(`is retried after 30 seconds, 2 and 10 minutes, then fails, in a loop that checks with ${mode}`, async () => {
       const flow = await loop(mode);
       flow.send({ phone, text: 'Hi' });
       for (const delay of [30 * second, 2 * minute, 10 * minute]) {
@@ -161,7 +164,7 @@ describe('a consent that is accepted and not believed', () => {
     });
   }
 
-  it('is sent once the service believes it', async () => {
+  it('is sent once the service accepts it', async () => {
     const flow = await loop('once');
     flow.send({ phone, text: 'Hi' });
     await delayed();
@@ -173,7 +176,7 @@ describe('a consent that is accepted and not believed', () => {
     should(service.texts).have.length(3);
   });
 
-  it('shows in the status until when the text is delayed', async () => {
+  it('shows in the status until when it is delayed', async () => {
     const flow = await loop('once');
     flow.send({ phone, text: 'Hi' });
     await delayed();
@@ -190,7 +193,7 @@ describe('a consent that is accepted and not believed', () => {
     should(service.texts).have.length(2);
   });
 
-  it('goes on over a restart where it was', async () => {
+  it('continues where it was after a restart', async () => {
     const first = await loop('once');
     first.send({ phone, text: 'Hi' });
     await service.clock.move((await delayed()) - service.clock.now());
@@ -206,7 +209,7 @@ describe('a consent that is accepted and not believed', () => {
     should(gaps().slice(1)).eql([30 * second, 2 * minute, 10 * minute]);
   });
 
-  it('is asked for again when it is no longer accepted', async () => {
+  it('needs consent again when that is no longer accepted', async () => {
     for (const look of [
       { body: { memberId: 1, state: 'pending', lastChanged: null } },
       problem(404, 'not_found'),
@@ -225,7 +228,7 @@ describe('a consent that is accepted and not believed', () => {
     }
   });
 
-  it('delays the text also when nobody can say what the consent is, and asks for it again then', async () => {
+  it('is delayed even if the consent is unknown, and then needs consent again', async () => {
     const flow = await Flow.load({
       folders: [sendFolder],
       environment,
@@ -245,7 +248,7 @@ describe('a consent that is accepted and not believed', () => {
     should(gaps().slice(1)).eql([30 * second, 2 * minute, 10 * minute]);
   });
 
-  it('does not delay a scheduled text beyond its date', async () => {
+  it('is not delayed beyond its delivery date', async () => {
     const flow = await loop('once', { schedule: 'at' });
     flow.send({ phone, text: 'Hi', deliveryDate: begin + minute });
     await delayed();
@@ -253,7 +256,7 @@ describe('a consent that is accepted and not believed', () => {
     should(errorOf((await leaves(flow, 1)).msg)).containEql({ code: 'rejected', attempts: 2 });
   });
 
-  it('delays equal texts of one list together, and sends one of them', async () => {
+  it('is delayed together with equal texts of one list, of which one is sent', async () => {
     const flow = await loop('once', { onceKey: '', onceKeyType: 'off' });
     flow.send({
       phone: [
@@ -270,7 +273,7 @@ describe('a consent that is accepted and not believed', () => {
     should(service.texts.length - before).equal(1);
   });
 
-  it('keeps the key of a text that is sent once while it is delayed', async () => {
+  it('keeps its send-once key while it is delayed', async () => {
     const flow = await loop('once', { onceKeyType: 'text' });
     flow.send({ phone, text: 'Hi' });
     await delayed();
@@ -285,10 +288,10 @@ describe('a consent that is accepted and not believed', () => {
   });
 });
 
-describe('a consent that the simulator does not believe', () => {
+describe('a consent that the simulator ignores', () => {
   const on = simulatedForEach(() => startSimulated({ clock: new MovableClock(() => begin) }));
 
-  it('ends the canonical loop as refused, after four tries', async () => {
+  it('ends the canonical loop as rejected, after four attempts', async () => {
     const flow = await loopOf(on.environment, 'wait');
     flow.send({ phone: numbers.disbelieved, text: 'Hi' });
     const failed = (): Arrived | undefined =>

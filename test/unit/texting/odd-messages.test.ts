@@ -14,7 +14,7 @@ import { sendNode } from '../../support/texting/setup';
 
 const phone = '+12025550123';
 
-describe('a message that no flow should make', () => {
+describe('a message that no flow should create', () => {
   let server: Scripted;
   let environment: TestEnvironment;
 
@@ -29,7 +29,7 @@ describe('a message that no flow should make', () => {
     await closeAll();
   });
 
-  /** The one failure that comes out; the node then still sends what is right. */
+  /** The only failure emitted; afterwards the node still sends a valid message. */
   const failureOf = async (message: object): Promise<ReturnType<typeof errorOf>> => {
     const flow = await sendNode(environment);
     const { port, msg } = only(await flow.ask(message as Record<string, unknown>));
@@ -40,7 +40,7 @@ describe('a message that no flow should make', () => {
     return errorOf(msg);
   };
 
-  it('is refused with the limit when it is larger than can be saved', async () => {
+  it('is rejected with the limit when it is too large to be saved', async () => {
     for (const payload of [Buffer.alloc(65 * 2 ** 20), 'x'.repeat(65 * 2 ** 20)]) {
       const { code, message } = await failureOf({ phone, text: 'Hi', payload });
       should(code).equal('invalid_input');
@@ -50,7 +50,7 @@ describe('a message that no flow should make', () => {
     }
   });
 
-  it('is refused when a list in it has billions of entries, though none is there', () => {
+  it('is rejected when a list in it has billions of empty entries', () => {
     // Node-RED itself cannot copy such a message, as it does for Complete nodes.
     const sparse = new Array<unknown>(4e9);
     const rules = { country: '', field: 'phone' };
@@ -63,7 +63,7 @@ describe('a message that no flow should make', () => {
       should(read).throw(/Nothing was sent.* has 4000000000 entries/);
   });
 
-  it('is refused when a part of it throws as it is read', () => {
+  it('is rejected when reading a part of it throws', () => {
     const throwing = {
       get part(): never {
         throw new Error('secret');
@@ -73,7 +73,7 @@ describe('a message that no flow should make', () => {
       should(() => storable({ message: { payload } })).throw(UnreadableProperty, { message: 'part' });
   });
 
-  it('lets other work go on while a long list is read, and a reset behind it means that list', async () => {
+  it('lets other work continue while a long list is read, and a reset after it applies to that list', async () => {
     const flow = await sendNode(environment);
     const list = Array.from({ length: 20_000 }, () => ({ nobody: true }));
     let ticks = 0;
@@ -99,7 +99,7 @@ describe('a message that no flow should make', () => {
     'dryRun',
     'topic',
   ])
-    it(`gives one failure when msg.${property} throws`, async () => {
+    it(`emits one failure when msg.${property} throws`, async () => {
       const message = { phone, text: 'Hi' };
       Object.defineProperty(message, property, {
         enumerable: true,
@@ -116,7 +116,7 @@ describe('a message that no flow should make', () => {
   for (const [what, forged] of Object.entries({
     'no text': { text: '' },
     'a blank text': { text: ' \n' },
-    'a text that is none': { text: 7 },
+    'a text that is not a string': { text: 7 },
     'half a character': { text: 'a\ud800' },
     'no number': { phone: undefined },
     'a number of another form': { phone: '(202) 555-0123' },
@@ -126,7 +126,7 @@ describe('a message that no flow should make', () => {
     'a date that is none': { deliveryDate: 'soon' },
     'a date in the past': { deliveryDate: 1 },
   }))
-    it(`is checked where it is msg.resend, with ${what}`, async () => {
+    it(`is validated as msg.resend, with ${what}`, async () => {
       const resend = { node: 'send', phone, text: 'Forged', advisor: 'default', ...forged };
       const { code } = await failureOf({ phone, text: 'Other', resend });
       should(code).equal('invalid_input');

@@ -22,7 +22,7 @@ const answerTo = ({ url }: Received): object => {
   return url.includes('/consents') ? { memberId: 1, state: 'accepted', lastChanged: 0 } : sent;
 };
 
-/** One texting node on a service that notes for whom each request is. */
+/** One texting node on a service that records for whom each request is. */
 const nodeOf = async (
   type: string,
   config: Readonly<Record<string, unknown>> = {},
@@ -51,13 +51,13 @@ const sendOn = (config = {}, choices: EnvironmentChoices = {}) =>
 const codesOf = (arrived: readonly Arrived[]): unknown[] =>
   arrived.map(({ port, msg }) => (port === 1 ? errorOf(msg).code : msg.outcome));
 
-describe('the own fields of a recipient', () => {
+describe("a recipient's own fields", () => {
   afterEach(async () => {
     await Flow.unload();
     await closeAll();
   });
 
-  describe('its advisor', () => {
+  describe('advisor', () => {
     for (const [type, config] of [
       ['advisor-send-text', { text: 'Hi', textType: 'str' }],
       ['advisor-request-consent', {}],
@@ -73,7 +73,7 @@ describe('the own fields of a recipient', () => {
       });
     }
 
-    it('fails that recipient alone where it is not authorized, or no key at all', async () => {
+    it('fails that recipient alone if it is not authorized, or not a key at all', async () => {
       const { flow, requests } = await sendOn();
       const phone = [
         { phone: ann, advisor: 'zoe' },
@@ -83,11 +83,11 @@ describe('the own fields of a recipient', () => {
       const arrived = inOrder(await flow.ask({ phone, advisor: 'alex' }, 3));
       should(codesOf(arrived)).eql(['authorization_required', 'invalid_input', 'sent']);
       should(requests()).eql([`maria ${cay}`]);
-      // Whoever tries one of them again must not do so for Alex.
+      // A retry of one of them must not be for Alex.
       should(arrived.map(({ msg }) => msg.advisor)).eql(['zoe', { key: 'maria' }, 'maria']);
     });
 
-    it('is enough where the message names none of several: only the others fail', async () => {
+    it('is sufficient if the message names none of several: only the others fail', async () => {
       const { flow, requests } = await sendOn();
       const arrived = inOrder(await flow.ask({ phone: [{ phone: ann, advisor: 'maria' }, bob] }, 2));
       should(codesOf(arrived)).eql(['sent', 'invalid_input']);
@@ -101,7 +101,7 @@ describe('the own fields of a recipient', () => {
       should(requests()).eql([`alex ${ann}`, `maria ${ann}`]);
     });
 
-    it('counts for a send-once key', async () => {
+    it('is part of a send-once key', async () => {
       const { flow, requests } = await sendOn({ onceKey: 'k', onceKeyType: 'str' });
       await flow.ask({ phone: [{ phone: ann, advisor: 'alex' }] });
       const again = inOrder(
@@ -114,7 +114,7 @@ describe('the own fields of a recipient', () => {
       should(requests()).eql([`alex ${ann}`, `maria ${ann}`]);
     });
 
-    it('goes round the consent loop with the recipient', async () => {
+    it('stays with the recipient round the consent loop', async () => {
       const { environment } = alsoClose(await startSimulated());
       const flow = await Flow.load({
         folders,
@@ -128,7 +128,7 @@ describe('the own fields of a recipient', () => {
     });
   });
 
-  describe('its number', () => {
+  describe('number', () => {
     for (const type of ['advisor-send-text', 'advisor-request-consent', 'advisor-check-consent']) {
       it(`is in the field that "Column" of ${type} names, whatever its case`, async () => {
         const { flow, requests } = await nodeOf(type, { phoneField: 'Mobile' });
@@ -145,7 +145,7 @@ describe('the own fields of a recipient', () => {
       return errorOf(msg).message;
     };
 
-    it('is proposed by the name of another field, or by what it holds', async () => {
+    it('is suggested by the name of another field, or by its contents', async () => {
       should(await saidOf({ name: 'Ann', mobile: '' })).equal(
         'This entry of the list in msg.rows has no field "phone". Its fields are name, mobile: enter "mobile" under "Column" in the node.',
       );
@@ -159,18 +159,18 @@ describe('the own fields of a recipient', () => {
       );
     });
 
-    it('that is empty is said to be empty, not to be missing', async () => {
+    it('is reported as empty if it is empty, not as missing', async () => {
       should(await saidOf({ name: 'Ann', Phone: '' })).match(/^The field "phone" of this entry .+ is empty/);
     });
 
-    it('and no more than ten other fields are named', async () => {
+    it('is reported with no more than ten other fields', async () => {
       const wide = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`col${String(n)}`, 'x']));
       should(await saidOf(wide)).match(/ are col0, .+, col9, …: /);
     });
   });
 
-  describe('the fields of its text', () => {
-    it('are filled into its own text, and into one that came with the message', async () => {
+  describe('placeholders', () => {
+    it('are replaced in its own text, and in one that came with the message', async () => {
       const { flow, texts } = await nodeOf('advisor-send-text');
       const phone = [
         { phone: ann, name: 'Ann', text: 'Dear {{name}}' },
@@ -201,7 +201,7 @@ describe('the own fields of a recipient', () => {
       ['braces that name nothing', { phone: ann, text: 'Hi {{ there' }],
       ['a value that holds braces', { phone: [{ phone: ann, name: '{{x}}', text: 'Hi {{name}}' }] }],
     ] as readonly [string, Message][]) {
-      it(`that nobody may fill never leave as braces: ${what}`, async () => {
+      it(`without a value are never sent as braces: ${what}`, async () => {
         const { flow, texts } = await nodeOf('advisor-send-text');
         const { port, msg: failed } = only(await flow.ask({ ...msg, advisor: 'alex' }));
         should([port, errorOf(failed).code]).eql([1, 'invalid_input']);
@@ -210,20 +210,20 @@ describe('the own fields of a recipient', () => {
     }
   });
 
-  describe('its entry', () => {
+  describe('entry', () => {
     const rows = () => [
       { phone: ann, name: 'Ann' },
       { phone: 'none', name: 'Bob' },
     ];
 
-    it('is the payload of its failure where the payload was the list', async () => {
+    it('is the payload of its failure if the payload was the list', async () => {
       const { flow } = await sendOn({ phone: 'payload' });
       const [first, failed] = inOrder(await flow.ask({ payload: rows(), advisor: 'alex' }, 2));
       should(failed?.msg.payload).eql(rows()[1]);
       should(first?.msg.payload).have.property('messageId');
     });
 
-    it('is where the list was, also deep in the message, and everything beside it is kept', async () => {
+    it('replaces the list, even deep in the message, and everything beside it is kept', async () => {
       const { flow } = await sendOn({ phone: 'data.rows[0].people' });
       const data = { kept: { n: 1 }, rows: [{ people: rows() }] };
       const arrived = inOrder(await flow.ask({ data, advisor: 'alex' }, 2));
@@ -235,7 +235,7 @@ describe('the own fields of a recipient', () => {
       should(data.rows[0]?.people).eql(rows());
     });
 
-    it('is there for numbers alone as they were given, and for member ids', async () => {
+    it('is kept for plain numbers as given, and for member ids', async () => {
       const { flow } = await sendOn({ phone: 'payload' }, { settings: { country: 'US' } });
       const payload = ['202 555 0101', 'none'];
       const arrived = inOrder(await flow.ask({ payload, advisor: 'alex' }, 2));
@@ -246,7 +246,7 @@ describe('the own fields of a recipient', () => {
       should(checked.map(({ msg }) => msg['ids'])).eql([7, true]);
     });
 
-    it('does not take the place of the list for a Complete node', async () => {
+    it('does not replace the list for a Complete node', async () => {
       const people = rows();
       for (const input of [
         { payload: { people, kept: true }, advisor: 'alex' },
@@ -260,7 +260,7 @@ describe('the own fields of a recipient', () => {
       }
     });
 
-    it('is all that is saved of the list, and comes back after a restart', async () => {
+    it('is all that is saved of the list, and is restored after a restart', async () => {
       const store = createMemoryStore();
       const clock = new MovableClock(() => begin);
       const settings = {
@@ -270,7 +270,7 @@ describe('the own fields of a recipient', () => {
       };
       const config = { phone: 'payload.people' };
       const before = await sendOn(config, { store, clock, settings });
-      const mark = 'only once on record';
+      const mark = 'saved only once';
       const people = rows().map((row) => ({ ...row, note: mark }));
       before.flow.send({ payload: { people, kept: true }, advisor: 'alex' });
       await before.flow.arrivals.next();

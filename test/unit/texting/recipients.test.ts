@@ -8,7 +8,7 @@ import { errorOf, inOrder } from '../../support/outcomes';
 import { startSimulated } from '../../support/simulated';
 import { sendNode } from '../../support/texting/setup';
 
-describe('what is said of a phone number that is none', () => {
+describe('the error for an invalid phone number', () => {
   const cases: [what: string, given: unknown, country: string, sentence: RegExp][] = [
     ['nothing', '', '', /^There is no phone number in msg\.phone/],
     ['a list that is a text', '["+12025550113", "+12025550112"]', '', /^msg\.phone contains text.+JSON/],
@@ -43,7 +43,7 @@ describe('what is said of a phone number that is none', () => {
     });
   }
 
-  it('an entry of a list without one: where it is, and what its name must be', () => {
+  it('names the place of a list entry without one, and the required field name', () => {
     const { message } = notANumber(undefined, '', { where: 'msg.phone', list: true });
     message.should.match(/^This entry of the list in msg\.phone has no phone number: .+ the field phone\.$/);
   });
@@ -55,24 +55,24 @@ describe('what is said of a phone number that is none', () => {
     '+1\u00a0202\u2011555\u20130113',
     ' +12025550113 ',
   ]) {
-    it(`nothing of ${JSON.stringify(written)}, with and without a country`, () => {
+    it(`is not raised for ${JSON.stringify(written)}, with and without a country`, () => {
       should(phoneNumber(written, '')).equal('+12025550113');
       should(phoneNumber(written, 'DE')).equal('+12025550113');
     });
   }
 
-  it('nothing of a number whose area code is in square brackets', () => {
+  it('is not raised for a number whose area code is in square brackets', () => {
     should(phoneNumber('[202] 555-0113', 'US')).equal('+12025550113');
   });
 });
 
-describe('send text node, recipients it cannot find', () => {
+describe('send text node, recipients that cannot be found', () => {
   afterEach(async () => {
     await Flow.unload();
     await closeAll();
   });
 
-  it('says where it looked for a number, and under which name an object has to give it', async () => {
+  it('says where it looked for a number, and under which name an object must have it', async () => {
     const { environment } = alsoClose(await startSimulated());
     const flow = await sendNode(environment, { phone: 'people', phoneType: 'msg' });
     const people = [{ number: numbers.consented }];
@@ -84,7 +84,7 @@ describe('send text node, recipients it cannot find', () => {
     );
   });
 
-  it('sends to nobody from a text that was meant as a list, even where a number could be read', async () => {
+  it('sends to nobody from a string that was meant as a list, even if a number could be read', async () => {
     const { environment, received } = alsoClose(await startSimulated({}, { settings: { country: 'US' } }));
     const flow = await sendNode(environment);
     const phone = `["${numbers.consented}"`;
@@ -94,7 +94,7 @@ describe('send text node, recipients it cannot find', () => {
     should(received('sendMessage')).equal(0);
   });
 
-  it('finds the fields of a recipient whatever their case, those written exactly first', async () => {
+  it('finds the fields of a recipient whatever their case, exact matches first', async () => {
     const { environment } = alsoClose(await startSimulated());
     const flow = await sendNode(environment, { text: 'Hi {{firstName}}', textType: 'str' });
     const phone = [
@@ -110,7 +110,7 @@ describe('send text node, recipients it cannot find', () => {
     ]);
   });
 
-  it('fails a hole of a sparse array once, at its place, and sends to all the others', async () => {
+  it('fails a hole of a sparse array once, at its index, and sends to all others', async () => {
     const { environment, received } = alsoClose(await startSimulated());
     const flow = await sendNode(environment);
     // As `delete list[1]` in a function node leaves it.
@@ -129,7 +129,7 @@ describe('send text node, recipients it cannot find', () => {
   });
 
   for (const phone of [[], {}, { phone: numbers.consented }, true, [[numbers.consented]], null]) {
-    it(`is one invalid_input: ${JSON.stringify(phone)}`, async () => {
+    it(`reports one invalid_input: ${JSON.stringify(phone)}`, async () => {
       const { environment, received } = alsoClose(await startSimulated());
       const flow = await sendNode(environment);
       const { port, msg } = only(await flow.ask({ phone, text: 'Hi' }));

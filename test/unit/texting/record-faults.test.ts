@@ -13,7 +13,7 @@ import { sendNode } from '../../support/texting/setup';
 
 const phones = ['+12025550141', '+12025550142', '+12025550143'];
 
-/** A store that can be full: then what is written waits, as in the embedded one. */
+/** A store that can be full: then writes wait, as in the embedded one. */
 const limitedStore = () => {
   const kept = createMemoryStore();
   let room = Promise.resolve();
@@ -75,7 +75,7 @@ describe('send text, when something goes wrong', () => {
     should(reported).deepEqual([]);
   });
 
-  it('goes on with the list though one of it could not be told', async () => {
+  it('continues with the list if one outcome could not be emitted', async () => {
     const server = await startServer(() => ({ body: sent }));
     const { store } = limitedStore();
     const flow = await sendNode(environment(server.url, store));
@@ -83,7 +83,7 @@ describe('send text, when something goes wrong', () => {
     await flow.ask({ phone: phones[0], text: 'Hi' });
     let reads = 0;
     const fragile = {
-      // Read once for the record, then for each message that leaves.
+      // Read once to be saved, then for each emitted message.
       get part() {
         reads += 1;
         if (reads === 3) throw new Error('cannot be copied');
@@ -98,7 +98,7 @@ describe('send text, when something goes wrong', () => {
   });
 
   describe('on a full disk', () => {
-    it('sends nothing that is not on record, and goes on by itself when there is space', async () => {
+    it('sends nothing that is not saved, and resumes by itself when there is space', async () => {
       const server = await startServer(() => ({ body: sent }));
       const { disk, store, left } = limitedStore();
       const flow = await sendNode(environment(server.url, store));
@@ -116,7 +116,7 @@ describe('send text, when something goes wrong', () => {
       should(await left()).equal(0);
     });
 
-    it('tells what was sent once that is on record', async () => {
+    it('emits outcomes once they are saved', async () => {
       const { disk, store } = limitedStore();
       const server = await startServer(() => {
         disk.fill();
@@ -132,7 +132,7 @@ describe('send text, when something goes wrong', () => {
       should(arrived?.port).equal(0);
     });
 
-    it('refuses what comes when too much waits for space, and says so', async () => {
+    it('rejects new messages when too many wait for space, and says so', async () => {
       const server = await startServer(() => ({ body: sent }));
       const { store } = limitedStore();
       Object.defineProperty(store, 'unwritten', { value: 64 * 1024 * 1024 });

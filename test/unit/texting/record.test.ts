@@ -16,7 +16,7 @@ import { startServer } from '../../support/server';
 import { sendNode } from '../../support/texting/setup';
 import { gate } from '../../support/gate';
 
-/** Keys of what is on record, less what says where the node is at home. */
+/** Keys of saved records, without the one that says where the node is at home. */
 /** All but the one that says where a node works. */
 const recordsIn = async (store: Store): Promise<string[]> => {
   const all = { from: Buffer.alloc(0), to: Buffer.alloc(8, 0xff), limit: 1000 };
@@ -40,7 +40,7 @@ const heldService = async (body: object = sent) => {
   });
   return {
     server,
-    /** Lets the next request be answered, once it is there. */
+    /** Answers the next request, once it has arrived. */
     async answer(): Promise<void> {
       while (held.length === 0) await nextIteration();
       held.shift()?.();
@@ -49,7 +49,7 @@ const heldService = async (body: object = sent) => {
   };
 };
 
-/** A deploy while the second text is on its way; the first outcome was told, and the rest is left. */
+/** A deploy while the second text is in flight; the first outcome was emitted, and the rest is left. */
 const deployedAmid = async (
   before: Flow,
   service: Awaited<ReturnType<typeof heldService>>,
@@ -64,7 +64,7 @@ const deployedAmid = async (
   return first;
 };
 
-describe('send text, on record', () => {
+describe('saved texts of send text', () => {
   let directory: string;
   let store: Store;
 
@@ -96,7 +96,7 @@ describe('send text, on record', () => {
     Object.assign(Object.create(on) as TestEnvironment, { store: () => slow });
 
   for (const journal of [true, false]) {
-    it(`goes on after a deploy where it was, ${journal ? 'with' : 'without'} the journal`, async () => {
+    it(`continue after a deploy, ${journal ? 'with' : 'without'} the journal`, async () => {
       const service = await heldService();
       const on = environment(service.server.url, { journal });
       const before = await sendNode(on);
@@ -119,7 +119,7 @@ describe('send text, on record', () => {
   }
 
   for (const journal of [true, false]) {
-    it(`sends after a deploy what the service had put off, ${journal ? 'with' : 'without'} the journal`, async () => {
+    it(`are sent after a deploy if the service had delayed them, ${journal ? 'with' : 'without'} the journal`, async () => {
       const server = await startServer(({ index }) =>
         index === 0 ? { status: 429, headers: { 'retry-after': '300' } } : { body: sent },
       );
@@ -137,12 +137,12 @@ describe('send text, on record', () => {
     });
   }
 
-  it('says after a kill that an outcome is repeated, also one that a deploy had kept from being told', async () => {
+  it('are marked as repeated if they are emitted again after a kill, even if a deploy came in between', async () => {
     const service = await heldService();
     const on = environment(service.server.url);
     await deployedAmid(await sendNode(on), service, { phone: phones(2), text: 'Hi' });
 
-    // As a kill does: nothing is written any more.
+    // Like a kill: nothing is written any more.
     let isKilled = false;
     const killedSoon = wrapped(store, {
       write: (...writes) => (isKilled ? Promise.resolve(true) : store.write(...writes)),
@@ -160,7 +160,7 @@ describe('send text, on record', () => {
     should(service.texted()).deepEqual(phones(2));
   });
 
-  it('sends nothing in another environment that the node is given', async () => {
+  it('are not sent when the node gets another environment', async () => {
     const service = await heldService();
     const before = await sendNode(environment(service.server.url));
     await deployedAmid(before, service, { phone: phones(3), text: 'Hi' });
@@ -173,7 +173,7 @@ describe('send text, on record', () => {
     should(elsewhere.texted()).be.empty();
   });
 
-  it('does not end Node-RED when what became of the rest cannot be put on record', async () => {
+  it('do not crash Node-RED if the outcomes of the rest cannot be saved', async () => {
     const service = await heldService();
     const on = environment(service.server.url);
     await deployedAmid(await sendNode(on), service, { phone: phones(3), text: 'Hi' });
@@ -194,7 +194,7 @@ describe('send text, on record', () => {
     should(escaped).be.empty();
   });
 
-  it('waits at a close for what is on its way to the disk: nothing is told twice', async () => {
+  it('are waited for at a close while they are being written: nothing is emitted twice', async () => {
     const service = await heldService();
     const on = environment(service.server.url);
     const { opened, open } = gate();
@@ -224,7 +224,7 @@ describe('send text, on record', () => {
     should(await recordsIn(store)).be.empty();
   });
 
-  it('calls stale what waited longer than it may', async () => {
+  it('are stale when they waited longer than allowed', async () => {
     const service = await heldService();
     const before = await sendNode(environment(service.server.url));
     await deployedAmid(before, service, { phone: phones(3), text: 'Hi' });
@@ -236,7 +236,7 @@ describe('send text, on record', () => {
     should(service.texted()).have.length(2);
   });
 
-  it('cancels what was left when msg.reset comes before that is read, and nothing that comes after', async () => {
+  it('are cancelled by a msg.reset that comes before they are read, and later ones are not', async () => {
     const service = await heldService();
     const on = environment(service.server.url);
     const before = await sendNode(on);
@@ -257,7 +257,7 @@ describe('send text, on record', () => {
     should(service.texted()).deepEqual([...phones(2), '+12025550172']);
   });
 
-  it('sends nothing more when a deploy comes right after msg.reset', async () => {
+  it('are not sent when a deploy comes right after msg.reset', async () => {
     const service = await heldService();
     const on = environment(service.server.url);
     const before = await sendNode(on);
@@ -279,7 +279,7 @@ describe('send text, on record', () => {
     should(service.texted()).have.length(texted);
   });
 
-  it('tells what was on record in the language of the day', async () => {
+  it('are emitted in the current language', async () => {
     const service = await heldService({ successes: [], failures: ['The recipient has opted out'] });
     const on = environment(service.server.url);
     const before = await sendNode(on);
@@ -304,20 +304,20 @@ describe('send text, on record', () => {
     }
   });
 
-  it('is closed only when its start has ended, for the store is closed after it', async () => {
+  it('are read completely before the node closes, because the store is closed after it', async () => {
     const server = await startServer(() => ({ body: sent }));
     const reading = gate();
-    const begun = gate();
+    const started = gate();
     const slow = wrapped(store, {
       page: async <V>(...args: Parameters<Store['page']>) => {
-        begun.open();
+        started.open();
         await reading.opened;
         return store.page<V>(...args);
       },
     });
     const on = environment(server.url);
     await sendNode(wrappedEnvironment(on, slow));
-    await begun.opened;
+    await started.opened;
     let isClosed = false;
     const closed = Flow.unload().then(() => {
       isClosed = true;
@@ -328,7 +328,7 @@ describe('send text, on record', () => {
     await closed;
   });
 
-  it('leaves nothing on record once everything is told', async () => {
+  it('are deleted once everything is emitted', async () => {
     const server = await startServer(() => ({ body: sent }));
     const flow = await sendNode(environment(server.url));
     await flow.ask({ phone: phones(3), text: 'Hi' }, 3);

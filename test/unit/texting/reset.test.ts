@@ -23,7 +23,7 @@ describe('msg.reset with msg.phone', () => {
     return { flow, open };
   };
 
-  it('cancels for msg.phone alone, however it is written, and lets the others go out', async () => {
+  it('cancels only for msg.phone, however it is written, and lets the others go out', async () => {
     const { flow, open } = await held();
     // The second waits in the client, the fourth for its turn.
     flow.send({ reset: true, phone: ['+1 (202) 555-0102', { phone: '+12025550104' }] });

@@ -30,7 +30,7 @@ const input = (kind: Kind): Message =>
     ? { payload: phones.map((phone) => ({ phone, firstName: 'A', lastName: 'B' })) }
     : { phone: phones, text: 'Hi' };
 
-describe('a node that becomes one of another type under the same id', () => {
+describe('a node that changes its type under the same id', () => {
   let store: Store;
   let server: Scripted;
   let isAnswering: boolean;
@@ -56,7 +56,7 @@ describe('a node that becomes one of another type under the same id', () => {
         { store, settings: { journal: true } },
       ),
     );
-  /** Requests that change something at the service: looks at consents do not. */
+  /** Requests that change something at the service, unlike polls. */
   const changesMade = (): number => server.received.filter(({ method }) => method !== 'GET').length;
   const load = (kind: Kind): Promise<Flow> =>
     Flow.load({ folders, environment: environment(), nodes: [{ id: 'one', ...types[kind] }] });
@@ -71,7 +71,7 @@ describe('a node that becomes one of another type under the same id', () => {
     ['check consent', 'contact'],
   ];
   for (const [from, to] of changes)
-    it(`from ${from} to ${to}: does nothing with what waited, which leaves as cancelled`, async () => {
+    it(`from ${from} to ${to}: cancels what was waiting and does nothing else with it`, async () => {
       const before = await load(from);
       before.send(input(from));
       while (server.received.length === 0) await nextIteration();

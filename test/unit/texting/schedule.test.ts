@@ -28,7 +28,7 @@ describe('a scheduled text', () => {
     ['ms', 1],
     ['s', 1000],
   ] as const) {
-    it(`without a zone is for that of the environment, and its payload says when, in ms (${deliveryDateUnit})`, async () => {
+    it(`without a zone is in that of the environment, and its payload says when, in ms (${deliveryDateUnit})`, async () => {
       const { environment, bodies } = await serving({ deliveryDateUnit, timeZone: 'America/New_York' });
       const flow = await sendNode(environment, { schedule: 'at' });
       const { port, msg } = only(await flow.ask({ phone, text: 'Hi', deliveryDate: '2034-04-03T09:00' }));
@@ -41,7 +41,7 @@ describe('a scheduled text', () => {
     });
   }
 
-  it('comes back with consent for the time and recurrence it was for, whatever the message says by then', async () => {
+  it('returns with consent for its original time and recurrence, whatever the message says by then', async () => {
     const { environment, bodies } = await serving({}, { successes: [], failures: ['No consent'] });
     const flow = await sendNode(environment, { schedule: 'at' });
     const deliveryDate = Date.now() + 86_400_000;
@@ -57,7 +57,7 @@ describe('a scheduled text', () => {
   });
 
   for (const deliveryDate of [Date.UTC(2040, 0, 31) + 0.5, 1e300, 8.64e15 + 2, 'next week', true]) {
-    it(`is refused for ${inspect(deliveryDate)}`, async () => {
+    it(`is rejected for ${inspect(deliveryDate)}`, async () => {
       const { environment, bodies } = await serving();
       const flow = await sendNode(environment, { schedule: 'at' });
       const { port, msg } = only(await flow.ask({ phone, text: 'Hi', deliveryDate }));
@@ -69,7 +69,7 @@ describe('a scheduled text', () => {
   }
 
   for (const frequency of [true, false, [1], 1.5, 'weekly', '1.5', {}, NaN, 2 ** 53]) {
-    it(`is refused with the frequency ${inspect(frequency)}`, async () => {
+    it(`is rejected with the frequency ${inspect(frequency)}`, async () => {
       const { environment, bodies } = await serving();
       const flow = await sendNode(environment, { schedule: 'at' });
       const given = { phone, text: 'Hi', deliveryDate: Date.now() + 1e9, frequency };
@@ -87,7 +87,7 @@ describe('a scheduled text', () => {
     [' 7 ', 7],
     ['', undefined],
   ] as const) {
-    it(`takes the frequency ${inspect(frequency)}`, async () => {
+    it(`accepts the frequency ${inspect(frequency)}`, async () => {
       const { environment, bodies } = await serving();
       const flow = await sendNode(environment, { schedule: 'at' });
       await flow.ask({ phone, text: 'Hi', deliveryDate: Date.now() + 1e9, frequency });

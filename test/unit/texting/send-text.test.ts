@@ -48,7 +48,7 @@ describe('send text node', () => {
   };
 
   describe('one recipient', () => {
-    it('leaves on "sent" with the ids and what was used, and keeps the rest of the message', async () => {
+    it('leaves on "sent" with the ids and the values used, and keeps the rest of the message', async () => {
       const flow = await sendNode(on.environment);
       const message = { phone: numbers.consented, text: 'Hi', topic: 'kept', payload: 'old', error: 'old' };
       const { port, msg } = only(await flow.ask(message));
@@ -78,7 +78,7 @@ describe('send text node', () => {
       should(msg).not.have.property('error');
     });
 
-    it('sends exactly what msg.resend says when it comes back, and removes it', async () => {
+    it('sends exactly what msg.resend says when it returns, and removes it', async () => {
       const flow = await sendNode(on.environment);
       const { msg } = only(await flow.ask({ phone: numbers.unasked, text: 'Hi' }));
       on.simulator.accept(numbers.unasked);
@@ -98,7 +98,7 @@ describe('send text node', () => {
     });
 
     for (const who of ['optedOut', 'landline'] as const) {
-      it(`fails as "rejected" with the service's own words (${who}), payload untouched`, async () => {
+      it(`fails as "rejected" with the service's own words (${who}), and leaves the payload alone`, async () => {
         const flow = await sendNode(on.environment);
         const { port, msg } = only(await flow.ask({ phone: numbers[who], text: 'Hi', payload: 'mine' }));
         should(port).equal(1);
@@ -112,7 +112,7 @@ describe('send text node', () => {
       });
     }
 
-    it('calls an answer that names neither success nor failure an invalid response', async () => {
+    it('reports an answer without success or failure as invalid_response', async () => {
       const { environment } = await scripted(() => ({ body: { successes: [], failures: [] } }));
       const flow = await sendNode(environment);
       const { port, msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi' }));
@@ -120,7 +120,7 @@ describe('send text node', () => {
       should(errorOf(msg).code).equal('invalid_response');
     });
 
-    it('takes any entry in successes as a success, with null where an id is missing', async () => {
+    it('treats any entry in successes as a success, with null if an id is missing', async () => {
       const { environment } = await scripted(() => ({ body: { successes: [{}], failures: ['consent'] } }));
       const flow = await sendNode(environment);
       const { port, msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi' }));
@@ -129,8 +129,8 @@ describe('send text node', () => {
     });
   });
 
-  describe('outputs nobody is wired to', () => {
-    it('raises a failure for Catch: our code, and the whole of msg.error as its cause', async () => {
+  describe('outputs without wires', () => {
+    it('raise a failure for Catch: our code, and the whole of msg.error as its cause', async () => {
       const flow = await sendNode(on.environment, {}, { unwired: [1] });
       flow.send({ phone: numbers.landline, text: 'Hi' });
       const { error } = only(await flow.errors.next());
@@ -140,7 +140,7 @@ describe('send text node', () => {
       should(flow.completed.all).be.empty();
     });
 
-    it('turns "needs consent" into a failure with code consent_required, without msg.resend', async () => {
+    it('turn "needs consent" into a failure with code consent_required, without msg.resend', async () => {
       const flow = await sendNode(on.environment, {}, { unwired: [2] });
       const { port, msg } = only(await flow.ask({ phone: numbers.unasked, text: 'Hi', payload: 1 }));
       should(port).equal(1);
@@ -149,7 +149,7 @@ describe('send text node', () => {
       should(msg).not.have.property('resend');
     });
 
-    it('raises each failure of a list with its own message and completes once', async () => {
+    it('raise each failure of a list with its own message and complete once', async () => {
       const flow = await sendNode(on.environment, {}, { unwired: [1, 2] });
       flow.send({ phone: [numbers.landline, numbers.unasked, 'nonsense'], text: 'Hi' });
       const errors = await flow.errors.next(3);
@@ -164,7 +164,7 @@ describe('send text node', () => {
   });
 
   describe('lists', () => {
-    it('gives one outcome each, with parts inside the outer parts', async () => {
+    it('get one outcome per entry, with parts inside the outer parts', async () => {
       const flow = await sendNode(on.environment);
       const outer = { id: 'outer', index: 0 };
       const phone = [numbers.consented, numbers.unasked, numbers.landline, '12'];
@@ -178,13 +178,13 @@ describe('send text node', () => {
       await flow.completed.next();
     });
 
-    it('gives parts for a list of one', async () => {
+    it('get parts even with one entry', async () => {
       const flow = await sendNode(on.environment);
       const { msg } = only(await flow.ask({ phone: [numbers.consented], text: 'Hi' }));
       should(msg.parts).containEql({ index: 0, count: 1 });
     });
 
-    it('takes objects with a phone, keeps each whole, and prefers its own text', async () => {
+    it('accept objects with a phone, keep each whole, and prefer its own text', async () => {
       const { environment, bodies } = await scripted(() => ({ body: sent }));
       const flow = await sendNode(environment, { phone: 'payload' });
       const payload = [
@@ -203,7 +203,7 @@ describe('send text node', () => {
       ['an object', { phone: '+12025550101' }],
       ['a list within a list', [['+12025550101', '+12025550102']]],
     ] as const) {
-      it(`${what} is one invalid_input and costs no request`, async () => {
+      it(`fail as one invalid_input without a request: ${what}`, async () => {
         const flow = await sendNode(on.environment);
         const { port, msg } = only(await flow.ask({ phone, text: 'Hi' }));
         should(port).equal(1);
@@ -213,7 +213,7 @@ describe('send text node', () => {
       });
     }
 
-    it('leaves the messages independent of each other', async () => {
+    it('result in independent messages', async () => {
       const { environment } = await scripted(() => ({ body: sent }));
       const flow = await sendNode(environment);
       const [first, second] = await flow.ask(
@@ -226,7 +226,7 @@ describe('send text node', () => {
   });
 
   describe('numbers', () => {
-    it('judges a number with + by the contract alone', async () => {
+    it('are only checked against the contract if they have a +', async () => {
       const { environment, bodies } = await scripted(() => ({ body: sent }), { country: 'US' });
       const flow = await sendNode(environment);
       const phone = ['+12345678', '+1234567', '+0123456789', '+1 202 555 0101', '+1234567890123456'];
@@ -239,14 +239,14 @@ describe('send text node', () => {
       should(arrived[3]?.msg.phone).equal('+12025550101');
     });
 
-    it('reads national numbers by the country of the environment', async () => {
+    it("are read in the environment's country if they are national", async () => {
       const { environment } = await scripted(() => ({ body: sent }), { country: 'US' });
       const flow = await sendNode(environment);
       const arrived = inOrder(await flow.ask({ phone: ['(202) 555-0101', 2025550102], text: 'Hi' }, 2));
       should(arrived.map(({ msg }) => msg.phone)).deepEqual(['+12025550101', '+12025550102']);
     });
 
-    it('says what to do about a national number when there is no country', async () => {
+    it('say what to do about a national one when there is no country', async () => {
       const flow = await sendNode(on.environment);
       const { msg } = only(await flow.ask({ phone: '(202) 555-0101', text: 'Hi' }));
       should(errorOf(msg).message).match(
@@ -256,7 +256,7 @@ describe('send text node', () => {
   });
 
   describe('the text', () => {
-    it('fills {{fields}} of a literal from the recipient, then from the message', async () => {
+    it('replaces {{fields}} of a literal from the recipient, then from the message', async () => {
       const { environment, bodies } = await scripted(() => ({ body: sent }));
       const text = 'Hi {{name}}, {{ office.city }} calls. {{n}}';
       const flow = await sendNode(environment, { phone: 'payload', text, textType: 'str' });
@@ -266,7 +266,7 @@ describe('send text node', () => {
     });
 
     for (const name of [undefined, '', null, {}]) {
-      it(`refuses to leave a gap for ${inspect(name)}`, async () => {
+      it(`leaves no gap for ${inspect(name)}`, async () => {
         const flow = await sendNode(on.environment, { text: 'Hi {{name}}', textType: 'str' });
         const { port, msg } = only(await flow.ask({ phone: numbers.consented, name }));
         should(port).equal(1);
@@ -276,7 +276,7 @@ describe('send text node', () => {
       });
     }
 
-    it('says how to write a field of the contact that an address book node gave as the payload', async () => {
+    it('says how to write a field of the contact that an address book node set as the payload', async () => {
       const { environment, bodies } = await scripted(() => ({ body: sent }));
       const contact = { phone: '+12025550101', payload: { firstName: 'Ann' } };
       const bare = await sendNode(environment, { text: 'Dear {{firstName}}', textType: 'str' });
@@ -288,7 +288,7 @@ describe('send text node', () => {
       should(bodies()).eql([{ phone: '+12025550101', text: 'Dear Ann' }]);
     });
 
-    it('does not send double braces where a field was meant', async () => {
+    it('is not sent with double braces where a field was meant', async () => {
       const flow = await sendNode(on.environment, { text: 'Hi {{name} there', textType: 'str' });
       const { port, msg } = only(await flow.ask({ phone: numbers.consented, name: 'Ann' }));
       should({ port, code: errorOf(msg).code }).eql({ port: 1, code: 'invalid_input' });
@@ -308,7 +308,7 @@ describe('send text node', () => {
     });
 
     for (const text of [undefined, '', '  \n', {}, 'half \ud83d']) {
-      it(`the text ${inspect(text)} is invalid_input`, async () => {
+      it(`${inspect(text)} is invalid_input`, async () => {
         const flow = await sendNode(on.environment);
         const { port, msg } = only(await flow.ask({ phone: numbers.consented, text }));
         should(port).equal(1);
@@ -317,7 +317,7 @@ describe('send text node', () => {
       });
     }
 
-    it('says where the text is when it is in msg.payload', async () => {
+    it('is in msg.payload, and the error says so', async () => {
       const flow = await sendNode(on.environment);
       const { msg } = only(await flow.ask({ phone: numbers.consented, payload: 'Hi there' }));
       should(errorOf(msg).message).match(/msg\.payload contains text: choose msg\.payload/);
@@ -338,7 +338,7 @@ describe('send text node', () => {
       ['an ISO string', '2090-01-02T03:04:05Z'],
       ['a Date', new Date(at)],
     ] as const) {
-      it(`takes ${kind}`, async () => {
+      it(`accepts ${kind}`, async () => {
         const { environment, bodies } = await scripted(() => ({ body: sent }));
         const flow = await sendNode(environment, { schedule: 'at' });
         const { msg } = only(
@@ -360,7 +360,7 @@ describe('send text node', () => {
       ]);
     });
 
-    it('takes a property that was cleared for one that is not there', async () => {
+    it('treats a cleared property as a missing one', async () => {
       const { environment, bodies } = await scripted(() => ({ body: sent }));
       const cleared = { frequency: '', frequencyType: 'msg', advisor: '', advisorType: 'jsonata' };
       const flow = await sendNode(environment, { schedule: 'at', ...cleared });
@@ -368,7 +368,7 @@ describe('send text node', () => {
       should(bodies()[0]).not.have.property('frequency');
     });
 
-    it('keeps the null id that the service answers', async () => {
+    it('keeps the null id that the service returns', async () => {
       const flow = await sendNode(on.environment, { schedule: 'at' });
       const { msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi', deliveryDate: at }));
       should(msg.payload).containEql({ messageId: null, scheduled: true });
@@ -386,7 +386,7 @@ describe('send text node', () => {
       });
     }
 
-    it('ignores schedule fields when it is to send now', async () => {
+    it('ignores schedule fields when it sends immediately', async () => {
       const { environment, bodies } = await scripted(() => ({ body: sent }));
       const flow = await sendNode(environment);
       await flow.ask({ phone: '+12025550101', text: 'Hi', deliveryDate: 'nonsense', frequency: 1 });
@@ -394,7 +394,7 @@ describe('send text node', () => {
     });
   });
 
-  describe('whose advisor', () => {
+  describe('the advisor', () => {
     const among = (advisors: readonly string[]) =>
       environmentOn(
         {
@@ -406,32 +406,32 @@ describe('send text node', () => {
       );
     const message = { phone: numbers.consented, text: 'Hi' };
 
-    it('takes msg.advisor, and writes the one it used', async () => {
+    it('is taken from msg.advisor, and written to the message', async () => {
       const flow = await sendNode(alsoClose(among(['ann', 'bob'])));
       const { port, msg } = only(await flow.ask({ ...message, advisor: 'bob' }));
       should(port).equal(0);
       should(msg.advisor).equal('bob');
     });
 
-    it('takes the only one when nothing is said', async () => {
+    it('is the only one when none is named', async () => {
       const flow = await sendNode(alsoClose(among(['ann'])));
       should(only(await flow.ask({ ...message })).msg.advisor).equal('ann');
     });
 
-    it('never guesses among several', async () => {
+    it('is never guessed among several', async () => {
       const flow = await sendNode(alsoClose(among(['ann', 'bob'])));
       const { port, msg } = only(await flow.ask({ ...message }));
       should(port).equal(1);
       should(errorOf(msg).code).equal('invalid_input');
     });
 
-    it('refuses a chosen source that is empty, whatever msg.advisor says', async () => {
+    it('is missing if the chosen source is empty, whatever msg.advisor says', async () => {
       const flow = await sendNode(alsoClose(among(['ann'])), { advisor: 'who', advisorType: 'msg' });
       const { msg } = only(await flow.ask({ ...message, advisor: 'ann' }));
       should(errorOf(msg).code).equal('invalid_input');
     });
 
-    it('asks to authorize a key that is not, for each recipient', async () => {
+    it('must authorize if they have not, for each recipient', async () => {
       const flow = await sendNode(alsoClose(among(['ann'])));
       const arrived = await flow.ask({ ...message, phone: [numbers.consented, 'x'], advisor: 'eve' }, 2);
       should(inOrder(arrived).map(({ msg }) => errorOf(msg).code)).deepEqual([
@@ -457,7 +457,7 @@ describe('send text node', () => {
   }
 
   describe('msg.reset', () => {
-    it('cancels what has not begun, lets what is under way land, and emits nothing itself', async () => {
+    it('cancels what has not started, lets requests in flight finish, and emits nothing itself', async () => {
       const { flow, open, server } = await heldSendNode({
         client: { maxConcurrent: 2 },
         settings: { maxConcurrent: 4 },
@@ -478,7 +478,7 @@ describe('send text node', () => {
     });
   });
 
-  it('quotes no reason of the service where an error goes into the log', async () => {
+  it("does not quote the service's reason in errors that are logged", async () => {
     const flow = await sendNode(on.environment, {}, { unwired: [1] });
     flow.send({ phone: numbers.landline, text: 'Hi' });
     const raised = only(await flow.errors.next());
@@ -487,7 +487,7 @@ describe('send text node', () => {
   });
 
   describe('status', () => {
-    it('says until when the service has asked everybody to pause', async () => {
+    it('says until when the service paused all requests', async () => {
       const clock = new MovableClock(() => Date.parse('2030-01-01T12:00:00Z'));
       const server = await startServer(({ index }) =>
         index === 0 ? { status: 429, headers: { 'retry-after': '300' } } : { body: sent },
@@ -524,7 +524,7 @@ describe('send text node', () => {
       should(only(await flow.arrivals.next()).port).equal(0);
     });
 
-    it('survives a change of an environment that is not in order', async () => {
+    it('survives a change of an invalid environment', async () => {
       const refused: unknown[] = [];
       const note = (reason: unknown): void => {
         refused.push(reason);
@@ -557,7 +557,7 @@ describe('send text node', () => {
       should(flow.statuses.at(-1)?.text).equal('scheduled Nov 17, 09:00');
     });
 
-    it('says when a text is scheduled by the clocks that its date was written by, and names those of another zone', async () => {
+    it('says when a text is scheduled by the clock of its date, and names another zone', async () => {
       for (const [timeZone, shown] of [
         ['Europe/Berlin', 'scheduled Nov 17, 09:00 UTC-6'],
         ['America/Chicago', 'scheduled Nov 17, 09:00'],
@@ -570,7 +570,7 @@ describe('send text node', () => {
       }
     });
 
-    it('shows the date of what is of yesterday', async () => {
+    it('shows the date of an older outcome', async () => {
       const clock = new MovableClock(() => Date.parse('2030-01-31T12:00:00'));
       const texts: string[] = [];
       const words = wordsIn('en-US');
@@ -602,7 +602,7 @@ describe('send text node', () => {
       should(texts).deepEqual([]);
     });
 
-    it('shows the date of what is older than today by a simulator that was moved', async () => {
+    it('shows the date of outcomes before today on a simulator whose clock was moved', async () => {
       const flow = await sendNode(on.environment);
       await flow.ask({ phone: numbers.consented, text: 'Hi' });
       await flow.completed.next();
@@ -610,7 +610,7 @@ describe('send text node', () => {
       should(flow.statuses.at(-1)?.text).match(/^sim sent [A-Z][a-z]+ \d+, \d{1,2}:\d\d( [AP]M)?$/);
     });
 
-    it('says how many of a list left by each output, whatever became of the last', async () => {
+    it('says how many of a list left by each output, regardless of the last', async () => {
       const flow = await sendNode(on.environment);
       await flow.ask({ phone: ['x', 'y', numbers.unasked, numbers.consented], text: 'Hi' }, 4);
       await flow.completed.next();
@@ -618,14 +618,14 @@ describe('send text node', () => {
       while (!isLast()) await new Promise((resolve) => setTimeout(resolve, 20));
     });
 
-    it('says so also when the last of a list is shown at once, and is not left at "2 / 2"', async () => {
+    it('says so even if the last of a list is shown immediately, and does not stay at "2 / 2"', async () => {
       const flow = await sendNode(on.environment);
       await flow.ask({ phone: [numbers.consented, numbers.consented], text: 'Hi' }, 2);
       await flow.completed.next();
       should(flow.statuses.map(({ text }) => text)).deepEqual(['sim 1 sent, 1 already sent']);
     });
 
-    it('begins with sim on the simulator and shows a clock time', async () => {
+    it('starts with sim on the simulator and shows a clock time', async () => {
       const flow = await sendNode(on.environment);
       await flow.ask({ phone: numbers.consented, text: 'Hi' });
       await flow.completed.next();

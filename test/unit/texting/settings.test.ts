@@ -11,7 +11,7 @@ import { checkFolder, folders as sending, requestFolder } from '../../support/te
 
 const folders = [...sending, requestFolder, checkFolder, ...addressBook];
 
-/** Settings that a form would not have saved, with what makes their field apply. */
+/** Settings that a form would not save, with what makes their field apply. */
 const wrongIn = ({ fields }: NodeSpec): [name: string, config: Record<string, unknown>][] =>
   fields.flatMap((field) => {
     const around = Object.fromEntries(
@@ -50,7 +50,7 @@ const msg = (): Record<string, unknown> => ({
   deliveryDate: Date.now() + 1e9,
 });
 
-describe('a setting that is none the node knows', () => {
+describe('an unknown setting', () => {
   const on = simulatedForEach();
 
   for (const { spec } of folders) {
@@ -70,7 +70,7 @@ describe('a setting that is none the node knows', () => {
     }
   }
 
-  it('fails each of a list, and a text that comes back with consent', async () => {
+  it('fails each entry of a list, and a text that returns with consent', async () => {
     const nodes = [{ id: 'send', type: 'advisor-send-text', schedule: 'later' }];
     const flow = await Flow.load({ folders, environment: on.environment, nodes });
     const arrived = await flow.ask({ ...msg(), phone: [numbers.consented, numbers.unasked] }, 2);
@@ -85,7 +85,7 @@ describe('a setting that is none the node knows', () => {
     { type: 'advisor-send-text', schedule: null },
     { type: 'advisor-send-text', schedule: '' },
   ]) {
-    it(`is of no matter where it does not apply, or nothing is saved: ${JSON.stringify(config)}`, async () => {
+    it(`is ignored if it does not apply, or nothing is saved: ${JSON.stringify(config)}`, async () => {
       const nodes = [{ id: 'node', ...config }];
       const flow = await Flow.load({ folders, environment: on.environment, nodes });
       should(only(await flow.ask(msg())).port).equal(0);
@@ -93,7 +93,7 @@ describe('a setting that is none the node knows', () => {
   }
 });
 
-describe('whose advisor', () => {
+describe('the advisor', () => {
   const on = simulatedForEach();
 
   for (const advisor of [['bob'], { key: 'bob' }, true, false, NaN, []]) {
@@ -116,7 +116,7 @@ describe('whose advisor', () => {
     [{ advisor: 'who', advisorType: 'msg' }, {}],
     [{ advisor: ['bob'], advisorType: 'str' }, {}],
   ] as const) {
-    it(`is refused as chosen: ${JSON.stringify([config, given])}`, async () => {
+    it(`is rejected as chosen: ${JSON.stringify([config, given])}`, async () => {
       const nodes = [{ id: 'send', type: 'advisor-send-text', ...config }];
       const flow = await Flow.load({ folders, environment: on.environment, nodes });
       const { port, msg: failed } = only(await flow.ask({ ...msg(), ...given }));

@@ -20,10 +20,10 @@ const begin = 1_750_000_000_000;
 const phone = '+12025550123';
 const refused: Reply = { body: { successes: [], failures: ['Landline'] } };
 const folders = [...guarded, ...addressBook, checkFolder, { spec: activitySpec, runtime: activityRuntime }];
-/** A message leaves when it comes in, and 20 times more. */
+/** A message leaves when it arrives, and 20 more times. */
 const round = 21;
 
-describe('a message that comes back to a node again and again', () => {
+describe('a message that keeps returning to a node', () => {
   let clock: MovableClock;
   let environment: TestEnvironment;
   let answer: (path: string) => Reply;
@@ -73,7 +73,7 @@ describe('a message that comes back to a node again and again', () => {
     return flow.arrivals.all;
   };
 
-  it('is delayed after 20 times until a minute is over, with one warning that names the node', async () => {
+  it('is delayed after 20 times until a minute has passed, with one warning that names the node', async () => {
     const flow = await load(sendNode);
     flow.send({ phone, text: 'Hi' });
     await warned(flow);
@@ -101,7 +101,7 @@ describe('a message that comes back to a node again and again', () => {
     ['advisor-activity', { operation: 'check' }, { payload: {} }],
   ];
   for (const [type, config, msg] of nodes)
-    it(`is delayed when ${type} ${JSON.stringify(config)} refuses it as invalid`, async () => {
+    it(`is delayed when ${type} ${JSON.stringify(config)} rejects it as invalid`, async () => {
       const flow = await load({ type, ...config });
       flow.send({ ...msg });
       await warned(flow);
@@ -114,7 +114,7 @@ describe('a message that comes back to a node again and again', () => {
       await left(flow, round + 1);
     });
 
-  it('is delayed also where it was stored and read again on the way', async () => {
+  it('is delayed even if it was stored and read again on the way', async () => {
     answer = () => ({ body: { memberId: 1, state: 'accepted' } });
     const flow = await load(
       { type: 'advisor-check-consent', mode: 'wait', pollEvery: 0.5 },
@@ -125,13 +125,13 @@ describe('a message that comes back to a node again and again', () => {
       should(flow.arrivals.all.length).be.below(100, 'the flow spins');
       await clock.move(5);
       for (let iteration = 0; iteration < 20; iteration++) await nextIteration();
-      // A minute must not pass while an answer is on its way, however slow this machine is.
+      // A minute must not pass while an answer is on its way, however slow the machine is.
       while (requests > flow.arrivals.all.length) await nextIteration();
     }
     await left(flow, round);
   });
 
-  it('is delayed also when a Catch or a Complete node leads it back', async () => {
+  it('is delayed even if a Catch or a Complete node leads it back', async () => {
     for (const type of ['errors', 'completed'] as const) {
       const isCaught = type === 'errors';
       answer = () => (isCaught ? refused : { body: sent });
@@ -140,7 +140,8 @@ describe('a message that comes back to a node again and again', () => {
       for (let count = 0; count < round; count++) {
         flow.send(msg);
         [msg = {}] = await flow[type].next();
-        // Node-RED itself ends a loop through a Catch node after nine times, unless the flow removes the error.
+        // Node-RED itself ends a loop through a Catch node after nine times, unless the flow removes the
+        // error.
         delete msg.error;
       }
       should(flow.warnings).be.empty();
@@ -150,7 +151,7 @@ describe('a message that comes back to a node again and again', () => {
     }
   });
 
-  it('does not delay others: many messages, and a list of which each comes back', async () => {
+  it('does not delay others: many messages, and a list whose entries each return', async () => {
     const flow = await load(sendNode, { wires: [] });
     for (let count = 0; count < 100; count++) flow.send({ phone, text: `Hi ${String(count)}` });
     await left(flow, 100);
@@ -165,7 +166,7 @@ describe('a message that comes back to a node again and again', () => {
     should(flow.warnings).be.empty();
   });
 
-  it('is known again after a restart', async () => {
+  it('is recognized after a restart', async () => {
     answer = () => ({ body: { memberId: 1, state: 'accepted' } });
     const check = { type: 'advisor-check-consent', pollEvery: 1 };
     const before = await load({ ...check, mode: 'once' }, { wires: [] });
@@ -188,7 +189,7 @@ describe('a message that comes back to a node again and again', () => {
     await warned(after);
   });
 
-  it('is accepted when its node closes, and carried on by the next', async () => {
+  it('is accepted when its node closes, and continued by the next', async () => {
     const flow = await load(sendNode);
     flow.send({ phone, text: 'Hi' });
     await warned(flow);

@@ -18,7 +18,7 @@ const unauthorized = failedWith(
   nodeError('authorization_required', 'advisor_unauthorized', { advisor: 'a', environment: 'e' }).problem,
 );
 
-/** The status of a send node, drawn at once. */
+/** The status of a send node, drawn immediately. */
 const statusOf = (language = 'en-US') => {
   const names = ['sent', 'failed', 'needsConsent'];
   let drawn: (() => StatusLook) | undefined;
@@ -76,7 +76,7 @@ describe('the status of outcomes', () => {
     should(text()).equal('3 sent, 2 already sent, 1 failed');
   });
 
-  it('sums up the single messages of the last minute as it does a list', () => {
+  it('sums up the single messages of the last minute like a list', () => {
     const { leave, pass, text } = statusOf();
     leave(sent);
     should(text()).equal('sent 2:05 PM');
@@ -94,7 +94,7 @@ describe('the status of outcomes', () => {
     should(text()).equal('blocked 2:07 PM');
   });
 
-  it('lets a clock that is set back begin a new minute', () => {
+  it('starts a new minute when the clock is set back', () => {
     const { leave, pass, text } = statusOf();
     leave(failed, failed);
     pass(-3600 * second);
@@ -102,7 +102,7 @@ describe('the status of outcomes', () => {
     should(text()).equal('sent 1:05 PM');
   });
 
-  it('shows what somebody has to do rather than how often it failed', () => {
+  it('shows what somebody must do rather than how often it failed', () => {
     const { leave, ofList, text } = statusOf();
     leave(sent, unauthorized, unauthorized);
     should(text()).equal('not authorized');
@@ -112,7 +112,7 @@ describe('the status of outcomes', () => {
     should(text()).equal('1 sent, 3 failed');
   });
 
-  it('has words in every language, and no signs that need a legend', () => {
+  it('has words in every language, and no symbols that need a legend', () => {
     const shown = languages.map((language) => {
       const { ofList, text } = statusOf(language);
       ofList({ sent: 3, alreadySent: 1, failed: 2, needsConsent: 1 });
