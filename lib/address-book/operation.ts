@@ -240,20 +240,20 @@ export class OperationHandler extends RequestNode<Item, OperationOrder> {
       msg,
       job,
       { items: taken, count: items.length, entries: items, list, source },
-      (order) => {
-        order.operation = this.operation;
-        order.data = data;
+      (shared) => {
+        shared.operation = this.operation;
+        shared.data = data;
         this.tools.checkSettings();
-        order.advisor = this.tools.advisor(this.tools.environment(), advisor, msg);
+        shared.advisor = this.tools.advisor(this.tools.environment(), advisor, msg);
       },
     );
   }
 
   protected async workOn(turn: Turn<Item, OperationOrder>): Promise<Outcome> {
-    const { order, item, entry, job } = turn;
-    const operation = this.operations[order.operation];
+    const { shared, item, entry, message } = turn;
+    const operation = this.operations[shared.operation];
     if (operation?.kind !== 'items') throw nodeError('cancelled', 'cancelled');
-    const list = order.list !== undefined;
+    const list = shared.list !== undefined;
     const known = operation.carries(entry, list);
     let attempts = 0;
     try {
@@ -262,9 +262,9 @@ export class OperationHandler extends RequestNode<Item, OperationOrder> {
         item: entry,
         index: item.index,
         list,
-        data: order.data,
+        data: shared.data,
         known,
-        once: <T>(find: () => Promise<T>) => this.once(job, find),
+        once: <T>(find: () => Promise<T>) => this.once(message, find),
       });
       return { port: 0, payload, set: known };
     } catch (thrown) {
@@ -281,7 +281,7 @@ export class OperationHandler extends RequestNode<Item, OperationOrder> {
   }
 
   private callerOf(
-    { client, environment, order: { advisor }, signal, begin, undo }: Turn<Item, OperationOrder>,
+    { client, environment, shared: { advisor }, signal, begin, undo }: Turn<Item, OperationOrder>,
     answered: (attempts: number) => void,
   ): Caller {
     const lane = this.tools.node.id;
@@ -304,14 +304,14 @@ export class OperationHandler extends RequestNode<Item, OperationOrder> {
 
   protected completeOutcome(
     outcome: Outcome,
-    order: OperationOrder,
+    shared: OperationOrder,
     _item: Item,
     _index: number,
     entry: unknown,
   ): Outcome {
     if (outcome.set) return outcome;
-    const operation = this.operations[order.operation];
-    const set = operation?.kind === 'items' ? operation.carries(entry, order.list !== undefined) : {};
+    const operation = this.operations[shared.operation];
+    const set = operation?.kind === 'items' ? operation.carries(entry, shared.list !== undefined) : {};
     return { ...outcome, set };
   }
 
@@ -344,9 +344,9 @@ export class OperationHandler extends RequestNode<Item, OperationOrder> {
   }
 
   private breakOff({ msg, job }: Stream, why: Problem): void {
-    this.refuse(msg, job, why, (order) => {
-      order.operation = this.operation;
-      order.data = null;
+    this.refuse(msg, job, why, (shared) => {
+      shared.operation = this.operation;
+      shared.data = null;
     });
   }
 }

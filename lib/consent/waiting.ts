@@ -12,7 +12,7 @@ export interface WaitingOptions<I extends OutboxItem, O, E> {
   /** The waits of the environment at the service that it points to, or pointed to. */
   readonly waitsAt: (space: string) => Waits;
   readonly space: string;
-  readonly waitOf: (name: Buffer, item: I, order: O) => Wait;
+  readonly waitOf: (name: Buffer, item: I, shared: O) => Wait;
 }
 
 /** The most waits that are read to say in a status how many people wait. */
@@ -124,7 +124,7 @@ export class Waiting<I extends OutboxItem, O, E> {
   }
 
   private waitOf(accepted: AcceptedItem<I, O>): Wait {
-    return this.options.waitOf(this.nameOf(accepted), accepted.item, accepted.order);
+    return this.options.waitOf(this.nameOf(accepted), accepted.item, accepted.shared);
   }
 
   private nameOf({ arrival, item }: AcceptedItem<I, O>): Buffer {

@@ -25,7 +25,7 @@ export interface OutboxItem {
 /** A message and its items, as a node accepts them. */
 export interface Batch<I extends OutboxItem, O> {
   readonly message: Record<string, unknown>;
-  readonly order: O;
+  readonly shared: O;
   /** Duplicates are not among them: their originals name them. */
   readonly items: readonly I[];
   /** Duplicates included. */
@@ -97,11 +97,11 @@ export class MessageItems<O> {
     keys: QueueKeys,
     arrival: Buffer,
     batch: Batch<I, O>,
-    about: Omit<SharedRecord<O>, 'order' | 'count'>,
+    about: Omit<SharedRecord<O>, 'shared' | 'count'>,
     isComplete: boolean,
   ): MessageItems<O> {
-    const { message, entries, order, count } = batch;
-    const made = new MessageItems<O>(keys, arrival, { ...about, order, count, isComplete }, count > 1, {});
+    const { message, entries, shared, count } = batch;
+    const made = new MessageItems<O>(keys, arrival, { ...about, shared, count, isComplete }, count > 1, {});
     const { dropped, bytes, ...stored } = storable({ message, entries });
     made.bytes = bytes;
     made.message = dropped ? { ...stored, dropped } : stored;

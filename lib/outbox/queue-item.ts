@@ -1,7 +1,16 @@
 import { processMemory } from '../process-memory';
 import type { Operation, Store, Table } from '../state/store';
 import type { MessageItems, OutboxItem } from './message-items';
-import { dueAt, records, timetable, type ItemRecord, type ItemState, type QueueKeys } from './records';
+import type { Recorder } from './recorder';
+import {
+  dueAt,
+  numberKey,
+  records,
+  timetable,
+  type ItemRecord,
+  type ItemState,
+  type QueueKeys,
+} from './records';
 
 /** Single messages, then one lane for each power of ten of a list's length; the last is for held items, by time. */
 const listLanes = 7;
@@ -47,16 +56,66 @@ export interface Found<I, O, E> {
   readonly lane?: number;
 }
 
+/** An item that was accepted. */
+export interface AcceptedItem<I, O> {
+  readonly item: I;
+  /** What all items of the message share. */
+  readonly shared: O;
+  /** The same object for all items of a message, while one of them is in memory. */
+  readonly message: object;
+  /** When its message came, unique and in order. */
+  readonly arrival: Buffer;
+  /** The entry of the list that the item was made from. */
+  readonly entry: unknown;
+  /** Unique among the items of a node, also over restarts. */
+  readonly name: string;
+  /** The service for which the item was accepted. */
+  readonly space: string;
+  /** When the item was accepted, by the store's time. */
+  readonly acceptedAt: number;
+}
+
+/** An item whose turn it is. */
+export interface ItemTurn<I, O> extends AcceptedItem<I, O> {
+  /** Aborts when what has not started is cancelled, or the node closes; `isResetBy` tells which. */
+  readonly signal: AbortSignal;
+  /** Where the steps are saved. */
+  readonly store: Store;
+  /** How often the work was tried and delayed before. */
+  readonly delays: number;
+  /** Saves the item as started, with these operations. Awaited before a request that must not be made twice. */
+  readonly begin: (operations?: readonly Operation[]) => Promise<void>;
+  /** Saves the item as not started: its request was certainly not carried out, and is to be made later. */
+  readonly undo: (operations?: readonly Operation[]) => Promise<void>;
+  /** Adds operations to the commit that ends the turn. `settled` is called when that is written, or cannot be. */
+  readonly atEnd: (operations: readonly Operation[], settled: () => void) => void;
+}
+
+/** The reason of a signal for work that is cancelled, and not to be carried on by the next start. */
+export const byReset = 'reset';
+
+export const isResetBy = ({ reason }: AbortSignal): boolean => reason === byReset;
+
+/** What all items of a node are saved with. */
+export interface ItemSaving {
+  readonly node: string;
+  readonly keys: QueueKeys;
+  readonly store: Store;
+  readonly recorder: Recorder;
+}
+
 /** An item in memory, from when it is taken until its last change is saved. */
-export class QueueItem<I extends OutboxItem, O, E> {
+export class QueueItem<I extends OutboxItem, O, E> implements ItemTurn<I, O> {
   state: ItemState = 'accepted';
   outcome: E | undefined;
   delays = 0;
   notBefore: number | undefined;
   lane: number;
   dueAt = 0;
-  /** While it is in work: aborts it. */
-  cancel: AbortController | undefined;
+  /** Made when the work asks for its signal, or is cancelled. */
+  private cancelling: AbortController | undefined;
+  /** While it is in work: called when it starts. */
+  private started: (() => void) | undefined;
   /** It waits to be ended from outside. */
   isParked = false;
   /** It ends without its work. */
@@ -64,6 +123,9 @@ export class QueueItem<I extends OutboxItem, O, E> {
   /** Its turn is to come again at once, although it is held. */
   isToRecheck = false;
   readonly inNextCommit: Operation[] = [];
+  /** For the commit that ends the turn, and what is called when that is written. */
+  private inLastCommit: Operation[] = [];
+  private ends: (() => void)[] = [];
   /** Where its record and its entry in the timetable are. */
   private savedAt: Buffer | undefined;
   private savedDue: Buffer | undefined;
@@ -72,11 +134,9 @@ export class QueueItem<I extends OutboxItem, O, E> {
   private isRemoved = false;
 
   constructor(
-    private readonly keys: QueueKeys,
+    private readonly saving: ItemSaving,
     readonly message: MessageItems<O>,
     readonly item: I,
-    /** The key by which it is found by its number, while it is held. */
-    private readonly numberKey: () => Buffer | undefined,
     found?: Found<I, O, E>,
   ) {
     this.lane = found?.lane ?? laneFor(message.record.count);
@@ -90,7 +150,7 @@ export class QueueItem<I extends OutboxItem, O, E> {
     this.savedAt = this.at;
     this.savedDue = found.due;
     if (found.due) this.dueAt = dueAt(found.due);
-    if (this.isNumbered) this.savedNumber = numberKey();
+    if (this.isNumbered) this.savedNumber = this.numberKey();
   }
 
   get arrival(): Buffer {
@@ -101,13 +161,101 @@ export class QueueItem<I extends OutboxItem, O, E> {
     return idOf(this.arrival, this.item.index);
   }
 
+  get shared(): O {
+    return this.message.record.shared;
+  }
+
+  get entry(): unknown {
+    return this.message.input.entries?.[this.item.index];
+  }
+
+  get name(): string {
+    return `${this.arrival.toString('hex')} ${this.item.index}`;
+  }
+
+  get space(): string {
+    return this.message.record.space;
+  }
+
+  get acceptedAt(): number {
+    return this.message.record.at;
+  }
+
+  get store(): Store {
+    return this.saving.store;
+  }
+
+  get signal(): AbortSignal {
+    this.cancelling ??= new AbortController();
+    return this.cancelling.signal;
+  }
+
+  get isReset(): boolean {
+    return this.cancelling !== undefined && isResetBy(this.cancelling.signal);
+  }
+
+  /** `started` is called when the work has saved it as started. */
+  take(started: () => void): void {
+    this.cancelling = undefined;
+    this.started = started;
+    this.isToRecheck = false;
+  }
+
+  /** Cancels it while it is in work. */
+  cancel(reason?: typeof byReset): void {
+    if (!this.started) return;
+    this.cancelling ??= new AbortController();
+    this.cancelling.abort(reason);
+  }
+
+  readonly begin = (operations: readonly Operation[] = []): Promise<void> => {
+    this.started?.();
+    return this.step('started', operations);
+  };
+
+  readonly undo = (operations: readonly Operation[] = []): Promise<void> => this.step('accepted', operations);
+
+  readonly atEnd = (operations: readonly Operation[], settled: () => void): void => {
+    this.inLastCommit.push(...operations);
+    this.ends.push(settled);
+  };
+
+  /** Its work has ended; the result is to be called when the next commit is written, or cannot be. */
+  putDown(): (() => void) | undefined {
+    const { ends } = this;
+    this.started = undefined;
+    if (ends.length === 0) return undefined;
+    this.inNextCommit.push(...this.inLastCommit);
+    this.inLastCommit = [];
+    this.ends = [];
+    return () => {
+      for (const settled of ends) settled();
+    };
+  }
+
+  private step(state: ItemState, operations: readonly Operation[]): Promise<void> {
+    this.set(state);
+    this.inNextCommit.push(...operations);
+    return this.saving.recorder.changed(this);
+  }
+
+  /** The key by which it is found by its number. */
+  private numberKey(): Buffer | undefined {
+    const { item, arrival, space } = this;
+    const { store, node } = this.saving;
+    return item.phone === undefined
+      ? undefined
+      : numberKey(store, space, item.phone, node, arrival, item.index);
+  }
+
   private get at(): Buffer {
     const { arrival, item } = this;
-    return this.isParked ? this.keys.parked(arrival, item.index) : this.keys.item(arrival, item.index);
+    const { keys } = this.saving;
+    return this.isParked ? keys.parked(arrival, item.index) : keys.item(arrival, item.index);
   }
 
   get due(): Buffer {
-    return this.keys.due(this.lane, this.dueAt, this.arrival, this.item.index);
+    return this.saving.keys.due(this.lane, this.dueAt, this.arrival, this.item.index);
   }
 
   get isGone(): boolean {

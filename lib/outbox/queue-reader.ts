@@ -88,7 +88,7 @@ export class QueueReader<I extends OutboxItem> {
       const counts = await store.get<Counts>(records, this.keys.counts(arrival));
       yield {
         key: listName(node, arrival),
-        advisor: value.order.advisor,
+        advisor: value.shared.advisor,
         since: value.clockAt ?? value.at,
         total: value.count,
         done: counts?.value['total'] ?? 0,
@@ -110,7 +110,7 @@ export class QueueReader<I extends OutboxItem> {
       yield {
         key: itemName(node, arrival, index),
         item,
-        advisor: item.advisor ?? shared.order.advisor,
+        advisor: item.advisor ?? shared.shared.advisor,
         since: shared.clockAt ?? shared.at,
         isStarted: state === 'started',
         notBefore,

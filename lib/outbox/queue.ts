@@ -16,7 +16,21 @@ import { Cancels } from './cancels';
 import { carefulTurnsOf, type CarefulTurns } from './careful-turns';
 import { handOver } from './hand-over';
 import { MessageItems, type Batch, type OutboxItem } from './message-items';
-import { heldLane, idOf, Lane, laneFor, memoryOf, QueueItem, type Found, type InMemory } from './queue-item';
+import {
+  byReset,
+  heldLane,
+  idOf,
+  isResetBy,
+  Lane,
+  laneFor,
+  memoryOf,
+  QueueItem,
+  type AcceptedItem,
+  type Found,
+  type InMemory,
+  type ItemSaving,
+  type ItemTurn,
+} from './queue-item';
 import { QueueReader } from './queue-reader';
 import { recorderOf, together, type Recorder } from './recorder';
 import {
@@ -30,7 +44,6 @@ import {
   keysOf,
   newArrival,
   numberedIn,
-  numberKey,
   numbersOf,
   records,
   timetable,
@@ -59,6 +72,8 @@ export type Reason =
   /** It may be saved: then another process, which has taken over the store, carries it out. */
   | 'taken_over';
 
+export { isResetBy, type AcceptedItem, type ItemTurn };
+
 /** Thrown by work that must not start before a time: the item has another turn then. */
 export class Held extends Error {
   constructor(
@@ -79,46 +94,6 @@ export class Parked extends Error {
   ) {
     super('parked');
   }
-}
-
-/** The reason of a signal for work that is cancelled, and not to be carried on by the next start. */
-const byReset = 'reset';
-
-export const isResetBy = ({ reason }: AbortSignal): boolean => reason === byReset;
-
-/** An item that was accepted. */
-export interface AcceptedItem<I, O> {
-  readonly item: I;
-  /** When its message came, unique and in order. */
-  readonly arrival: Buffer;
-  /** What holds for all items of the message. */
-  readonly order: O;
-  /** The entry of the list that the item was made from. */
-  readonly entry: unknown;
-  /** Unique among the items of a node, also over restarts. */
-  readonly name: string;
-  /** The service for which the item was accepted. */
-  readonly space: string;
-  /** When the item was accepted, by the store's time. */
-  readonly since: number;
-  /** The same object for all items of a message, while one of them is in memory. */
-  readonly job: object;
-}
-
-/** An item whose turn it is. */
-export interface ItemTurn<I, O> extends AcceptedItem<I, O> {
-  /** Aborts when what has not started is cancelled, or the node closes; `isResetBy` tells which. */
-  readonly signal: AbortSignal;
-  /** Saves the item as started, with these operations. Awaited before a request that must not be made twice. */
-  readonly begin: (operations?: readonly Operation[]) => Promise<void>;
-  /** Saves the item as not started: its request was certainly not carried out, and is to be made later. */
-  readonly undo: (operations?: readonly Operation[]) => Promise<void>;
-  /** Adds operations to the commit that ends the turn. `settled` is called when that is written, or cannot be. */
-  readonly atEnd: (operations: readonly Operation[], settled: () => void) => void;
-  /** Where the steps are saved. */
-  readonly store: Store;
-  /** How often the work was tried and delayed before. */
-  readonly delays: number;
 }
 
 /** An outcome about to leave. */
@@ -169,7 +144,7 @@ export interface QueueOptions<I extends OutboxItem, O, E> {
   /** The clock by which items are held. */
   readonly clock: Clock;
   /** Whether work may start at any age. */
-  readonly isPatient?: (order: O) => boolean;
+  readonly isPatient?: (shared: O) => boolean;
 }
 
 /** Thrown when too much waits for a store that is slow, full, away or owned by another process. */
@@ -206,7 +181,7 @@ const released =
  */
 export class Queue<I extends OutboxItem, O, E> {
   /** The name of this start of the node. */
-  readonly life = randomBytes(6).toString('base64url');
+  readonly startId = randomBytes(6).toString('base64url');
   private readonly keys: QueueKeys;
   private readonly store: Store;
   private readonly host: QueueHost<I, O, E>;
@@ -216,6 +191,7 @@ export class Queue<I extends OutboxItem, O, E> {
   private readonly lanes: Lane<QueueItem<I, O, E>>[];
   private readonly held: Lane<QueueItem<I, O, E>>;
   private readonly memory: InMemory<I, O, E>;
+  private readonly saving: ItemSaving;
   private readonly items: Map<string, QueueItem<I, O, E>>;
   private readonly messages: Map<string, MessageItems<O>>;
   /** For each read under way, the ids of the items that have left memory since it began: they may be read in an old state. */
@@ -251,6 +227,7 @@ export class Queue<I extends OutboxItem, O, E> {
     this.held = new Lane(heldLane, keys.lane(heldLane));
     this.lanes = Array.from({ length: heldLane }, (_, number) => new Lane(number, keys.lane(number)));
     this.lanes.push(this.held);
+    this.saving = { node, keys, store, recorder: this.recorder };
     this.memory = memoryOf(store, node);
     this.items = this.memory.items;
     this.messages = this.memory.messages;
@@ -313,7 +290,7 @@ export class Queue<I extends OutboxItem, O, E> {
       ...(Math.abs(clockAt - at) >= second && { clockAt }),
       space,
       type,
-      life: this.life,
+      startId: this.startId,
     };
     const message = MessageItems.accepted(this.keys, newArrival(at), batch, about, !isLong);
     message.attachment = attachment;
@@ -386,7 +363,7 @@ export class Queue<I extends OutboxItem, O, E> {
     this.letClockGo();
     for (const { hand } of this.lanes)
       for (const item of hand.splice(0)) this.track(this.saved(item).then(() => this.release(item)));
-    for (const { cancel } of this.items.values()) cancel?.abort();
+    for (const item of this.items.values()) item.cancel();
     for (const wake of this.waiting) wake();
     let limit: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => {
@@ -417,23 +394,16 @@ export class Queue<I extends OutboxItem, O, E> {
   }
 
   private added(given: MessageItems<O>, item: I, found?: Found<I, O, E>): QueueItem<I, O, E> {
-    const { node } = this.options;
-    const { phone, index } = item;
     const message = this.messages.get(given.name) ?? given;
-    const added = new QueueItem<I, O, E>(
-      this.keys,
-      message,
-      item,
-      () =>
-        phone === undefined
-          ? undefined
-          : numberKey(this.store, message.record.space, phone, node, message.arrival, index),
-      found,
-    );
+    const added = this.itemOf(message, item, found);
     this.items.set(added.id, added);
     message.users += 1;
     this.messages.set(message.name, message);
     return added;
+  }
+
+  private itemOf(message: MessageItems<O>, item: I, found?: Found<I, O, E>): QueueItem<I, O, E> {
+    return new QueueItem(this.saving, message, item, found);
   }
 
   /** The item leaves memory: all of it is saved, or gone. */
@@ -515,27 +485,13 @@ export class Queue<I extends OutboxItem, O, E> {
     for (const item of items)
       this.track(
         (async () => {
-          const outcome = await this.host.outcomeFor(this.acceptedItem(message, item), reason);
+          const outcome = await this.host.outcomeFor(this.itemOf(message, item), reason);
           const counts = message.countEmitted(item, this.host.kindsOf(outcome));
           const isLast = message.remaining === 0;
           const toEmit = { outcome, repeated: false, counts, isLast, mark: () => undefined };
           await this.host.emit(message, item, toEmit);
         })(),
       );
-  }
-
-  private acceptedItem(message: MessageItems<O>, item: I): AcceptedItem<I, O> {
-    const { order, space, at } = message.record;
-    return {
-      item,
-      arrival: message.arrival,
-      order,
-      entry: message.input.entries?.[item.index],
-      name: `${message.arrival.toString('hex')} ${item.index}`,
-      space,
-      since: at,
-      job: message,
-    };
   }
 
   /** A close waits for the work; `ended` is called when it has ended, also in a fault. */
@@ -658,7 +614,9 @@ export class Queue<I extends OutboxItem, O, E> {
     if (isElsewhere()) return undefined;
     if (message && !this.messages.has(message.name) && left.delete(message.name))
       return this.read(due, lane, left, isMeant);
-    if (message ? !message.record.isComplete && message.record.life !== this.life : !isLost && !isListLost) {
+    if (
+      message ? !message.record.isComplete && message.record.startId !== this.startId : !isLost && !isListLost
+    ) {
       this.drop(at, due);
       return undefined;
     }
@@ -688,9 +646,9 @@ export class Queue<I extends OutboxItem, O, E> {
       at: 0,
       space,
       type,
-      life: '',
+      startId: '',
       // All that a node reads of it is optional but the advisor.
-      order: { advisor: '' } as O,
+      shared: { advisor: '' } as O,
       count: 1,
     });
   }
@@ -754,13 +712,13 @@ export class Queue<I extends OutboxItem, O, E> {
     if (record.type !== type) return 'retyped';
     if (record.space !== space) return 'moved';
     if (this.cancels.isMeant(arrival, item)) return 'reset';
-    if (record.life === this.life || isPatient) return undefined;
+    if (record.startId === this.startId || isPatient) return undefined;
     const age = notBefore === undefined ? this.store.now() - record.at : clock.now() - notBefore;
     return age > resumeWithin ? 'stale' : undefined;
   }
 
   private isPatient({ message }: Pick<QueueItem<I, O, E>, 'message'>): boolean {
-    return this.options.isPatient?.(message.record.order) ?? false;
+    return this.options.isPatient?.(message.record.shared) ?? false;
   }
 
   /** Unique in the store. */
@@ -769,54 +727,27 @@ export class Queue<I extends OutboxItem, O, E> {
   }
 
   private async carryOut(item: QueueItem<I, O, E>): Promise<void> {
-    const cancel = new AbortController();
-    const { signal } = cancel;
-    item.cancel = cancel;
-    item.isToRecheck = false;
     const release = this.keepClockStill();
-    const ends: (() => void)[] = [];
-    const atEnd: Operation[] = [];
-    const turn: ItemTurn<I, O> = {
-      ...this.acceptedItem(item.message, item.item),
-      signal,
-      store: this.store,
-      delays: item.delays,
-      begin: (operations = []) => {
-        release();
-        item.set('started');
-        item.inNextCommit.push(...operations);
-        return this.changed(item);
-      },
-      undo: (operations = []) => {
-        item.set('accepted');
-        item.inNextCommit.push(...operations);
-        return this.changed(item);
-      },
-      atEnd: (operations, settled) => {
-        atEnd.push(...operations);
-        ends.push(settled);
-      },
-    };
+    item.take(release);
     let outcome: E | undefined;
     let held: Held | Parked | undefined;
     try {
       // Work that is only parked brings no process down.
       outcome = await (this.careful.isOn && !this.isPatient(item)
-        ? this.careful.turn(this.nameOf(item.arrival, item.item), () => this.host.work(turn))
-        : this.host.work(turn));
+        ? this.careful.turn(this.nameOf(item.arrival, item.item), () => this.host.work(item))
+        : this.host.work(item));
     } catch (thrown) {
       if (!(thrown instanceof Held || thrown instanceof Parked)) throw thrown;
       held = thrown;
     } finally {
       release();
-      item.cancel = undefined;
       this.active -= 1;
     }
-    item.inNextCommit.push(...atEnd);
+    const settle = item.putDown();
     let step: Promise<void> | undefined;
     // An outcome is saved also while the node closes.
     if (outcome !== undefined) this.trackEnd(this.finish(item, outcome));
-    else if (held && isResetBy(signal)) {
+    else if (held && item.isReset) {
       if (held instanceof Parked) held.settled();
       this.endWithout('reset', item);
     } else if (held instanceof Parked) step = this.park(item, held);
@@ -825,12 +756,7 @@ export class Queue<I extends OutboxItem, O, E> {
       if (item.state === 'started') item.set('accepted');
       step = this.changed(item).then(() => this.release(item));
     }
-    if (ends.length > 0) {
-      const settle = (): void => {
-        for (const settled of ends) settled();
-      };
-      this.changed(item).then(settle, settle);
-    }
+    if (settle) this.changed(item).then(settle, settle);
     this.pump();
     await step;
     this.pump();
@@ -864,11 +790,7 @@ export class Queue<I extends OutboxItem, O, E> {
   private endWithout(reason: Reason, item: QueueItem<I, O, E>): void {
     if (item.isEnding) return;
     item.isEnding = true;
-    this.trackEnd(
-      this.host
-        .outcomeFor(this.acceptedItem(item.message, item.item), reason)
-        .then((outcome) => this.finish(item, outcome)),
-    );
+    this.trackEnd(this.host.outcomeFor(item, reason).then((outcome) => this.finish(item, outcome)));
   }
 
   /** Saves the outcome; then lets it leave. */
@@ -1011,7 +933,7 @@ export class Queue<I extends OutboxItem, O, E> {
   async parkedItem(name: Buffer): Promise<AcceptedItem<I, O> | undefined> {
     const { arrival, index } = itemIn(name);
     const found = await this.reading((left) => this.findParked(arrival, index, left));
-    return found && this.acceptedItem(found.message, found.record.item);
+    return found && this.itemOf(found.message, found.record.item);
   }
 
   /** The number of parked items. */
@@ -1183,7 +1105,7 @@ export class Queue<I extends OutboxItem, O, E> {
       lane.hand.splice(0, Infinity, ...lane.hand.filter((each) => !cancelled.includes(each)));
       for (const item of cancelled) this.endWithout('reset', item);
     }
-    for (const item of this.items.values()) if (isMeant(item)) item.cancel?.abort(byReset);
+    for (const item of this.items.values()) if (isMeant(item)) item.cancel(byReset);
     if (this.isStarted) this.cancelSaved();
     this.pump();
   }
@@ -1298,8 +1220,8 @@ export class Queue<I extends OutboxItem, O, E> {
       const found = await this.store.page<ListRecord<O>>(records, range);
       for (const entry of found) {
         const arrival = arrivalIn(entry.key);
-        const { isComplete, life } = entry.value;
-        const isOwn = life === this.life || this.memory.saving.has(arrival.toString('latin1'));
+        const { isComplete, startId } = entry.value;
+        const isOwn = startId === this.startId || this.memory.saving.has(arrival.toString('latin1'));
         if (isComplete || isOwn) continue;
         // An earlier start may have completed it during the read.
         const removed = (keys: readonly Buffer[]): Promise<boolean> =>

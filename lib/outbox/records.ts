@@ -22,8 +22,8 @@ export interface SharedRecord<O> {
   /** The type of the node that accepted it. */
   readonly type: string;
   /** The start of the node that accepted it. */
-  readonly life: string;
-  readonly order: O;
+  readonly startId: string;
+  readonly shared: O;
   /** Items in all, duplicates included. */
   readonly count: number;
 }

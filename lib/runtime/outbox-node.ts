@@ -85,7 +85,7 @@ interface MessageInMemory<O> {
   /** The `Job` of the message. */
   attachment: unknown;
   readonly input: Input & { readonly dropped: boolean };
-  readonly record: { readonly order: O; readonly count: number; readonly life: string };
+  readonly record: { readonly shared: O; readonly count: number; readonly startId: string };
   readonly remaining: number;
 }
 
@@ -93,15 +93,15 @@ interface MessageInMemory<O> {
 const jobOf = <O extends Order>(
   tools: Tools,
   openJob: MessageInMemory<O>,
-  life: string,
+  startId: string,
   indexes: readonly number[],
 ): Job => {
   if (openJob.attachment) return openJob.attachment as Job;
   const { message, entries, dropped } = openJob.input;
-  const { list } = openJob.record.order;
+  const { list } = openJob.record.shared;
   // A Complete node gets the message as it came in.
   if (list?.at && entries) setAt(message, list.at, entries);
-  const job = tools.resumed(message, openJob.record.life === life);
+  const job = tools.resumed(message, openJob.record.startId === startId);
   // Others of the list may have left long before: the job is not in memory all the time.
   if (list)
     job.asList(openJob.record.count, {
@@ -116,7 +116,7 @@ const jobOf = <O extends Order>(
 
 /** The outbox of a node: for requests, or for waits. */
 interface ItemOutbox<T extends Item, O> {
-  readonly life: string;
+  readonly startId: string;
   accept(input: Batch<T, O>, attachment: unknown): void | Promise<void>;
   reset(phones?: readonly string[], at?: number): void;
   close(): Promise<void>;
@@ -152,7 +152,7 @@ export abstract class OutboxNode<T extends Item, O extends Order, B extends Item
   /** Adds the message fields that the node writes as used; `index` is that of the item, or of a duplicate. */
   protected abstract completeOutcome(
     outcome: Outcome,
-    order: O,
+    shared: O,
     item: T,
     index: number,
     entry: unknown,
@@ -168,21 +168,21 @@ export abstract class OutboxNode<T extends Item, O extends Order, B extends Item
     msg: Message,
     job: Job,
     taken: ItemsOfMessage<T>,
-    completeOrder: (order: Mutable<O>) => void,
+    completeOrder: (shared: Mutable<O>) => void,
   ): void | Promise<void> {
     // All other fields of an order are optional.
-    const order = { advisor: '' } as Mutable<O>;
+    const shared = { advisor: '' } as Mutable<O>;
     if (taken.list) {
       const listAt = pathIn(this.tools.RED, taken.source, msg);
       const id = job.asList(taken.count, { listAt });
-      order.list = listAt ? { id, at: listAt } : { id };
+      shared.list = listAt ? { id, at: listAt } : { id };
     }
     const refuseAll = (thrown: unknown): void => {
-      this.refuseAll(job, order, taken, thrown);
+      this.refuseAll(job, shared, taken, thrown);
     };
     try {
-      completeOrder(order);
-      return this.acceptJob(msg, job, order, taken)?.catch(refuseAll);
+      completeOrder(shared);
+      return this.acceptJob(msg, job, shared, taken)?.catch(refuseAll);
     } catch (thrown) {
       refuseAll(thrown);
       return undefined;
@@ -229,7 +229,7 @@ export abstract class OutboxNode<T extends Item, O extends Order, B extends Item
   protected acceptJob(
     msg: Message,
     job: Job,
-    order: O,
+    shared: O,
     { items, count, entries }: ItemsOfMessage<T>,
   ): void | Promise<void> {
     if (!this.outbox) throw nodeError('not_configured', 'no_environment');
@@ -240,8 +240,8 @@ export abstract class OutboxNode<T extends Item, O extends Order, B extends Item
     };
     try {
       // Entries are saved themselves: the list is not saved twice.
-      const message = entries ? withoutList(msg, order.list?.at) : msg;
-      const accepted = this.outbox.accept({ message, order, items, count, entries, onRecord }, job);
+      const message = entries ? withoutList(msg, shared.list?.at) : msg;
+      const accepted = this.outbox.accept({ message, shared, items, count, entries, onRecord }, job);
       this.changed();
       return accepted?.catch(refused);
     } catch (thrown) {
@@ -270,10 +270,10 @@ export abstract class OutboxNode<T extends Item, O extends Order, B extends Item
     { outcome, repeated, counts, isLast, mark }: OutcomeToEmit<Outcome>,
   ): Promise<boolean> {
     const { tools } = this;
-    const { order, count } = openJob.record;
+    const { shared, count } = openJob.record;
     const { entries } = openJob.input;
     const indexes = indexesOf(item);
-    let job = jobOf(tools, openJob, this.outbox?.life ?? '', indexes);
+    let job = jobOf(tools, openJob, this.outbox?.startId ?? '', indexes);
     let isFirst = true;
     let uncounted: (() => void)[] = [];
     const hasArrived = await deliver(tools.RED, tools.node, outcome.port, tools.closed, () => {
@@ -281,9 +281,9 @@ export abstract class OutboxNode<T extends Item, O extends Order, B extends Item
       isFirst = false;
       uncounted = [];
       indexes.forEach((index, place) => {
-        const whole = this.completeOutcome(outcome, order, item, index, entries?.[index]);
+        const whole = this.completeOutcome(outcome, shared, item, index, entries?.[index]);
         const summary =
-          isLast && order.list && place === indexes.length - 1 ? summaryOf(tools, count, counts) : undefined;
+          isLast && shared.list && place === indexes.length - 1 ? summaryOf(tools, count, counts) : undefined;
         const toCount = (each: () => void): void => {
           uncounted.push(each);
         };
@@ -295,7 +295,12 @@ export abstract class OutboxNode<T extends Item, O extends Order, B extends Item
     return hasArrived;
   }
 
-  private refuseAll(job: Job, order: O, { items, entries, count }: ItemsOfMessage<T>, thrown: unknown): void {
+  private refuseAll(
+    job: Job,
+    shared: O,
+    { items, entries, count }: ItemsOfMessage<T>,
+    thrown: unknown,
+  ): void {
     const why = failedOutcome(problemOf(thrown));
     // Whether a number can be read may depend on the country of an environment that is missing.
     const isUnready = why.problem?.code === 'not_configured';
@@ -307,9 +312,9 @@ export abstract class OutboxNode<T extends Item, O extends Order, B extends Item
         for (const kind of kindsIn(this.tools, outcome)) counts[kind] = (counts[kind] ?? 0) + 1;
         left -= 1;
         const entry = entries?.[index];
-        job.emit(index, this.completeOutcome(outcome, order, item, index, entry), {
+        job.emit(index, this.completeOutcome(outcome, shared, item, index, entry), {
           entry,
-          ...(order.list && left === 0 && { summary: summaryOf(this.tools, count, counts) }),
+          ...(shared.list && left === 0 && { summary: summaryOf(this.tools, count, counts) }),
         });
       }
     if (count > 1) this.outcomeStatus.show(why, { counts });

@@ -39,7 +39,7 @@ export interface RequestNodeOptions<O> {
   /** The outcome of what is cancelled; a failure where the node has no other. */
   readonly cancelled?: (() => Outcome) | undefined;
   /** Whether work of a message may start at any age. */
-  readonly isPatient?: (order: O) => boolean;
+  readonly isPatient?: (shared: O) => boolean;
   /** The node makes no request: it needs no service, and its items belong to none. */
   readonly isLocal?: boolean | undefined;
   /** The work may throw `Held`: items are put on record whatever `journal` says, so that they are not lost while held. */
@@ -83,7 +83,7 @@ export abstract class RequestNode<T extends Item, O extends Order>
     msg: Message,
     job: Job,
     why: Problem,
-    completeOrder: (order: Mutable<O>) => void = () => undefined,
+    completeOrder: (shared: Mutable<O>) => void = () => undefined,
   ): void {
     // All other fields of an item are optional.
     const items = [{ index: 0, wrong: why } as T];
@@ -109,8 +109,12 @@ export abstract class RequestNode<T extends Item, O extends Order>
       const { environment } = this;
       if (!environment) throw nodeError('not_configured', 'no_environment');
       const client = this.requestOptions.isLocal ? noService : environment.client();
+      const { item, shared, message, arrival, entry, name, space, acceptedAt, signal, store, delays } = turn;
       return await this.workOn({
-        ...turn,
+        ...{ item, shared, message, arrival, entry, name, space, acceptedAt, signal, store, delays },
+        begin: turn.begin,
+        undo: turn.undo,
+        atEnd: turn.atEnd,
         environment,
         client: client instanceof Promise ? await client : client,
       });

@@ -38,10 +38,12 @@ export interface GuardOptions<T, O> {
   /** The outcome where no request is needed, whatever the hours; undefined when one is. */
   readonly outcomeWithoutRequest?: (turn: GuardedTurn<T, O>) => Promise<Outcome | undefined>;
   /** Undefined for a text that may be sent again. */
-  readonly onceOf?: (order: O, recipient: T) => SendOnce | undefined;
+  readonly onceOf?: (shared: O, recipient: T) => SendOnce | undefined;
   /** The delivery date of a text that the service schedules, in epoch milliseconds. */
-  readonly deliveryDateOf?: (order: O, environment: Environment) => number | undefined;
+  readonly deliveryDateOf?: (shared: O, environment: Environment) => number | undefined;
 }
+
+type KeyedText<T, O> = Pick<AcceptedItem<T, O>, 'shared' | 'item' | 'name' | 'space'>;
 
 /** From a recipient to an outcome. */
 export type Work<T, O> = (turn: GuardedTurn<T, O>) => Promise<Outcome>;
@@ -171,7 +173,7 @@ export class GuardChain<T extends Recipient, O extends TextingOrder> {
       return await this.ask(turn, work, progress);
     } catch (thrown) {
       // The text may have claimed its key in an earlier turn, before it was held.
-      if (this.options.onceOf && !progress.isOnceAsked && !turn.order.dryRun)
+      if (this.options.onceOf && !progress.isOnceAsked && !turn.shared.dryRun)
         await this.endKey(turn.environment, turn, 'none').catch(() => undefined);
       throw thrown;
     }
@@ -183,13 +185,13 @@ export class GuardChain<T extends Recipient, O extends TextingOrder> {
     work: Work<T, O>,
     progress: { isOnceAsked: boolean },
   ): Promise<Outcome> {
-    const { item, order, environment } = turn;
+    const { item, shared, environment } = turn;
     checkLength(item, this.options.maxSegments ?? 0);
     // With an invalid setting nobody is texted, also not what was accepted before.
     if (environment.fault) throw environment.fault;
-    if (!order.dryRun) await environment.mayText?.(turn.signal);
+    if (!shared.dryRun) await environment.mayText?.(turn.signal);
     const hours = this.hoursFor(turn);
-    const sendOnce = this.options.onceOf?.(order, item);
+    const sendOnce = this.options.onceOf?.(shared, item);
     const { phone = '' } = item;
     const judged = { isAsked: false };
     const judge = async (): Promise<void> => {
@@ -198,7 +200,7 @@ export class GuardChain<T extends Recipient, O extends TextingOrder> {
       if (by) throw refusalBy(by);
     };
     // Without other guards, `permit` asks early enough, immediately before the request.
-    if (order.dryRun || sendOnce || environment.settings.textHours) await judge();
+    if (shared.dryRun || sendOnce || environment.settings.textHours) await judge();
     const permit = async (): Promise<() => void> => {
       judged.isAsked = true;
       const ended = await this.askList(environment, (list) => list.begin(phone));
@@ -223,11 +225,11 @@ export class GuardChain<T extends Recipient, O extends TextingOrder> {
     { begin, undo, permit }: Steps & Required<Pick<GuardedTurn<T, O>, 'permit'>>,
   ): Promise<Outcome> {
     const { options } = this;
-    const { order, environment } = turn;
+    const { shared, environment } = turn;
     const known = hours && (await options.outcomeWithoutRequest?.(turn));
     if (known) return known;
-    const deliveryDate = options.deliveryDateOf?.(order, environment);
-    if (order.dryRun) return work({ ...turn, ...hours?.foresee(deliveryDate) });
+    const deliveryDate = options.deliveryDateOf?.(shared, environment);
+    if (shared.dryRun) return work({ ...turn, ...hours?.foresee(deliveryDate) });
     const moved = deliveryDate === undefined ? undefined : hours?.move(deliveryDate);
     if (deliveryDate === undefined) hours?.check();
     return work({
@@ -250,21 +252,21 @@ export class GuardChain<T extends Recipient, O extends TextingOrder> {
     send: (steps: Steps) => Promise<Outcome>,
   ): Promise<Outcome> {
     if (!wanted) return send(turn);
-    const { order, item, environment, name, since, signal } = turn;
+    const { shared, item, environment, name, acceptedAt, signal } = turn;
     const store = await environment.store();
     const guard = onceIn(store);
     const time = timeOf(environment, store);
-    const onceKey = this.onceKeyOf(environment.space, order, item, wanted.key);
-    if (order.dryRun) {
+    const onceKey = this.onceKeyOf(environment.space, shared, item, wanted.key);
+    if (shared.dryRun) {
       const foreseen = await guard.foresee(onceKey, wanted.within, time);
       if (foreseen?.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
       if (foreseen?.kind === 'sent') return alreadySent(foreseen.payload);
-      const outcome = await this.onceInDryRun(turn.job, onceKey, () => send(turn));
+      const outcome = await this.onceInDryRun(turn.message, onceKey, () => send(turn));
       // The text would wait for the first one with its key, and leave as that does.
       return foreseen?.kind === 'wait' && outcome.port === 0 ? alreadySent(outcome.payload) : outcome;
     }
     for (;;) {
-      const verdict = await guard.claim(onceKey, { name, since, time }, wanted.within);
+      const verdict = await guard.claim(onceKey, { name, since: acceptedAt, time }, wanted.within);
       if (verdict.kind === 'own') return this.sendClaimed(turn, store, verdict.claim, send);
       if (verdict.kind === 'sent') return alreadySent(verdict.payload);
       if (verdict.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
@@ -344,7 +346,7 @@ export class GuardChain<T extends Recipient, O extends TextingOrder> {
   }
 
   /** A text that ends without being sent gives its key back. Those that wait for a cancelled one are cancelled too. */
-  releaseKey(environment: Environment, text: AcceptedItem<T, O>, reason: Reason): Promise<void> {
+  releaseKey(environment: Environment, text: KeyedText<T, O>, reason: Reason): Promise<void> {
     return this.endKey(
       environment,
       text,
@@ -354,12 +356,12 @@ export class GuardChain<T extends Recipient, O extends TextingOrder> {
 
   private async endKey(
     environment: Environment,
-    { order, item, name, space }: AcceptedItem<T, O>,
+    { shared, item, name, space }: KeyedText<T, O>,
     state: End['state'],
   ): Promise<void> {
-    const wanted = this.options.onceOf?.(order, item);
+    const wanted = this.options.onceOf?.(shared, item);
     if (!wanted) return;
-    const onceKey = this.onceKeyOf(space, order, item, wanted.key);
+    const onceKey = this.onceKeyOf(space, shared, item, wanted.key);
     const store = await environment.store();
     await onceIn(store).end(onceKey, name, { state }, wanted.within, timeOf(environment, store));
     // Those that wait for its key are held until the same time.
@@ -390,10 +392,10 @@ export class GuardChain<T extends Recipient, O extends TextingOrder> {
   }
 
   /** Throws `invalid_input` for an unknown time zone. */
-  private hoursFor({ environment, item, order, entry }: Turn<T, O>): RecipientHours | undefined {
+  private hoursFor({ environment, item, shared, entry }: Turn<T, O>): RecipientHours | undefined {
     const { textHours, timeZone: fallback } = environment.settings;
     if (!textHours || this.options.hours === 'any') return undefined;
-    const own = zoneOf(order, entry);
+    const own = zoneOf(shared, entry);
     if (own !== undefined && (typeof own !== 'string' || !isTimeZone(own.trim())))
       throw invalidInput('zone_unknown');
     const whose = { phone: item.phone ?? '', timeZone: own?.trim(), fallback };

@@ -26,7 +26,7 @@ import {
 /** The recipients of a message, and what holds for all of them. */
 export interface Reading<T extends Recipient, O extends TextingOrder> extends Recipients<T> {
   /** Completes the order; if it throws, each recipient fails. */
-  readonly completeOrder: (order: Mutable<O>) => void;
+  readonly completeOrder: (shared: Mutable<O>) => void;
 }
 
 export interface RecipientNodeOptions<T extends Recipient, O extends TextingOrder> extends Omit<
@@ -47,7 +47,7 @@ export interface RecipientNodeOptions<T extends Recipient, O extends TextingOrde
   /** Adds what else this node's outcomes carry; `index` is the place of the recipient, or of a duplicate, in the list. */
   readonly completeOutcome?: (
     outcome: Mutable<Outcome>,
-    order: O,
+    shared: O,
     recipient: T,
     index: number,
     entry: unknown,
@@ -91,16 +91,16 @@ export const readWith =
     tools: Tools,
     source: Source,
     recipientsIn: (value: unknown, rules: PhoneRules) => Recipients | Promise<Recipients>,
-    complete?: (order: Mutable<O>, msg: Message) => void,
+    complete?: (shared: Mutable<O>, msg: Message) => void,
   ): RecipientNodeOptions<Recipient, O>['read'] =>
   (msg, rules) => {
     const reading = ([advisor, who]: readonly unknown[]):
       Reading<Recipient, O> | Promise<Reading<Recipient, O>> =>
       whenRead(recipientsIn(who, rules), (recipients) => ({
         ...recipients,
-        completeOrder(order: Mutable<O>) {
-          order.advisor = advisorOfMessage(tools, advisor, msg, recipients.items);
-          complete?.(order, msg);
+        completeOrder(shared: Mutable<O>) {
+          shared.advisor = advisorOfMessage(tools, advisor, msg, recipients.items);
+          complete?.(shared, msg);
         },
       }));
     const values = readAll([tools.advisorSource, source], msg);
@@ -109,9 +109,10 @@ export const readWith =
 
 /** The order as it holds for one recipient. */
 const orderFor = <T extends Recipient, O extends TextingOrder>({
-  order,
+  shared,
   item: { advisor },
-}: Pick<AcceptedItem<T, O>, 'order' | 'item'>): O => (advisor === undefined ? order : { ...order, advisor });
+}: Pick<AcceptedItem<T, O>, 'shared' | 'item'>): O =>
+  advisor === undefined ? shared : { ...shared, advisor };
 
 /** The way of a message through a texting node: to its recipients, onto the record, and to one outcome for each. */
 export class RecipientNode<
@@ -182,18 +183,18 @@ export class RecipientNode<
 
   protected workOn(turn: Turn<T, O>): Promise<Outcome> {
     const { work } = this.options;
-    const own = { ...turn, order: orderFor(turn) };
+    const own = { ...turn, shared: orderFor(turn) };
     return this.guards ? this.guards.pass(own, work) : work(own);
   }
 
   protected completeOutcome(
     outcome: Outcome,
-    order: O,
+    shared: O,
     recipient: T,
     index: number,
     entry: unknown,
   ): Outcome {
-    const own = orderFor({ order, item: recipient });
+    const own = orderFor({ shared, item: recipient });
     const whole = withUsedFields(outcome, own, recipient, entry);
     return this.options.completeOutcome?.(whole, own, recipient, index, entry) ?? whole;
   }
@@ -203,13 +204,14 @@ export class RecipientNode<
     text: AcceptedItem<T, O>,
     reason: Reason,
   ): Promise<void> {
-    await this.guards?.releaseKey(environment, { ...text, order: orderFor(text) }, reason);
+    const { item, name, space } = text;
+    await this.guards?.releaseKey(environment, { item, name, space, shared: orderFor(text) }, reason);
   }
 
   /** A node that makes no request ignores `msg.dryRun`. */
   private orderIn(msg: Message, isList = false): TextingOrder {
-    const { dryRun, ...order } = orderIn(msg, isList);
-    return dryRun && !this.options.isLocal ? { ...order, dryRun } : order;
+    const { dryRun, ...shared } = orderIn(msg, isList);
+    return dryRun && !this.options.isLocal ? { ...shared, dryRun } : shared;
   }
 
   private get phoneRules(): PhoneRules {
@@ -219,9 +221,9 @@ export class RecipientNode<
 
   private acceptReading(msg: Message, job: Job, reading: Reading<T, O>): void | Promise<void> {
     const said = this.orderIn(msg, reading.list);
-    return this.accept(msg, job, { ...reading, source: this.options.source }, (order) => {
-      Object.assign(order, said);
-      reading.completeOrder(order);
+    return this.accept(msg, job, { ...reading, source: this.options.source }, (shared) => {
+      Object.assign(shared, said);
+      reading.completeOrder(shared);
     });
   }
 }

@@ -255,9 +255,9 @@ const zoneIn = ({ resend, phone, timeZone }: Message): unknown =>
 
 /** What a message says of all its recipients, before its fields are read. */
 export const orderIn = (msg: Message, isList: boolean): TextingOrder => {
-  const order: Mutable<TextingOrder> = { advisor: '' };
-  if (isDryRun(msg)) order.dryRun = true;
+  const shared: Mutable<TextingOrder> = { advisor: '' };
+  if (isDryRun(msg)) shared.dryRun = true;
   const timeZone = zoneIn(msg);
-  if (!isList && !isNothing(timeZone)) order.timeZone = timeZone;
-  return order;
+  if (!isList && !isNothing(timeZone)) shared.timeZone = timeZone;
+  return shared;
 };

@@ -117,18 +117,18 @@ export class CheckNode extends RecipientNode<Recipient, CheckOrder> {
     msg: Message,
     job: Job,
     taken: ItemsOfMessage<Recipient>,
-    completeOrder: (order: Mutable<CheckOrder>) => void,
+    completeOrder: (shared: Mutable<CheckOrder>) => void,
   ): void | Promise<void> {
     if (!this.isWaiting) return super.accept(msg, job, taken, completeOrder);
     const country = this.environment?.settings.country ?? '';
     const named = { ...taken, items: withNames(taken, msg, country) };
-    return super.accept(msg, job, named, (order) => {
-      completeOrder(order);
+    return super.accept(msg, job, named, (shared) => {
+      completeOrder(shared);
       // A dry run never waits.
-      if (order.dryRun) return;
+      if (shared.dryRun) return;
       if (!this.consent) throw nodeError('not_configured', 'no_environment');
-      order.pace = this.pace;
-      order.start = this.consent.clock.now();
+      shared.pace = this.pace;
+      shared.start = this.consent.clock.now();
     });
   }
 
@@ -144,8 +144,8 @@ export class CheckNode extends RecipientNode<Recipient, CheckOrder> {
   }
 
   override async work(turn: ItemTurn<Recipient, CheckOrder>): Promise<Outcome | undefined> {
-    const { item, order } = turn;
-    if (order.pace === undefined || item.wrong) return super.work(turn);
+    const { item, shared } = turn;
+    if (shared.pace === undefined || item.wrong) return super.work(turn);
     const { environment } = this;
     const waiting = await this.waitingIn(environment);
     // A list that cannot be read is asked again at the first look.
@@ -156,7 +156,7 @@ export class CheckNode extends RecipientNode<Recipient, CheckOrder> {
 
   override async outcomeFor(accepted: AcceptedItem<Recipient, CheckOrder>, reason: Reason): Promise<Outcome> {
     const isSaved = reason !== 'refused' && reason !== 'taken_over';
-    if (accepted.order.pace === undefined || !isSaved) return super.outcomeFor(accepted, reason);
+    if (accepted.shared.pace === undefined || !isSaved) return super.outcomeFor(accepted, reason);
     const waiting = await this.waitingIn(this.environment);
     const seen = await waiting.forget(accepted);
     if (reason === 'moved') this.noteCancelled('moved');

@@ -14,7 +14,7 @@ const checkOnce =
   async ({
     environment,
     client,
-    order: { advisor, dryRun },
+    shared: { advisor, dryRun },
     item: recipient,
     signal,
   }: RecipientTurn): Promise<Outcome> => {

@@ -56,12 +56,12 @@ const checked = (tools: Tools): Environment => {
 
 const carryOut = async ({
   environment,
-  order,
+  shared,
   item,
 }: GuardedTurn<NumberToList, ListOrder>): Promise<Outcome> => {
   const { phone = '', reason = null } = item;
   const list = await doNotTextOf(environment);
-  switch (order.operation) {
+  switch (shared.operation) {
     case 'block':
       return { port: 0, payload: payloadOf(phone, await list.block(phone, reason, environment.clock.now())) };
     case 'unblock':
@@ -89,9 +89,9 @@ const reader = (tools: Tools, operation: string): RecipientNodeOptions<NumberToL
       });
       return whenRead(recipients, (read) => ({
         ...read,
-        completeOrder: (order: { operation?: string }) => {
+        completeOrder: (shared: { operation?: string }) => {
           checked(tools);
-          order.operation = operation;
+          shared.operation = operation;
         },
       }));
     };

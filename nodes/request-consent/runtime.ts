@@ -36,7 +36,7 @@ type RequestTurn = GuardedTurn<Recipient, RequestOrder>;
 const ifAccepted = async (
   fault: unknown,
   phone: string,
-  { client, order: { advisor }, signal }: RecipientTurn,
+  { client, shared: { advisor }, signal }: RecipientTurn,
   { waits }: Consent,
 ): Promise<RequestReply> => {
   if (!(fault instanceof ServiceError) || fault.code !== 'invalid_request') throw fault;
@@ -60,7 +60,7 @@ const request = async (
 ): Promise<RequestReply> => {
   const {
     client,
-    order: { advisor },
+    shared: { advisor },
     signal,
     begin,
     undo,
@@ -95,13 +95,13 @@ const asked = ({ memberId, consentState, requested, requestedAt }: RequestResult
 
 /** A dry run: nobody is asked. The outcome follows from the record of earlier requests. */
 const preview = async (
-  { environment, order, item, notBefore }: RequestTurn,
+  { environment, shared, item, notBefore }: RequestTurn,
   rules: RequestRules,
 ): Promise<Outcome> => {
   // A dry run never leads to consent: to ask again would go round the loop for ever.
-  if (order.isRoundTrip) return failedOutcome(nodeError('cancelled', 'dry_run_round').problem);
+  if (shared.isRoundTrip) return failedOutcome(nodeError('cancelled', 'dry_run_round').problem);
   const { history } = await consentOf(environment);
-  const result = await history.preview(order.advisor, item.phone ?? '', rules);
+  const result = await history.preview(shared.advisor, item.phone ?? '', rules);
   return asked(result, notBefore === undefined ? {} : { notBefore });
 };
 
@@ -123,7 +123,7 @@ const handler = (tools: Tools): Handler => {
     const { phone = '' } = turn.item;
     const consent = await consentOf(turn.environment);
     if (!consent.store.durable) tools.markUnsaved();
-    const result = await consent.history.ask(turn.order.advisor, phone, rules, (begin, undo, leave) => {
+    const result = await consent.history.ask(turn.shared.advisor, phone, rules, (begin, undo, leave) => {
       const both = {
         begin: async () => {
           await Promise.all([turn.begin(), begin()]);
@@ -141,10 +141,10 @@ const handler = (tools: Tools): Handler => {
     });
     return asked(result);
   };
-  const known = async ({ environment, order, item }: RequestTurn): Promise<Outcome | undefined> => {
-    if (order.isRoundTrip) return undefined;
+  const known = async ({ environment, shared, item }: RequestTurn): Promise<Outcome | undefined> => {
+    if (shared.isRoundTrip) return undefined;
     const { history } = await consentOf(environment);
-    const result = await history.known(order.advisor, item.phone ?? '', rules);
+    const result = await history.known(shared.advisor, item.phone ?? '', rules);
     return result && asked(result);
   };
 
@@ -154,15 +154,15 @@ const handler = (tools: Tools): Handler => {
       tools,
       source,
       (value, rules) => recipientsOf(value, source.where, rules, withOwnAdvisor(tools)),
-      (order: Mutable<RequestOrder>, msg) => {
-        if (order.dryRun && msg.outcome === 'notAccepted') order.isRoundTrip = true;
+      (shared: Mutable<RequestOrder>, msg) => {
+        if (shared.dryRun && msg.outcome === 'notAccepted') shared.isRoundTrip = true;
       },
     ),
     guards: {
       hours: tools.plain.text('hours') === 'any' ? 'any' : 'environment',
       outcomeWithoutRequest: (turn) => withLimit(known(turn)),
     },
-    work: (turn) => withLimit(turn.order.dryRun ? preview(turn, rules) : work(turn)),
+    work: (turn) => withLimit(turn.shared.dryRun ? preview(turn, rules) : work(turn)),
     statusTexts: {
       first: (payload) => {
         const { requested, requestedAt } = payload as Pick<RequestResult, 'requested' | 'requestedAt'>;

@@ -68,14 +68,14 @@ const reader = (tools: Tools, phones: Source) => {
     items: [textAgain(resend, msg)],
     count: 1,
     list: false,
-    completeOrder(order) {
+    completeOrder(shared) {
       const environment = tools.environment();
       tools.checkSettings();
-      order.advisor = resend.advisor;
-      if (resend.timeZone === undefined) delete order.timeZone;
-      else order.timeZone = resend.timeZone;
+      shared.advisor = resend.advisor;
+      if (resend.timeZone === undefined) delete shared.timeZone;
+      else shared.timeZone = resend.timeZone;
       const { deliveryDate, frequency } = resend;
-      if (deliveryDate !== undefined) order.delivery = scheduled(environment, deliveryDate, frequency);
+      if (deliveryDate !== undefined) shared.delivery = scheduled(environment, deliveryDate, frequency);
     },
   });
 
@@ -91,12 +91,12 @@ const reader = (tools: Tools, phones: Source) => {
     });
     return whenRead(texts, (recipients) => ({
       ...recipients,
-      completeOrder(order: Mutable<SendOrder>) {
-        order.advisor = advisorOfMessage(tools, advisor, msg, recipients.items);
+      completeOrder(shared: Mutable<SendOrder>) {
+        shared.advisor = advisorOfMessage(tools, advisor, msg, recipients.items);
         if (!isScheduled) return;
-        order.delivery = scheduled(tools.environment(), date, frequency);
+        shared.delivery = scheduled(tools.environment(), date, frequency);
         const offset = writtenOffset(date);
-        if (offset !== undefined) order.offset = offset;
+        if (offset !== undefined) shared.offset = offset;
       },
     }));
   };
@@ -137,15 +137,15 @@ const handler = (tools: Tools): Handler => {
     permit,
     environment,
     client,
-    order,
+    shared,
     item,
     signal,
     begin,
     undo,
     delays,
   }: SendTurn): Promise<Outcome> => {
-    const { advisor } = order;
-    const delivery = order.delivery && movedDelivery(order.delivery, movedTo, environment.settings);
+    const { advisor } = shared;
+    const delivery = shared.delivery && movedDelivery(shared.delivery, movedTo, environment.settings);
     const { phone = '', text = '' } = item;
     const { data, ...answered } = await client.call(
       'sendMessage',
@@ -153,12 +153,12 @@ const handler = (tools: Tools): Handler => {
       { advisor, lane: tools.node.id, signal, begin, undo, permit },
     );
     isConsentMissing ??= consentTest(environment.settings.consentPattern);
-    const dates = datesOf(order.delivery, movedTo, environment.settings);
+    const dates = datesOf(shared.delivery, movedTo, environment.settings);
     const attempts = answered.attempts + delays;
-    return sendOutcome(data, { text, attempts, offset: order.offset, ...dates }, isConsentMissing);
+    return sendOutcome(data, { text, attempts, offset: shared.offset, ...dates }, isConsentMissing);
   };
 
-  const consentOf = ({ client, order: { advisor }, item: { phone = '' }, signal }: SendTurn) =>
+  const consentOf = ({ client, shared: { advisor }, item: { phone = '' }, signal }: SendTurn) =>
     client
       .call('getConsent', { query: { phone } }, { advisor, lane: tools.node.id, signal })
       .then(({ data, attempts }) => ({ ...consentStatusOf(data), attempts }), nothingKnownIf404);
@@ -176,23 +176,23 @@ const handler = (tools: Tools): Handler => {
       () => undefined,
     );
     if (state !== 'accepted' && state !== undefined) return outcome;
-    const { environment, order, delays } = turn;
+    const { environment, shared, delays } = turn;
     const notBefore = environment.clock.now() + (delaysOfReturned[delays] ?? Infinity);
-    const deliveryDate = order.delivery && millisecondsOf(order.delivery, environment.settings);
+    const deliveryDate = shared.delivery && millisecondsOf(shared.delivery, environment.settings);
     if (notBefore >= (deliveryDate ?? Infinity)) return state ? notBelieved(outcome.problem) : outcome;
     throw new Held(notBefore, delays + 1);
   };
 
   /** A dry run: how the text would leave on an account that requires consent, as far as the consent status tells. */
   const preview = async (turn: SendTurn): Promise<Outcome> => {
-    const { environment, order, item, notBefore, movedTo } = turn;
+    const { environment, shared, item, notBefore, movedTo } = turn;
     const held = notBefore === undefined ? {} : { notBefore };
     const { text = '' } = item;
     const { segments } = countText(text);
     const { state, memberId, attempts } = await consentOf(turn);
     if (state !== 'accepted') return needsConsent(state ?? 'unknown_number', attempts, { segments, ...held });
-    const dates = datesOf(order.delivery, movedTo, environment.settings);
-    return sent({ memberId }, { text, attempts, offset: order.offset, ...dates }, held);
+    const dates = datesOf(shared.delivery, movedTo, environment.settings);
+    return sent({ memberId }, { text, attempts, offset: shared.offset, ...dates }, held);
   };
 
   const scheduleOf = (delivery: Delivery | undefined): Pick<Resend, 'deliveryDate' | 'frequency'> => {
@@ -203,11 +203,11 @@ const handler = (tools: Tools): Handler => {
   };
 
   /** The `msg.resend` of a message that needs consent. */
-  const resendOf = (order: SendOrder, recipient: Text, entry: unknown): Resend | undefined => {
+  const resendOf = (shared: SendOrder, recipient: Text, entry: unknown): Resend | undefined => {
     const { phone, text } = recipient;
-    const { advisor, delivery } = order;
+    const { advisor, delivery } = shared;
     if (phone === undefined || text === undefined) return undefined;
-    const timeZone = zoneOf(order, entry);
+    const timeZone = zoneOf(shared, entry);
     return {
       node: tools.node.id,
       phone,
@@ -232,16 +232,16 @@ const handler = (tools: Tools): Handler => {
       deliveryDateOf: ({ delivery }, { settings }) => delivery && millisecondsOf(delivery, settings),
     },
     work: (turn) => {
-      const { item, order } = turn;
-      if (order.dryRun) return preview(turn);
+      const { item, shared } = turn;
+      if (shared.dryRun) return preview(turn);
       if (!item.cameBack) return send(turn);
-      return returned.send(order.advisor, item, order.delivery, () => sendReturned(turn));
+      return returned.send(shared.advisor, item, shared.delivery, () => sendReturned(turn));
     },
     statusTexts: { first: sentOrScheduled, third: 'status.needsConsent', plannedFor },
-    completeOutcome(outcome, order, text, index, entry) {
+    completeOutcome(outcome, shared, text, index, entry) {
       const whole: Mutable<Outcome> =
         index === text.index ? outcome : { ...asDuplicate(outcome, text.index) };
-      const resend = outcome.port === 2 ? resendOf(order, text, entry) : undefined;
+      const resend = outcome.port === 2 ? resendOf(shared, text, entry) : undefined;
       if (resend) whole.carry = { resend };
       return whole;
     },

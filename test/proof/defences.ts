@@ -380,7 +380,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [
         [
           '    if (!wanted) return send(turn);\n',
-          '    if (order.advisor !== undefined) return send(turn);\n',
+          '    if (shared.advisor !== undefined) return send(turn);\n',
         ],
       ],
       shownBy: {
@@ -842,7 +842,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'nobody is texted while an empty store is unconfirmed',
       file: 'lib/texting/guard-chain.ts',
-      changes: [['    if (!order.dryRun) await environment.mayText?.(turn.signal);\n', '']],
+      changes: [['    if (!shared.dryRun) await environment.mayText?.(turn.signal);\n', '']],
       shownBy: {
         'unit/guards/lost-store.test.ts': [
           'says so, texts and asks nobody, and keeps new messages until somebody confirms the empty store',

@@ -398,7 +398,7 @@ describe('whatever the order in which things happen', function () {
               const { outbox } = await running;
               given.push(...names);
               const items = names.map((name, index): Text => ({ index, name }));
-              outbox.accept({ message: {}, items, count: items.length, order: {} }, undefined);
+              outbox.accept({ message: {}, items, count: items.length, shared: {} }, undefined);
               return;
             }
             await (changing = changing.then(async () => {

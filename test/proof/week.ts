@@ -627,8 +627,8 @@ class Boxes {
   accept(kind: Step['kind'], items: readonly Text[]): void {
     const job = { message: {}, items, count: items.length };
     if (kind === 'wait')
-      this.waiting?.accept({ ...job, order: { start: this.process.world.age } }, undefined);
-    else this.requests.get(kind)?.accept({ ...job, order: {} }, undefined);
+      this.waiting?.accept({ ...job, shared: { start: this.process.world.age } }, undefined);
+    else this.requests.get(kind)?.accept({ ...job, shared: {} }, undefined);
   }
 
   async close(): Promise<void> {

@@ -39,12 +39,12 @@ export const requestsOn = (
 /** Puts a list of so many on record, in one message. */
 export const acceptMany = (outbox: Requests, count: number, onRecord?: () => void): void => {
   const items = Array.from({ length: count }, (_, index) => ({ index }));
-  outbox.accept({ message: {}, order: {}, items, count, onRecord }, undefined);
+  outbox.accept({ message: {}, shared: {}, items, count, onRecord }, undefined);
 };
 
 /** Puts one on record, alone. */
 export const acceptOne = (outbox: Requests, phone: string): void => {
-  outbox.accept({ message: {}, order: {}, items: [{ index: 0, phone }], count: 1 }, undefined);
+  outbox.accept({ message: {}, shared: {}, items: [{ index: 0, phone }], count: 1 }, undefined);
 };
 
 /** Tells whom an outcome is of, and the outcome. */

@@ -10,7 +10,7 @@ import { plainHost } from './requests';
 export interface WaitingNodeOptions<I, O> {
   readonly store: Store;
   readonly waits: () => Waits;
-  readonly waitOf: (name: Buffer, item: I, order: O) => Wait;
+  readonly waitOf: (name: Buffer, item: I, shared: O) => Wait;
   readonly emit: QueueHost<I & OutboxItem, O, string>['emit'];
   readonly fault?: (fault: unknown) => void;
   /** The outcome of an item that nobody can wait for. */
@@ -60,8 +60,8 @@ export class WaitingQueue<I extends OutboxItem, O> {
   }
 
   /** Resolves when the items are saved. */
-  accept(items: readonly I[], order: O): Promise<void> {
-    const batch: Batch<I, O> = { message: {}, order, items, count: items.length };
+  accept(items: readonly I[], shared: O): Promise<void> {
+    const batch: Batch<I, O> = { message: {}, shared, items, count: items.length };
     this.queue.accept(batch, undefined);
     return this.queue.whenSaved();
   }

@@ -58,7 +58,7 @@ describe('long lists that a slow store has not taken yet', () => {
     const outbox = requestsOn(store, idleHost);
     const items = listOf(150_000);
     const accept = (): void => {
-      outbox.accept({ message: {}, order: {}, items, count: items.length }, undefined);
+      outbox.accept({ message: {}, shared: {}, items, count: items.length }, undefined);
     };
     for (let list = 0; list < 7; list++) accept();
     should(accept).throw(QueueFull);
@@ -133,8 +133,11 @@ describe('what is queued while the service is away', function () {
     const outbox = requestsOn(counting, idleHost);
     const items = [{ index: 0 }, { index: 1 }];
     for (let list = 0; list < 3000; list++)
-      outbox.accept({ message: {}, order: { advisor: 'default' }, items, count: 2 }, undefined);
-    outbox.accept({ message: {}, order: { advisor: 'default' }, items: [{ index: 0 }], count: 1 }, undefined);
+      outbox.accept({ message: {}, shared: { advisor: 'default' }, items, count: 2 }, undefined);
+    outbox.accept(
+      { message: {}, shared: { advisor: 'default' }, items: [{ index: 0 }], count: 1 },
+      undefined,
+    );
     await outbox.close();
     reads = 0;
     should(await outbox.reader.count()).equal(6001);
@@ -154,7 +157,7 @@ describe('what is queued while the service is away', function () {
     for (let n = 0; n < count; n++) {
       const message = { payload: `text ${n.toString()}` };
       messages.push(new WeakRef(message));
-      outbox.accept({ message, order: {}, items: [{ index: 0 }], count: 1 }, undefined);
+      outbox.accept({ message, shared: {}, items: [{ index: 0 }], count: 1 }, undefined);
       if (n % 100 === 99) await nextIteration();
     }
     while ((await outbox.reader.count()) < count) await nextIteration();
@@ -179,7 +182,7 @@ describe('what is queued while the service is away', function () {
     for (let n = 0; n < 40; n++) {
       const message = { payload: `${n} `.repeat(100_000) };
       messages.push(new WeakRef(message));
-      outbox.accept({ message, order: {}, items: [{ index: 0 }], count: 1 }, undefined);
+      outbox.accept({ message, shared: {}, items: [{ index: 0 }], count: 1 }, undefined);
       await nextIteration();
     }
     while ((await outbox.reader.count()) < 40) await nextIteration();
@@ -204,7 +207,7 @@ describe('what is queued while the service is away', function () {
       },
     });
     const before = requestsOn(counting, idleHost);
-    before.accept({ message: {}, order: {}, items: listOf(60), count: 60 }, undefined);
+    before.accept({ message: {}, shared: {}, items: listOf(60), count: 60 }, undefined);
     await before.close();
     const { host, told } = telling(async () => 'sent');
     const after = requestsOn(counting, host);
@@ -223,7 +226,7 @@ describe('what is queued while the service is away', function () {
     const payload = { csv: '"a","b"\n'.repeat(100_000), rows };
     const count = 100;
     for (let n = 0; n < count; n++)
-      outbox.accept({ message: { payload }, order: {}, items: [{ index: 0 }], count: 1 }, undefined);
+      outbox.accept({ message: { payload }, shared: {}, items: [{ index: 0 }], count: 1 }, undefined);
     while (told() < count) await nextIteration();
     await outbox.close();
     should(await outbox.reader.count()).equal(0);

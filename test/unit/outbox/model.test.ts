@@ -190,7 +190,7 @@ class Machine {
       return { index, name, phone: phones[name % 2] ?? phones[0], notBefore: index % 2 ? 0 : until };
     });
     this.texts.push(...items);
-    this.life.outbox.accept({ message: {}, order: {}, items, count }, undefined);
+    this.life.outbox.accept({ message: {}, shared: {}, items, count }, undefined);
   }
 
   reset(phone: string | undefined): void {

@@ -96,7 +96,7 @@ describe('a list that the store does not take', () => {
     const onRecord = (): void => {
       concluded += 1;
     };
-    node.outbox.accept({ message, order: {}, items, count: items.length, onRecord }, undefined);
+    node.outbox.accept({ message, shared: {}, items, count: items.length, onRecord }, undefined);
     node.accept(1);
     for (let turns = 0; turns < 1000 && node.told.length < 251; turns++) await nextIteration();
     const outcomes = node.told.map(({ outcome }) => outcome).sort();
