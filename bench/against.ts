@@ -7,7 +7,7 @@ import { figureOf, interleaved, microsOf, nameOf, ratioOf, type Row } from './fi
 import type { Compared, Surroundings } from './part';
 import type { Cost } from './red';
 
-/** Another commit, built with its own build and the present dependencies. */
+/** Another commit, built with its own build and the current dependencies. */
 export interface OtherCommit {
   readonly name: string;
   readonly folder: string;
@@ -38,7 +38,7 @@ export const buildCommit = (commit: string): OtherCommit => {
   }
 };
 
-/** CPU for each one here and at the other commit, and how many times as much it takes here. */
+/** CPU per item here and at the other commit, and the ratio. */
 export const rowAgainst = (
   measurement: string,
   count: number,
@@ -52,7 +52,9 @@ export const rowAgainst = (
   ratio: ratioOf(microsOf(ours, count), microsOf(other, count)),
 });
 
-/** The same work here and at the other commit, in alternating rounds, in two Node-REDs that run side by side. */
+/**
+ * The same work here and at the other commit, in alternating rounds, in two Node-RED instances side by side.
+ */
 export const compare = async (
   { each, count, works, prepare }: Compared,
   { service, versions, rounds, start }: Surroundings,
@@ -64,7 +66,7 @@ export const compare = async (
     for (const node of [own, others]) await prepare?.(node);
     for (const [title, work] of Object.entries(works)) {
       const sides = { ours: () => work(own), other: () => work(others) };
-      // Compiled code and open connections first.
+      // Warms up compiled code and connections.
       await interleaved(2, sides);
       const texts = each === 'text' ? 2 * count * rounds : 0;
       const { ours = [], other = [] } = await service.counting({ texts }, () => interleaved(rounds, sides));

@@ -1,4 +1,4 @@
-/** One contact summary as the contract has it, around its id. */
+/** A contact summary as in the contract, around its id. */
 const [before = '', after = ''] = JSON.stringify({
   contactId: '@',
   identifier: '5f0c3f5e-0000-4000-8000-00000000beac',
@@ -19,7 +19,7 @@ const [before = '', after = ''] = JSON.stringify({
   dateTimeCreated: '2024-01-01T00:00:00Z',
 }).split('"@"');
 
-/** A page of an address book of `total` contacts, as the text of an answer. */
+/** A page of an address book of `total` contacts, as an answer's text. */
 export const contactsPage = (total: number, page: number, pageSize: number): string => {
   const items: string[] = [];
   const first = (page - 1) * pageSize + 1;

@@ -5,7 +5,7 @@ export const megabyte = 1_000_000;
 
 export const nameOf = (version: Version): string => `Node-RED ${version === 4 ? '4.1' : '5'}`;
 
-/** Per second of wall time, where each run did so many. */
+/** Per second of wall time, for runs of so many. */
 export const ratesOf = (costs: readonly Cost[], count: number): number[] =>
   costs.map(({ wall }) => (count / wall) * 1000);
 
@@ -33,14 +33,14 @@ export const quantile = (values: readonly number[], share: number): number => {
 
 export const median = (values: readonly number[]): number => quantile(values, 0.5);
 
-/** The middle, and how far the rounds went to either side. */
+/** The median, and how far the rounds deviate to either side. */
 export const figureOf = (values: readonly number[]): Figure => ({
   median: median(values),
   low: Math.min(...values),
   high: Math.max(...values),
 });
 
-/** The ratio of each round to its neighbour, which shared the machine's mood with it. */
+/** The ratio of each round to its neighbour, which ran under the same conditions. */
 export const ratioOf = (over: readonly number[], under: readonly number[]): Figure => {
   if (over.length !== under.length) throw new Error('The rounds do not pair up.');
   return figureOf(over.map((value, index) => value / (under[index] ?? Number.NaN)));
@@ -50,7 +50,7 @@ export interface Goal {
   readonly atLeast?: number;
   readonly atMost?: number;
   readonly below?: number;
-  /** What must never happen may not happen in a single round either. */
+  /** What must never happen must not happen in a single round either. */
   readonly everyRound?: true;
 }
 
@@ -60,7 +60,7 @@ export interface Row {
   readonly unit: string;
   readonly ours: Figure;
   readonly against?: { readonly what: string; readonly figure: Figure };
-  /** How many times; in which sense, the goal says. */
+  /** A multiple; the goal says in which direction. */
   readonly ratio?: Figure;
   readonly goal?: Goal & { readonly of: 'ours' | 'ratio' };
 }
@@ -76,7 +76,7 @@ export const isReached = ({ goal, ours, ratio }: Row): boolean | undefined => {
   );
 };
 
-/** Runs all sides once per round, in an order that changes, so that none always goes first. */
+/** Runs all sides once per round, in a changing order, so that none always goes first. */
 export const interleaved = async <T>(
   rounds: number,
   sides: Readonly<Record<string, (round: number) => Promise<T>>>,

@@ -1,6 +1,6 @@
 import type { FlowNode } from '../test/support/node-red';
 
-/** What the driver's outputs are wired to. */
+/** The targets of the driver's outputs. */
 export const outputs = {
   off: 1,
   on: 2,
@@ -18,7 +18,7 @@ export const inFlight = 32;
 export const burst = 1000;
 export const firstToken = 'bench-token-1';
 
-/** A pace at which nothing looks by itself while a measurement runs. */
+/** An interval so long that nothing polls by itself during a measurement. */
 const unhurried = { pollEvery: 36_000, pollFor: 36_000, thenEvery: 36_000 };
 
 const placed = { z: 'tab', x: 100, y: 100 };
@@ -77,7 +77,7 @@ const httpRequest = (id: string, method: string, url: string, to: readonly strin
   ret: 'obj',
   paytoqs: 'ignore',
   url,
-  // Kept-alive connections are an option of that node, off by default, which nearly doubles its speed.
+  // Keep-alive is an option of that node, off by default, which nearly doubles its speed.
   persist: true,
   senderr: false,
   headers: [header('authorization', `Bearer ${firstToken}`), header('x-api-key', 'bench-key')],
@@ -94,7 +94,7 @@ const script = (id: string, func: string, wires: readonly (readonly string[])[])
   wires,
 });
 
-/** What somebody without this package would wire: a request, and a function that reads the outcome. */
+/** What a user without this package would wire: a request, and a function that reads the outcome. */
 const httpFlow = (url: string): readonly FlowNode[] => [
   httpRequest('http', 'POST', `${url}/v1/text/messaging/messages`, ['outcome']),
   script(
@@ -112,7 +112,7 @@ return /consent/i.test(failures[0]) ? [null, null, msg] : [null, msg, null];`,
   ),
 ];
 
-/** The same for all contacts: page after page, each taken apart by `items`. */
+/** The same for all contacts: page after page, each split by `items`. */
 const loopFlow = (url: string, name: string, items: readonly FlowNode[]): readonly FlowNode[] => [
   script(
     `${name}-first`,
@@ -137,7 +137,7 @@ return [{ payload: data }, next, null];`,
   ...items,
 ];
 
-/** With `database`, what is on record is in PostgreSQL. */
+/** With `database`, state is in PostgreSQL. */
 export const benchFlows = (url: string, database?: string): FlowNode[] => [
   { id: 'tab', type: 'tab', label: 'bench' },
   { ...placed, id: 'orders', type: 'test-port', name: 'orders', wires: [['driver']] },

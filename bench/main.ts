@@ -118,7 +118,7 @@ const measure = async (part: Part, other?: OtherCommit): Promise<Measured> => {
 const earlier = (): Results =>
   existsSync(resultsFile) ? (JSON.parse(readFileSync(resultsFile, 'utf8')) as Results) : { parts: [] };
 
-/** What was measured now takes the place of what was measured before; the rest stays. */
+/** New measurements replace earlier ones; the rest stays. */
 const merged = (before: Results, now: readonly Measured[]): Results => ({
   parts: parts.flatMap(({ name }) => {
     const found = now.find((part) => part.name === name) ?? before.parts.find((part) => part.name === name);

@@ -14,7 +14,7 @@ export interface Options {
   /** The commit to compare with. */
   readonly against: string | undefined;
   readonly isHelp: boolean;
-  /** Whether the figures may be written down. */
+  /** Whether the figures may be saved. */
   readonly isComplete: boolean;
 }
 
@@ -32,7 +32,7 @@ const chosenOf = (names: readonly string[], parts: readonly Part[], isCompared: 
   return comparable;
 };
 
-/** What the command line asks for; throws when that cannot be done. */
+/** What the command line asks for; throws when that is impossible. */
 export const optionsOf = (args: readonly string[], parts: readonly Part[]): Options => {
   const { values, positionals } = parseArgs({
     args: [...args],

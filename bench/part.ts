@@ -3,14 +3,14 @@ import type { Row } from './figures';
 import type { BenchRed, Cost } from './red';
 import type { Service } from './service';
 
-/** What a part of the bench is given. */
+/** What a part of the bench gets. */
 export interface Surroundings {
   readonly service: Service;
   readonly versions: readonly Version[];
   readonly rounds: number;
-  /** A count, made smaller or larger as the command line asks. */
+  /** A count, scaled as the command line asks. */
   readonly scaled: (count: number) => number;
-  /** A Node-RED with the flows to be measured, ended when the part ends. */
+  /** A Node-RED with the flows to be measured, stopped when the part ends. */
   readonly start: (version: Version, options?: StartOptions) => Promise<BenchRed>;
 }
 
@@ -33,7 +33,7 @@ export interface Compared {
 export interface Part {
   readonly name: string;
   readonly title: string;
-  /** Long parts make do with fewer rounds than were asked for, and unsteady ones need more. */
+  /** Long parts use fewer rounds than requested, and noisy ones need more. */
   readonly roundsFor?: (asked: number) => number;
   readonly compared?: (around: Surroundings) => Compared;
   run(around: Surroundings): Promise<readonly Row[]>;

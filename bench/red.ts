@@ -12,7 +12,7 @@ export interface Cost {
 }
 
 export interface BenchRed {
-  /** Has the driver in Node-RED carry out an order; what could not be measured rejects. */
+  /** Makes the driver in Node-RED carry out a command; rejects if it could not be measured. */
   order<T = Cost>(order: string, details?: Readonly<Record<string, unknown>>): Promise<T>;
   readonly red: RealRed;
   restart(): Promise<void>;
@@ -39,14 +39,14 @@ export const startBenchRed = async (
     heap,
   }: StartOptions & {
     readonly profile?: string | undefined;
-    /** Megabytes of V8's heap; without a limit, it leaves garbage lying as long as the machine has room. */
+    /** Megabytes of V8's heap; without a limit, it collects no garbage while the machine has room. */
     readonly heap?: number | undefined;
   } = {},
 ): Promise<BenchRed> => {
   const userDir = freshUserDir();
   if (product !== undefined) {
     const installed = join(userDir, 'node_modules', '@advisor-texting', 'node-red', 'dist');
-    // Its files are links to those of the other installations: removed, not written over.
+    // Its files are links to those of the other installations: removed, not overwritten.
     rmSync(installed, { recursive: true });
     cpSync(join(product, 'dist'), installed, { recursive: true });
   }
@@ -78,7 +78,7 @@ export const startBenchRed = async (
       const ended = red.logged(/\[process ended\]/, { from, wait: within }).then((): Told => {
         return { fault: `Node-RED ended.\n${red.lines.slice(-20).join('\n')}` };
       });
-      // Whichever comes second is of no interest, nor is how it ends.
+      // Neither the second one nor its result matters.
       ended.catch(() => undefined);
       const told = await Promise.race([answered(), ended]);
       if (told?.fault !== undefined || told === undefined) {

@@ -1,7 +1,7 @@
 import type { Row } from './figures';
 import type { Measured, Results } from './table';
 
-/** The waits of a million advisors, fifty each, and what a silent day of one takes at the recommended pace. */
+/** The waits of a million advisors, fifty each, and the cost of one silent day at the recommended pace. */
 const waits = 50_000_000;
 const pollsOfWait = 298;
 const writesOfWait = 3;
@@ -15,7 +15,10 @@ const notMeasured = '- Not measured yet: `npm run bench -- instances`.';
 const rowOf = ({ rows }: Measured, of: RegExp): Row | undefined =>
   rows.find(({ measurement }) => of.test(measurement));
 
-/** What docs/scaling.md computes from the figures of Node-RED 5 with its state in PostgreSQL; _m_ is measured, _c_ computed. */
+/**
+ * What docs/scaling.md computes from the figures of Node-RED 5 with its state in PostgreSQL; _m_ is measured,
+ * _c_ computed.
+ */
 export const scalingOf = ({ parts }: Results): string => {
   const part = parts.find(({ name }) => name === 'instances');
   if (!part) return notMeasured;

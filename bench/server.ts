@@ -2,8 +2,8 @@ import { createServer, type Socket } from 'node:net';
 import { contactsPage } from './contacts';
 
 /**
- * The service at its leanest, in a process of its own: bare sockets and ready-made answers, so that a measurement shows
- * what the client costs and not what the server does.
+ * The leanest possible service, in a separate process: bare sockets and ready-made answers, so that a
+ * measurement shows the cost of the client and not of the server.
  */
 
 const counts = { texts: 0, polls: 0, pages: 0, refreshes: 0, rejected: 0, limited: 0 };
@@ -50,7 +50,10 @@ const refreshed = (): string => {
   );
 };
 
-/** What the measuring side says and asks: the counts, how many contacts there are, that the token has ended. */
+/**
+ * The commands and questions of the measuring side: the counts, the number of contacts, that the token has
+ * expired.
+ */
 const control = (path: string): string => {
   const [, , order, value] = path.split('/');
   if (order === 'contacts') contacts = Number(value);

@@ -8,17 +8,20 @@ export interface Counts {
   readonly pages: number;
   readonly refreshes: number;
   readonly rejected: number;
-  /** Texts that met a 429. */
+  /** Texts that got a 429. */
   readonly limited: number;
   /** Epoch milliseconds of the first text and the first poll since the reset; 0 when there was none. */
   readonly first: { readonly text: number; readonly poll: number };
-  /** The access token that holds now. */
+  /** The current access token. */
   readonly token: string;
 }
 
 export interface Service {
   readonly url: string;
-  /** Does some work, for which the server must have counted exactly so many requests: none lost, none made twice. */
+  /**
+   * Does some work, for which the server must have counted exactly so many requests: none lost, none made
+   * twice.
+   */
   counting<T>(
     expected: Readonly<Partial<Record<'texts' | 'pages', number>>>,
     work: () => Promise<T>,
@@ -27,9 +30,9 @@ export interface Service {
   reset(): Promise<Counts>;
   expire(): Promise<Counts>;
   setContacts(count: number): Promise<Counts>;
-  /** What every look at a consent sees. */
+  /** The answer to every poll of a consent. */
   setConsent(state: 'pending' | 'accepted'): Promise<Counts>;
-  /** Every text meets a 429 that asks for half an hour. */
+  /** Every text gets a 429 that asks for half an hour. */
   limit(isOn: boolean): Promise<Counts>;
   close(): void;
 }

@@ -5,9 +5,12 @@ export interface Machine {
   readonly cores: number;
   readonly memory: string;
   readonly system: string;
-  /** Of the minute before each part began, the part before it included: over the number of cores, wall times say little. */
+  /**
+   * Over the minute before each part started, including the part before it: above the number of cores, wall
+   * times mean little.
+   */
   readonly load: number;
-  /** The Node that each Node-RED ran on. */
+  /** The Node version of each Node-RED. */
   readonly nodes: string;
 }
 
@@ -84,7 +87,7 @@ export const tableOf = ({ parts }: Results): string =>
     parts.flatMap(({ rows }) => rows.map(cellsOf)),
   );
 
-/** What a row says on the page: its ratio, or else its figure; bold if that misses its goal. */
+/** What a row shows on the page: its ratio, or else its figure; bold if that misses its goal. */
 const cellOf = (row: Row | undefined): string => {
   if (!row) return '';
   const said = row.ratio ? written(row.ratio, times) : written(row.ours, row.unit);
@@ -99,7 +102,7 @@ const titleOf = ({ measurement, ratio, against }: Row): readonly string[] => [
   ratio && against ? against.what : '',
 ];
 
-/** A line for each measurement, with what it gave on both versions. */
+/** A line for each measurement, with its results on both versions. */
 const byVersion = (rows: readonly Row[]): readonly (readonly string[])[] => {
   const lines = new Map<string, Row[]>();
   for (const row of rows) {
@@ -113,7 +116,10 @@ const byVersion = (rows: readonly Row[]): readonly (readonly string[])[] => {
   ]);
 };
 
-/** The tables of docs/performance.md: what has a goal, for both versions of Node-RED, and the size of the package. */
+/**
+ * The tables of docs/performance.md: what has a goal, for both versions of Node-RED, and the size of the
+ * package.
+ */
 export const pageOf = ({ parts }: Results): string => {
   const all = parts.flatMap(({ rows }) => rows);
   const versioned = all.filter((row) => row.goal && versionOf(row) !== undefined);
@@ -142,7 +148,7 @@ export const pageOf = ({ parts }: Results): string => {
 const begin = (what: string): string => `<!-- ${what}: begin, written by npm run bench -->`;
 const end = (what: string): string => `<!-- ${what}: end -->`;
 
-/** The document with its table, or whatever else is between these marks, replaced. */
+/** The document with its table, or anything else between these marks, replaced. */
 export const withTable = (document: string, table: string, what = 'table'): string => {
   const from = document.indexOf(begin(what));
   const to = document.indexOf(end(what));

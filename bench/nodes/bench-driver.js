@@ -9,13 +9,16 @@ const { setImmediate: nextTurn, setTimeout: sleep } = require('node:timers/promi
 const phoneOf = (number) => `+1202${String(number % 10_000_000).padStart(7, '0')}`;
 const text = 'Your appointment is confirmed for tomorrow at ten. Reply if you cannot make it.';
 
-/** The collector sweeps on in threads of its own after it has returned. */
+/** The collector continues to sweep in its own threads after it has returned. */
 const collectGarbage = async () => {
   globalThis.gc?.();
   await sleep(300);
 };
 
-/** CPU and wall time of some work, in milliseconds: with its own garbage, however little, and not that of what came before. */
+/**
+ * CPU and wall time of some work, in milliseconds: including its own garbage, however little, but not that of
+ * earlier work.
+ */
 const timed = async (work) => {
   await collectGarbage();
   const cpu = process.cpuUsage();
@@ -44,10 +47,13 @@ const profiled = async (file, work) => {
   return result;
 };
 
-/** Who hears of what reaches a `bench-end`, by its name. */
+/** Listeners for messages that reach a `bench-end`, by its name. */
 const listeners = new Map();
 
-/** Gives each message that reaches an end to `take`, until that returns true; an arrival at `failed` fails the round. */
+/**
+ * Passes each message that reaches an end to `take`, until that returns true; an arrival at `failed` fails
+ * the round.
+ */
 const arrivals = (end, take) =>
   new Promise((resolve, reject) => {
     const stop = () => {
@@ -87,32 +93,32 @@ const bareText = async (pool, headers, number) => {
   checkSent({ payload: successes[0] });
 };
 
-/** Keeps so many at work until all are begun and done. */
+/** Keeps so many in flight until all are started and done. */
 const inParallel = async (width, count, work) => {
-  let begun = 0;
+  let started = 0;
   const worker = async () => {
-    while (begun < count) await work(begun++);
+    while (started < count) await work(started++);
   };
   await Promise.all(Array.from({ length: width }, worker));
 };
 
 const orders = {
-  /** So many texts, each a message of its own, so many in flight. */
+  /** So many texts, each in its own message, so many in flight. */
   async texts({ output, end, count, inFlight, profile }, send) {
     return profiled(profile, () =>
       timed(async () => {
-        let begun = 0;
+        let started = 0;
         let left = count;
         const next = () => {
-          const phone = phoneOf(begun++);
+          const phone = phoneOf(started++);
           send(output, { phone, text, payload: { phone, text } });
         };
         const all = arrivals(end, (msg) => {
           checkSent(msg);
-          if (begun < count) next();
+          if (started < count) next();
           return --left === 0;
         });
-        while (begun < Math.min(inFlight, count)) next();
+        while (started < Math.min(inFlight, count)) next();
         await all;
       }),
     );
@@ -134,29 +140,29 @@ const orders = {
     );
   },
 
-  /** The least that can send a text: a pool, JSON, nothing else. */
+  /** The minimum that sends a text: a pool, JSON, nothing else. */
   async bare({ url, token, count, inFlight }, _send, { pool }) {
     const headers = { ...bearer(token), 'content-type': 'application/json' };
     const to = pool(url, inFlight);
     return timed(() => inParallel(inFlight, count, (index) => bareText(to, headers, index)));
   },
 
-  /** One text at a time, with and without us in turn. */
+  /** One text at a time, alternately with and without us. */
   async latency({ output, end, url, token, count }, send, { pool }) {
     const headers = { ...bearer(token), 'content-type': 'application/json' };
     const to = pool(url, 1);
     const ours = [];
     const bare = [];
     const sendBare = async (index) => {
-      const begun = performance.now();
+      const started = performance.now();
       await bareText(to, headers, index);
-      bare.push(performance.now() - begun);
+      bare.push(performance.now() - started);
     };
     const sendOurs = async (index) => {
-      const begun = performance.now();
+      const started = performance.now();
       const arrived = arrivals(end, (msg) => {
         checkSent(msg);
-        ours.push(performance.now() - begun);
+        ours.push(performance.now() - started);
         return true;
       });
       send(output, { phone: phoneOf(index), text });
@@ -168,7 +174,7 @@ const orders = {
     return { ours, bare };
   },
 
-  /** Counts what a search lets out, and how much memory it takes at most; looking at that takes time of its own. */
+  /** Counts what a search emits, and its peak memory; measuring that takes time too. */
   async items({ output, end, count, times = 1, watched = false, profile }, send) {
     const rss = () => process.memoryUsage.rss();
     await collectGarbage();
@@ -224,7 +230,7 @@ const orders = {
     return timed(() => inParallel(inFlight, count, call));
   },
 
-  /** Begins waits, a list a message, one message after the other. */
+  /** Starts waits, one list per message, one message after the other. */
   async waits({ output, count, perMessage, profile }, send, { waiting, forget }) {
     forget();
     return profiled(profile, () =>
@@ -239,7 +245,7 @@ const orders = {
     );
   },
 
-  /** Lists, one message after the other, `every` milliseconds; only those that are refused are heard of. */
+  /** Lists, one message after the other, `every` milliseconds; only rejected ones are reported. */
   async lists({ output, count, perMessage, first = 0, every = 0 }, send) {
     let refused;
     listeners.set('failed', ({ error }) => (refused = error?.message ?? 'no reason'));
@@ -271,7 +277,7 @@ const orders = {
 
   collect: collectGarbage,
 
-  /** What `timed` ends with, for whoever measures from outside. */
+  /** The result of `timed`, for measurements from outside. */
   collectYoung: async () => globalThis.gc?.({ type: 'minor' }),
 
   async memory() {
@@ -280,7 +286,10 @@ const orders = {
     return { rss: process.memoryUsage.rss() };
   },
 
-  /** Milliseconds since the process began: when this node was made, and when a status counted so many waits. */
+  /**
+   * Milliseconds since the process started: when this node was created, and when a status counted so many
+   * waits.
+   */
   ready: async ({ count }, _send, { waiting, since }) => ({
     madeAt: performance.timeOrigin + since,
     made: since,
@@ -333,7 +342,7 @@ const toolsIn = (RED) => {
   };
 };
 
-/** Carries out the orders of the measuring side inside Node-RED, and answers on its first output. */
+/** Carries out the measuring side's commands inside Node-RED, and answers on its first output. */
 module.exports = (RED) => {
   RED.nodes.registerType('bench-end', function (config) {
     RED.nodes.createNode(this, config);

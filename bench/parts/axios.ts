@@ -9,10 +9,10 @@ const body = { phone: '+12025550123', text: 'Your review is ready.' };
 const secrets = { authorization: 'Bearer token', 'x-api-key': 'key' };
 const answer = { data: { state: 'answered' }, status: 200, statusText: '', headers: new AxiosHeaders() };
 
-/** Answers at once: what is measured is the way through axios. */
+/** Answers immediately: this measures the path through axios. */
 const adapter = async (config: InternalAxiosRequestConfig): Promise<AxiosResponse> => ({ ...answer, config });
 
-/** What axios costs as we use it, and what the parts would cost that are left out. */
+/** What axios costs as we use it, and what the parts that we leave out would cost. */
 export const axios: Part = {
   name: 'axios',
   title: 'the way of a request through axios',

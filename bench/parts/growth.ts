@@ -5,7 +5,7 @@ import type { Part, Surroundings } from '../part';
 import type { BenchRed, Cost } from '../red';
 import { beginWaits, pollAll } from './waits';
 
-/** The small sizes run so often that they too take a time that can be measured. */
+/** The small sizes run often enough to take a measurable time. */
 const timesOf = (size: number, { scaled }: Surroundings): number =>
   Math.max(1, Math.ceil(scaled(20_000) / size));
 
@@ -65,28 +65,28 @@ const measured = async <T>(
   return found;
 };
 
-/** The smallest first in one round and last in the next. */
+/** The smallest goes first in one round and last in the next. */
 const inTurn = (sizes: readonly number[], round: number): readonly number[] => {
   const places = [...sizes.keys()];
   return round % 2 === 0 ? places : places.reverse();
 };
 
 const waitSteps = ['waits started', 'polls of waits', 'waits ending together'] as const;
-/** That all have begun is seen in a status, which comes once a second: a rate would be one of seconds. */
+/** A status shows that all have started, and comes once a second: a rate would be too coarse. */
 const begin = waitSteps.indexOf('waits started');
 
-/** Begins waits, looks at them and ends them, as often as it takes; what an item costs in each of the three. */
+/** Starts waits, polls them and ends them, as often as needed; returns the cost per item of each step. */
 const throughWaits = async (node: BenchRed, around: Surroundings, size: number): Promise<readonly Cost[]> => {
-  const begun: Cost[] = [];
+  const started: Cost[] = [];
   const polled: Cost[] = [];
   const ended: Cost[] = [];
   for (let time = timesOf(size, around); time > 0; time--) {
-    // Messages of one size, whatever the number of waits: it is that which grows.
-    begun.push(await beginWaits(node, around, size, around.scaled(1000)));
+    // Messages of one size, whatever the number of waits: only that grows.
+    started.push(await beginWaits(node, around, size, around.scaled(1000)));
     polled.push(await pollAll(node, around, size));
     ended.push(await node.order('reset', { output: outputs.waits, end: 'waits', count: size }));
   }
-  return [begun, polled, ended].map((costs) => perItem(size, costs));
+  return [started, polled, ended].map((costs) => perItem(size, costs));
 };
 
 const waitsOf = async (
@@ -121,7 +121,7 @@ export const growth: Part = {
   roundsFor: (asked) => Math.min(asked, 3),
   async run(around) {
     const { rounds, service, scaled, start, versions } = around;
-    // How cost grows is a matter of our code: one version shows it.
+    // How the cost grows depends on our code: one version is enough.
     const [version = 5] = versions;
     const node = await start(version);
     const sends = [1000, 10_000, 100_000].map(scaled);

@@ -13,7 +13,7 @@ const limit: Pick<Row, 'goal'> = { goal: { of: 'ratio', atMost: 1.3 } };
 
 const perPoll = (costs: readonly Polled[]): number[] => costs.map(({ cpu, polls }) => (cpu / polls) * 1000);
 
-/** CPU of Node-RED for the same work, in PostgreSQL and in a file; that of the database is not in it. */
+/** CPU of Node-RED for the same work, with PostgreSQL and with a file, without that of the database. */
 const against = (measurement: string, shared: readonly number[], own: readonly number[]): Row => ({
   measurement,
   unit: 'µs',
@@ -23,7 +23,7 @@ const against = (measurement: string, shared: readonly number[], own: readonly n
   ...limit,
 });
 
-/** So many of all instances together, per second, while each does its share. */
+/** The total rate of all instances, while each does its share. */
 const together = async (
   rounds: number,
   nodes: readonly BenchRed[],
@@ -103,13 +103,16 @@ const severalInstances = async (around: Surroundings, version: Version, url: str
   return rows;
 };
 
-/** A wait is polled at the part of this turn in which it began, and a list's waits lie within a tenth of a turn. */
+/**
+ * A wait is polled at the phase of this interval in which it started, and a list's waits lie within a tenth
+ * of it.
+ */
 const turn = 30_000;
-/** Each list begins at a part of the turn of its own, so that waits lie everywhere in it. */
+/** Each list starts at its own phase of the interval, so that waits are spread over all of it. */
 const lists = 11;
 const longestFill = 20 * 60_000;
 
-/** Resolves when the next part of a turn that has no list yet begins, and takes it from `parts`. */
+/** Resolves when the next phase without a list starts, and removes it from `parts`. */
 const nextPart = async (parts: Set<number>): Promise<void> => {
   const untilPart = (part: number): number => {
     const ahead = (part * turn) / lists - (Date.now() % turn);
@@ -120,7 +123,7 @@ const nextPart = async (parts: Set<number>): Promise<void> => {
   await sleep(untilPart(next));
 };
 
-/** A million waits in one database, which an instance of each version has in turn. */
+/** A million waits in one database, which an instance of each version owns in turn. */
 const millionWaits = async (around: Surroundings, server: Postgres): Promise<Row[]> => {
   const { versions, scaled, start } = around;
   const each = Math.ceil(scaled(1_000_000) / lists);
@@ -147,7 +150,7 @@ const millionWaits = async (around: Surroundings, server: Postgres): Promise<Row
       const isThere = (): boolean =>
         Number(server.query('select count(*) from advisor_texting.wait', 'large')) >= 2 * waits;
       for (const end = performance.now() + longestFill; !isThere();) {
-        if (performance.now() > end) throw new Error('The waits were not on record within twenty minutes.');
+        if (performance.now() > end) throw new Error('The waits were not saved within twenty minutes.');
         await sleep(1000);
       }
       const size = Number(server.query(`select pg_database_size('large')`));

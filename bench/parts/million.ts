@@ -8,22 +8,25 @@ import type { Counts } from '../service';
 import { bareCalls } from './waits';
 
 const perMessage = 10_000;
-/** Milliseconds from one list of texts to the next: what comes faster than it goes on record is refused. */
+/** Milliseconds between two lists of texts: if they come faster than they are saved, they are rejected. */
 const every = 1000;
-/** A wait is polled at the part of this turn (`thenEvery`) in which it began: so many milliseconds hold all lists. */
+/**
+ * A wait is polled at the phase of this interval (`thenEvery`) in which it started: all lists fit in so many
+ * milliseconds.
+ */
 const turn = 300_000;
-/** Milliseconds of work before memory is looked at, and for how long it is. */
+/** Milliseconds of work before memory is measured, and for how long it is. */
 const warmUp = 10_000;
 const watched = 20_000;
 const longest = 20 * 60_000;
 
-/** Megabytes that the process has for itself: pages of the store's file are the system's. */
+/** Megabytes of the process itself: pages of the store's file belong to the system. */
 const anonymous = (node: BenchRed): number => {
   const status = readFileSync(`/proc/${String(node.red.pid)}/status`, 'utf8');
   return Number(/RssAnon:\s+(\d+)/.exec(status)?.[1]) / 1000;
 };
 
-/** The middle of what it has while it works. */
+/** The median while it works. */
 export const whileWorking = async (node: BenchRed): Promise<number> => {
   await sleep(warmUp);
   const found: number[] = [];
@@ -37,7 +40,7 @@ export const whileWorking = async (node: BenchRed): Promise<number> => {
 const writtenBy = (node: BenchRed): number =>
   Number(/write_bytes: (\d+)/.exec(readFileSync(`/proc/${String(node.red.pid)}/io`, 'utf8'))?.[1]);
 
-/** Next to nothing is being written any more, as while only polls are made: everything is on record. */
+/** Next to nothing is being written any more, as while only polls are made: everything is saved. */
 const atRest = async (bytesWritten: () => number): Promise<void> => {
   for (let before = -Infinity; bytesWritten() - before > 1_000_000;) {
     before = bytesWritten();
@@ -57,13 +60,13 @@ const untilCounted = async (
   throw new Error('Nothing came within twenty minutes.');
 };
 
-/** Milliseconds since the epoch at which the nodes of a Node-RED were made. */
+/** Milliseconds since the epoch at which the nodes of a Node-RED were created. */
 const madeAt = async (node: BenchRed): Promise<number> =>
   (await node.order<{ madeAt: number }>('ready', { count: 0 })).madeAt;
 
-/** In seconds, from when its nodes are there. */
+/** In seconds, from when its nodes exist. */
 export const firstPollAfterRestart = async (around: Surroundings, node: BenchRed): Promise<number> => {
-  // Until it has stopped it goes on polling.
+  // It continues to poll until it has stopped.
   await node.red.stop();
   await around.service.reset();
   await node.restart();

@@ -87,7 +87,7 @@ const measure = async (around: Surroundings, version: Version): Promise<readonly
     http: texts('http'),
     bare: () => node.order('bare', { count, inFlight, url: service.url, token: firstToken }),
   };
-  // Compiled code and open connections first; the flow of core nodes warms up as long.
+  // Warms up compiled code and connections; the flow of core nodes warms up as long.
   await interleaved(2, sides);
   const due = count * rounds * Object.keys(sides).length;
   return rowsOf(version, count, await service.counting({ texts: due }, () => interleaved(rounds, sides)));

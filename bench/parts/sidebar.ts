@@ -71,7 +71,7 @@ const look = async (red: RealRed, page: Page, last: number): Promise<Seen> => {
     });
   const number = await found(waitNumber(last), waitNumber(last));
   const cancel = await timed(() => sidebar.confirm(sidebar.wait(waitNumber(last)), 'Cancel'));
-  // Digits are looked for by reading, the first 20,000 at most: whether they are among them is chance.
+  // Digits are found by scanning the first 20,000 at most: whether they are among them is chance.
   const digits = await found('0007', '');
   await search.fill('');
   await waits.getByText('1 – 20').waitFor();
@@ -97,7 +97,7 @@ const measure = async (
     launchBrowser(),
   ]);
   try {
-    // Credentials come with a deploy alone.
+    // Credentials come only with a deploy.
     await red.deploy(flowsFor(service));
     const { page } = await openEditor(red, browser);
     page.setDefaultTimeout(120_000);

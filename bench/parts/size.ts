@@ -5,7 +5,7 @@ import { install, npm, root, tarball } from '../../test/support/installation';
 import { figureOf, type Goal, megabyte, type Row } from '../figures';
 import type { Part } from '../part';
 
-/** An address of any kind, and what a browser would fetch without one. */
+/** Any absolute address, and whatever else a browser would fetch. */
 const fetched = /https?:\/\/|(?:src|href)\s*=\s*["']?\/\/|url\(\s*["']?\/\/|@import/gi;
 
 /** The bytes of editor code of all nodes, and how many things in it come from elsewhere. */
@@ -22,7 +22,7 @@ export const editorCode = (): { readonly bytes: number; readonly fetched: number
 };
 
 export interface PackageSize {
-  /** Bytes of the tarball, and of what is in it. */
+  /** Bytes of the tarball, and of its contents. */
   readonly packed: number;
   readonly unpacked: number;
   readonly files: number;

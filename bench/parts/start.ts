@@ -15,7 +15,7 @@ interface Started {
   readonly scripts: readonly string[];
 }
 
-/** The least that uses the package: it must load what a text needs. */
+/** The minimum that uses the package: it must load what a text needs. */
 const oneSendNode: readonly FlowNode[] = [
   { id: 'tab', type: 'tab', label: 'start' },
   { id: 'environment', type: 'advisor-environment', name: 'Simulator', service: 'simulator' },
@@ -42,7 +42,10 @@ const heavyIn = ({ scripts }: Started): number => {
 const affinity = (...args: string[]): string =>
   execFileSync('taskset', ['--pid', '--cpu-list', ...args, String(process.pid)], { encoding: 'utf8' });
 
-/** What is started meanwhile has one core, if the system can do that: its threads do not wait for each other then. */
+/**
+ * Pins new processes to one core, if the system can do that, so that their threads do not wait for each
+ * other.
+ */
 const onOneCore = async <T>(work: (isSo: boolean) => Promise<T>): Promise<T> => {
   let cores: string;
   try {
@@ -109,11 +112,12 @@ const measured = async (
   return rows;
 };
 
-/** Node-RED as it starts, with the package installed and unused, installed and used, and without it. */
+/** The start of Node-RED with the package installed and unused, installed and used, and without it. */
 export const start: Part = {
   name: 'start',
   title: 'Node-RED start with the package installed, unused and used',
-  // A single pair of starts differs by as much as what is looked for: the median of 120 is good to two or three ms.
+  // A single pair of starts differs by as much as the effect: the median of 120 is accurate to two or three
+  // ms.
   roundsFor: (asked) => 24 * asked,
   run: (around) => onOneCore((isSo) => measured(around, isSo)),
 };

@@ -8,7 +8,9 @@ interface Streamed extends Cost {
   readonly peak: number;
 }
 
-/** Streams a round, one after the other: a single one takes a second, which one collection of garbage distorts. */
+/**
+ * Streams per round, one after the other: a single one takes a second, which one garbage collection distorts.
+ */
 const times = 3;
 
 export const stream: Part = {
@@ -22,7 +24,7 @@ export const stream: Part = {
       const where = nameOf(version);
       const details = { output: outputs.contacts, end: 'contacts' };
 
-      // On its own first: what the loop of core nodes has taken it does not give back.
+      // On its own first: the loop of core nodes does not return the memory it took.
       const alone = await start(version);
       const peaks: number[] = [];
       const idles: number[] = [];

@@ -18,7 +18,7 @@ export const tokens: Part = {
       for (let round = 0; round < rounds; round++) {
         await service.reset();
         await service.expire();
-        // Each of the messages arrives as a sent text, or the round fails.
+        // Each message arrives as a sent text, or the round fails.
         await node.order('texts', details);
         const counts = await service.counts();
         if (counts.rejected === 0) throw new Error('Nobody met the end of the token.');

@@ -15,7 +15,7 @@ import { firstToken, inFlight, outputs } from '../flows';
 import type { Part, Surroundings } from '../part';
 import type { BenchRed, Cost } from '../red';
 
-/** What looks took, and how many the server counted: a few are due by themselves meanwhile. */
+/** The cost of polls, and how many the server counted: a few are due by themselves meanwhile. */
 export interface Polled extends Cost {
   readonly polls: number;
 }
@@ -33,7 +33,7 @@ const fromOutside = async (node: BenchRed, work: () => Promise<number>): Promise
   return { cpu: used / 1000, wall, polls };
 };
 
-/** Looks at all waits now. */
+/** Polls all waits now. */
 export const pollAll = async (
   node: BenchRed,
   { service }: Pick<Surroundings, 'service'>,
@@ -66,7 +66,7 @@ export const bareCalls = async (
 const oneText = (node: BenchRed): Promise<Cost> =>
   node.order('texts', { output: outputs.on, end: 'on', count: 1, inFlight: 1 });
 
-/** Begins waits, ten thousand a message unless told otherwise; the looks that are due at once are made. */
+/** Starts waits, ten thousand per message by default; the polls that are due immediately are made. */
 export const beginWaits = async (
   node: BenchRed,
   around: Surroundings,
@@ -91,16 +91,16 @@ interface Ready {
 }
 
 interface Side {
-  /** Seconds from the start of the process until its nodes are there, and until all waits wait again. */
+  /** Seconds from the start of the process until its nodes exist, and until all waits are waiting again. */
   readonly made: number;
   readonly waiting: number;
-  /** Megabytes right after that, once it has been idle for a while, and after each wait was looked at. */
+  /** Megabytes right after that, once it has been idle for a while, and after each wait was polled. */
   readonly fresh: number;
   readonly idle: number;
   readonly busy: number;
 }
 
-/** V8 keeps the space that a start has filled for some ten seconds, however little is left in it. */
+/** V8 keeps the space that a start has filled for about ten seconds, however little is left in it. */
 const rest = 20_000;
 
 /** Both sides, the one with waits first in one round and last in the next. */
@@ -111,7 +111,7 @@ const both = async <T>(round: number, work: (isFull: boolean) => Promise<T>) => 
   return isFullFirst ? { having: first, without: second } : { having: second, without: first };
 };
 
-/** What it takes to start with waits and without. */
+/** The cost of a start with waits and without. */
 const startsWith = async (
   full: BenchRed,
   empty: BenchRed,
@@ -133,16 +133,16 @@ const startsWith = async (
   const having: Side[] = [];
   const without: Side[] = [];
   for (let round = 0; round < around.rounds; round++) {
-    const begun = await both(round, (isFull) => (isFull ? restarted(full, count) : restarted(empty, 0)));
+    const started = await both(round, (isFull) => (isFull ? restarted(full, count) : restarted(empty, 0)));
     await sleep(rest);
-    // Work fills the space for young objects, whoever does it: so the one without waits makes as many bare calls.
+    // Any work fills the space for young objects, so the side without waits makes as many bare calls.
     const ended = await both(round, (isFull) =>
       isFull
         ? rested(full, () => pollAll(full, around, count))
         : rested(empty, () => bareCalls(empty, around, count)),
     );
-    having.push({ ...begun.having, ...ended.having });
-    without.push({ ...begun.without, ...ended.without });
+    having.push({ ...started.having, ...ended.having });
+    without.push({ ...started.without, ...ended.without });
   }
   return { having, without };
 };
@@ -192,8 +192,8 @@ const rowsOf = (
   ];
 };
 
-/** Without a rate: that all have begun is seen in a status, which comes once a second. */
-const begunRow = (what: string, cost: Cost, count: number): Row => ({
+/** Without a rate: a status shows that all have started, and comes once a second. */
+const startedRow = (what: string, cost: Cost, count: number): Row => ({
   measurement: `${what}: CPU per wait started`,
   unit: 'µs',
   ours: figureOf(microsOf([cost], count)),
@@ -221,7 +221,7 @@ export const waits: Part = {
       const where = nameOf(version);
       const empty = await start(version);
       const full = await start(version);
-      const begun = await beginWaits(full, around, count);
+      const started = await beginWaits(full, around, count);
       const { polls = [], calls = [] } = await interleaved<Polled>(rounds, {
         polls: () => pollAll(full, around, count),
         calls: () => bareCalls(full, around, count),
@@ -232,7 +232,7 @@ export const waits: Part = {
         costs.map((each) => (each.polls / each.wall) * 1000);
       const fromLists = await startsWith(full, empty, count, around);
       const single = await start(version);
-      const begunSingly = await beginWaits(single, around, count, 1);
+      const startedSingly = await beginWaits(single, around, count, 1);
       const fromSingles = await startsWith(single, empty, count, around);
       rows.push(
         ...rowsOf(`${where}: ${named} waits`, fromLists, diskOf(full) / count),
@@ -256,8 +256,8 @@ export const waits: Part = {
           against: { what: 'bare client calls', figure: figureOf(rates(calls)) },
           ratio: ratioOf(rates(polls), rates(calls)),
         },
-        begunRow(`${where}, 10,000 a message`, begun, count),
-        begunRow(`${where}, one a message`, begunSingly, count),
+        startedRow(`${where}, 10,000 a message`, started, count),
+        startedRow(`${where}, one a message`, startedSingly, count),
       );
     }
     return rows;

@@ -88,7 +88,7 @@ export const missingStrings = (specs, englishInCode) => {
       const help = `locales/${language}/${spec.type}.md`;
       return [
         ...overSaid.map(
-          (key) => `locales/${language}/${spec.type}.json says ${key} anew: dialogs.json does.`,
+          (key) => `locales/${language}/${spec.type}.json repeats ${key}, which is in dialogs.json.`,
         ),
         ...unlabelled.map((key) => missing(key, 'common.json')),
         ...unsaid.map((key) => missing(key, 'common.json, dialogs.json')),

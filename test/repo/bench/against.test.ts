@@ -14,20 +14,20 @@ describe('a comparison with another commit', () => {
   const size: Part = { name: 'size', title: '', run };
   const parts = [texts, size];
 
-  it('is of the named parts, or of all that can be compared', () => {
+  it('covers the named parts, or all that can be compared', () => {
     optionsOf(['texts', '--against', 'main'], parts).should.containEql({ against: 'main', parts: [texts] });
     optionsOf(['--against', 'main'], parts).parts.should.eql([texts]);
     optionsOf([], parts).parts.should.eql(parts);
   });
 
-  it('is refused for parts that cannot be compared, and for those that do not exist', () => {
+  it('is refused for parts that cannot be compared or do not exist', () => {
     (() => optionsOf(['texts', 'size', '--against', 'main'], parts)).should.throw(
       '--against takes only texts.',
     );
     (() => optionsOf(['sizes'], parts)).should.throw('There is no measurement "sizes", only texts, size.');
   });
 
-  it('is never written down, as little as rounds that are fewer or smaller', () => {
+  it('is never saved, and neither are fewer or smaller rounds', () => {
     optionsOf(['texts'], parts).isComplete.should.be.true();
     for (const less of [
       ['--against', 'main'],
@@ -40,7 +40,7 @@ describe('a comparison with another commit', () => {
       optionsOf(['texts', ...less], parts).isComplete.should.be.false(less.join(' '));
   });
 
-  it('says how many times the CPU of the other commit each one takes here, round by round', () => {
+  it("reports the CPU time here as a multiple of the other commit's, round by round", () => {
     const costs = (...cpu: number[]) => cpu.map((each) => ({ cpu: each, wall: 1 }));
     rowAgainst(
       'CPU per text',

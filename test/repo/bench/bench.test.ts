@@ -18,7 +18,7 @@ import { createClient } from '../../../lib/service/client';
 import type { Client } from '../../../lib/service/client';
 import { root, tarball } from '../../support/installation';
 
-describe('figures of the bench', () => {
+describe('the figures of the bench', () => {
   it('are medians with the lowest and highest round', () => {
     median([3, 1, 2]).should.equal(2);
     quantile([1, 2, 3, 4], 0.5).should.equal(2.5);
@@ -30,12 +30,12 @@ describe('figures of the bench', () => {
     (() => ratioOf([1], [1, 2])).should.throw(/do not pair up/);
   });
 
-  it('are refused when a round gave none', () => {
+  it('are refused when a round produced none', () => {
     (() => figureOf([1, Number.NaN])).should.throw(/gave no figure/);
     (() => median([])).should.throw(/gave no figure/);
   });
 
-  it('come from rounds that take turns at going first', async () => {
+  it('come from rounds that alternate which side goes first', async () => {
     const order: string[] = [];
     const side = (name: string) => async (): Promise<number> => order.push(name);
     await interleaved(2, { a: side('a'), b: side('b') });
@@ -76,13 +76,13 @@ describe('docs/scaling.md', () => {
   const measured = (rows: readonly Row[]): Results =>
     ({ parts: [{ name: 'instances', rows }] }) as unknown as Results;
 
-  it('has what follows from bench/results.json', () => {
+  it('follows from bench/results.json', () => {
     const results = JSON.parse(readFileSync(join(root, 'bench', 'results.json'), 'utf8')) as Results;
     const document = readFileSync(join(root, 'docs', 'scaling.md'), 'utf8');
     document.should.equal(withTable(document, scalingOf(results), 'figures'));
   });
 
-  it('computes cores, instances and disk from CPU, polls and bytes, and nothing from figures that are missing', () => {
+  it('computes cores, instances and disk from CPU, polls and bytes, and nothing from missing figures', () => {
     const where = 'Node-RED 5, PostgreSQL:';
     const rows = [
       row(`${where} CPU per text of a list`, 400),
@@ -100,7 +100,7 @@ describe('docs/scaling.md', () => {
   });
 });
 
-describe('editor code of all nodes', function () {
+describe('the editor code of all nodes', function () {
   this.timeout(180_000);
 
   it('is under 200 kB and fetches nothing from outside', () => {
@@ -121,7 +121,7 @@ describe('the tarball', function () {
     const rows = results.parts.flatMap((part) => part.rows);
     const measured = rows.find((row) => row.measurement === packedMeasurement)?.ours.median;
     should(measured).be.a.Number();
-    // If the growth is wanted, `npm run bench -- size` measures it anew.
+    // If the growth is intended, `npm run bench -- size` measures it again.
     should(packageSize().packed / 1000).be.below(1.1 * (measured ?? 0));
   });
 });
@@ -144,7 +144,7 @@ describe('the lean server of the bench', function () {
     service.close();
   });
 
-  it('answers as the contract has it, and counts what it answered', async () => {
+  it('answers as the contract says, and counts its answers', async () => {
     await service.reset();
     await service.setContacts(250);
     const body = { phone: '+12025550123', text: 'Hello – with an accent: é' };
@@ -159,7 +159,7 @@ describe('the lean server of the bench', function () {
     (await service.counts()).should.containEql({ texts: 1, polls: 1, pages: 1 });
   });
 
-  it('rejects a token that has ended', async () => {
+  it('rejects an expired token', async () => {
     const before = token;
     ({ token } = await service.expire());
     token.should.not.equal(before);

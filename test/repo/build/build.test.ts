@@ -40,7 +40,7 @@ describe('the build', function () {
     return { status, said: stdout + stderr };
   };
 
-  /** Builds with one file changed (or, without `change`, missing) and puts it back. */
+  /** Builds with one file changed (or, without `change`, missing) and restores it. */
   const buildWith = (file: string, change?: (text: string) => string): string => {
     const path = join(project, file);
     const text = readFileSync(path, 'utf8');
@@ -70,7 +70,7 @@ describe('the build', function () {
     should(status).equal(0);
   });
 
-  it('removes what a source that is gone, or is now for the browser, has left in dist', () => {
+  it('removes from dist what a source left that was deleted or is now for the browser', () => {
     const left = ['lib/service/renamed.js', 'nodes/environment/dialog/card.js'];
     for (const file of left) {
       mkdirSync(join(project, 'dist', file, '..'), { recursive: true });
@@ -81,7 +81,7 @@ describe('the build', function () {
     existsSync(join(project, 'dist', 'lib', 'service', 'client.js')).should.be.true();
   });
 
-  it('stops for a string that a form needs', () => {
+  it('fails for a missing string of a form', () => {
     buildWith('locales/en-US/advisor-send-text.json', (text) =>
       text.replace('"schedule": "When"', '"planned": "When"'),
     ).should.match(
@@ -89,19 +89,19 @@ describe('the build', function () {
     );
   });
 
-  it('stops for words of all dialogs that the environment would say otherwise', () => {
+  it('fails for shared dialog strings that the environment would override', () => {
     buildWith('locales/en-US/advisor-environment.json', (text) =>
       text.replace('"simulatorText":', '"variable": "Who knows", "simulatorText":'),
-    ).should.match(/locales\/en-US\/advisor-environment\.json says badge\.variable anew/);
+    ).should.match(/locales\/en-US\/advisor-environment\.json repeats badge\.variable/);
   });
 
-  it('stops for a string that code says', () => {
+  it('fails for a missing string that code uses', () => {
     buildWith('locales/en-US/advisor-request-consent.json', (text) =>
       text.replace('"askNumber"', '"askSomebody"'),
     ).should.match(/has no string sentence\.askNumber\./);
   });
 
-  it('stops for a string, an error or a help text that one language lacks', () => {
+  it('fails for a string, an error or a help text that one language lacks', () => {
     buildWith('locales/ja/advisor-group.json', (text) =>
       text.replace('"groupIds"', '"groupNames"'),
     ).should.match(/locales\/ja\/advisor-group\.json \(or common\.json\) has no string label\.groupIds\./);
@@ -113,25 +113,25 @@ describe('the build', function () {
     );
   });
 
-  it('stops for a help text', () => {
+  it('fails for a missing help text', () => {
     buildWith('locales/en-US/advisor-group.md').should.match(/locales\/en-US\/advisor-group\.md is missing/);
   });
 
-  it('stops for an icon', () => {
+  it('fails for a missing icon', () => {
     buildWith('icons/advisor-content.svg').should.match(/icons\/advisor-content\.svg is missing/);
   });
 
-  it('stops for a runtime', () => {
+  it('fails for a missing runtime', () => {
     buildWith('nodes/send-text/runtime.ts').should.match(/nodes\/send-text\/runtime\.ts is missing/);
   });
 
-  it('stops for a line in package.json', () => {
+  it('fails for a missing line in package.json', () => {
     buildWith('package.json', (text) => text.replace(/\s*"advisor-contact": "[^"]+",/, '')).should.match(
       /package\.json: .* needs the line "advisor-contact": "dist\/nodes\/advisor-contact\.js"/,
     );
   });
 
-  it('stops for a type that no example uses', () => {
+  it('fails for a type that no example uses', () => {
     rmSync(join(project, 'examples'), { recursive: true });
     mkdirSync(join(project, 'examples'));
     writeFileSync(

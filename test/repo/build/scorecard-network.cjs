@@ -3,12 +3,12 @@ const Module = require('node:module');
 const { readFileSync } = require('node:fs');
 const { join } = require('node:path');
 
-/** Preloaded into node-red-dev: what it would fetch, it is told. Versions are those of the lock file. */
+/** Preloaded into node-red-dev: answers its requests. Versions are those of the lock file. */
 const root = join(module.path, '..', '..', '..');
 const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
 const locked = (name) => packages[`node_modules/${name}`];
 
-/** As the catalogue lists them: a few that everybody has. */
+/** As the catalogue lists them: a few popular ones. */
 const catalogue = {
   modules: [
     { id: 'node-red-dashboard', types: ['ui_button', 'ui_text'] },

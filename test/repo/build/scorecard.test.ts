@@ -7,7 +7,7 @@ import { root, tarball } from '../../support/installation';
 
 type Card = Record<string, { test?: boolean } & Record<string, unknown>>;
 
-/** The scorecard of the flow library, for the package as it is packed. */
+/** The flow library's scorecard for the packed package. */
 describe('the scorecard of node-red-dev', function () {
   this.timeout(180_000);
   let card: Card;
@@ -20,7 +20,7 @@ describe('the scorecard of node-red-dev', function () {
       symlinkSync(join(root, 'node_modules'), join(unpacked, 'node_modules'), 'dir');
       const output = join(folder, 'card.json');
       const command = join(root, 'node_modules', 'node-red-dev', 'bin', 'run');
-      // It always ends well: only what it has written counts.
+      // It always exits with 0: only its report counts.
       execFileSync(
         process.execPath,
         ['-r', join(__dirname, 'scorecard-network.cjs'), command, 'validate', '-p', unpacked, '-o', output],
@@ -52,7 +52,7 @@ describe('the scorecard of node-red-dev', function () {
   }
 
   it('finds all our nodes in the examples', () => {
-    // All but the environment, which is no flow node.
+    // All but the environment, which is not a flow node.
     should(card['N02']?.['nodes']).have.length(readdirSync(join(root, 'nodes')).length - 1);
   });
 

@@ -14,7 +14,7 @@ interface Locked {
 
 const read = (name: string): unknown => JSON.parse(readFileSync(join(root, name), 'utf8'));
 
-describe('what is installed with the package', () => {
+describe("the package's dependencies", () => {
   const { packages } = read('package-lock.json') as { packages: Record<string, Locked> };
   const { engines, publishConfig } = read('package.json') as {
     engines: { node: string };
@@ -25,13 +25,13 @@ describe('what is installed with the package', () => {
   );
   const allowed = /^(MIT|ISC|0BSD|BSD-[23]-Clause|Apache-2\.0)$/;
 
-  it('has licences that allow it', () => {
+  it('have permissive licences', () => {
     should(installed.length).be.above(5);
     const others = installed.filter(([, { license = 'none' }]) => !allowed.test(license));
     should(others.map(([name, { license }]) => `${name}: ${String(license)}`)).eql([]);
   });
 
-  it('runs on the oldest Node.js that the package says it runs on', () => {
+  it('run on the oldest Node.js that the package supports', () => {
     const leastOf = (range: string): number => {
       const [, major = '0', minor = '0', patch = '0'] =
         /^>= ?(\d+)(?:\.(\d+))?(?:\.(\d+))?$/.exec(range) ?? [];
@@ -45,13 +45,13 @@ describe('what is installed with the package', () => {
     should(newer).eql([]);
   });
 
-  it('has a binary of the database for every system that the docs name', () => {
+  it('include a binary of the database for every system named in the docs', () => {
     const systems = ['darwin-arm64', 'darwin-x64', 'linux-arm64', 'linux-x64', 'win32-arm64', 'win32-x64'];
     const missing = systems.filter((system) => !(`node_modules/@lmdb/lmdb-${system}` in packages));
     should(missing).eql([]);
   });
 
-  it('is fixed by a lock file that names no host, and published with provenance', () => {
+  it('are pinned by a lock file that names no host, and published with provenance', () => {
     should(Object.values(packages).filter(({ resolved }) => resolved?.includes('://'))).eql([]);
     should(publishConfig).containEql({ provenance: true });
   });

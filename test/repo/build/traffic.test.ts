@@ -26,7 +26,7 @@ describe('the traffic between our client and the simulator', () => {
   const seen = new Set<string>();
   const api = new OpenAPIBackend({
     definition: document,
-    // It knows 3.0 documents only as documents; the validator of the docs test knows 3.1.
+    // It supports only 3.0 documents; the validator of the docs test supports 3.1.
     quick: true,
     apiRoot: '/v1',
     coerceTypes: true,
@@ -36,8 +36,8 @@ describe('the traffic between our client and the simulator', () => {
   let between: Server;
   let client: Client;
 
-  /** Lets a request through, and has a validator from npm judge it and its answer by the document. */
-  const judge = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+  /** Forwards a request, and validates it and its answer against the document with a validator from npm. */
+  const validate = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const text = await bodyOf(request);
     const { method = '', url = '' } = request;
     const headers = Object.entries(request.headers).filter(
@@ -74,7 +74,7 @@ describe('the traffic between our client and the simulator', () => {
     await api.init();
     simulator = await startSimulator();
     between = createServer((request, response) => {
-      judge(request, response).catch((fault: unknown) => {
+      validate(request, response).catch((fault: unknown) => {
         complaints.push(String(fault));
         response.destroy();
       });
@@ -146,7 +146,7 @@ describe('the traffic between our client and the simulator', () => {
     complaints.should.eql([]);
   });
 
-  it('would be refused if a body or an answer did not fit the document', () => {
+  it('would be rejected if a body or an answer violated the document', () => {
     const operation = api.getOperation('requestConsent');
     const request = {
       method: 'post',

@@ -16,7 +16,7 @@ const now = Date.parse('2030-06-01T12:00:00Z');
 const environments = new Map<unknown, ReturnType<ValidationContext['environment']>>([
   ['us', { country: 'US', timeZone: 'America/New_York', isComplete: true }],
   ['plain', { country: '', timeZone: '', isComplete: true }],
-  ['begun', { country: '', timeZone: '', isComplete: false }],
+  ['incomplete', { country: '', timeZone: '', isComplete: false }],
 ]);
 const around: ValidationContext = {
   now,
@@ -45,7 +45,7 @@ const filled = (...rows: readonly [field: string, value: string, valueType: stri
   fields: rows.map(([field, value, valueType]) => ({ field, value, valueType })),
 });
 
-describe('what a form complains about', () => {
+describe('the complaints of a form', () => {
   const cases: [
     fields: readonly Field[],
     name: string,
@@ -66,14 +66,14 @@ describe('what a form complains about', () => {
     [
       sendText.fields,
       'phone',
-      { phone: '5125550142', phoneType: 'str', environment: 'begun' },
+      { phone: '5125550142', phoneType: 'str', environment: 'incomplete' },
       'invalid.phoneCountry',
     ],
     [sendText.fields, 'phone', { phone: '5125550142', phoneType: 'str' }, undefined],
     [sendText.fields, 'phone', { phone: 'grace', phoneType: 'str', environment: 'us' }, 'invalid.noPhone'],
     [sendText.fields, 'phone', { phone: 'grace', phoneType: 'str' }, 'invalid.noPhone'],
     [sendText.fields, 'phone', { phone: '+', phoneType: 'str' }, 'invalid.noPhone'],
-    [sendText.fields, 'environment', { environment: 'begun' }, 'invalid.environmentIncomplete'],
+    [sendText.fields, 'environment', { environment: 'incomplete' }, 'invalid.environmentIncomplete'],
     [sendText.fields, 'phone', { phone: '+1 (202) 555-0113', phoneType: 'str' }, undefined],
     [sendText.fields, 'phone', { phone: ' +12025550113 ', phoneType: 'str' }, undefined],
     [sendText.fields, 'phone', { phone: '0113', phoneType: 'str', environment: 'us' }, 'invalid.phone'],
@@ -288,20 +288,20 @@ describe('what a form complains about', () => {
   }
 });
 
-describe('what a form says about several things at once', () => {
+describe('the complaints of a form about several values', () => {
   const speaking: ValidationContext = {
     ...around,
     say: (key, parts = {}) => [key, ...Object.values(parts)].join(' '),
   };
 
-  it('names each row that is wrong, and what is wrong with it', () => {
+  it('name each wrong row, and what is wrong with it', () => {
     const values = filled(['firstName', 'Ann', 'str'], ['gender', 'abc', 'num'], ['city', 'a[', 'msg']);
     should(fieldProblem(fieldOf(contact.fields, 'fields'), values.fields, values, speaking)).equal(
       'row.gender: invalid.number row.city: invalid.property',
     );
   });
 
-  it('names the place of a wrong entry in a list', () => {
+  it('name the place of a wrong entry in a list', () => {
     const values = { phone: '["+12025550113", "grace"]', phoneType: 'json' };
     should(fieldProblem(fieldOf(sendText.fields, 'phone'), values.phone, values, speaking)).equal(
       'invalid.entry 2 invalid.noPhone',
@@ -345,14 +345,14 @@ describe('the countries of a form', () => {
 });
 
 describe('the values of a form', () => {
-  it('mean the default where nothing was chosen, as the nodes do', () => {
+  it('default if nothing was chosen, as in the nodes', () => {
     withDefaults(contact.fields, { operation: '', sortBy: '' }).should.containEql({
       operation: 'search',
       sortBy: '',
     });
   });
 
-  it('take their defaults where an older flow has none', () => {
+  it('default if an older flow lacks them', () => {
     const values = withDefaults(sendText.fields, { phone: 'number' });
     values.should.containEql({
       phone: 'number',
@@ -370,14 +370,14 @@ describe('the values of a form', () => {
     applies(rows, { operation: 'get', contactType: 'fields' }).should.be.false();
   });
 
-  it('leave out rows that are empty', () => {
+  it('leave out empty rows', () => {
     const rows = fieldOf(contact.fields, 'fields') as RowsField;
     filledRows(rows, (row) => ({ value: row === 'city' ? 'Austin' : '', valueType: 'str' })).should.eql([
       { field: 'city', value: 'Austin', valueType: 'str' },
     ]);
   });
 
-  it('keep ticked scopes and those typed in, each once', () => {
+  it('keep selected and typed-in scopes, each once', () => {
     tickedAnd(['a', 'b'], ' b, c  d').should.eql(['a', 'b', 'c', 'd']);
   });
 });

@@ -9,7 +9,7 @@ const folder = join(root, 'locales', 'en-US');
 const stringsIn = (value: unknown): string[] =>
   typeof value === 'string' ? [value] : Object.values(value as Record<string, unknown>).flatMap(stringsIn);
 
-/** What the forms, the sidebar and the phones page say. */
+/** The words of the forms, the sidebar and the phones page. */
 const said = readdirSync(folder)
   .filter((name) => name.endsWith('.json'))
   .flatMap((name) => stringsIn(JSON.parse(readFileSync(join(folder, name), 'utf8'))))
@@ -35,7 +35,7 @@ const others = new Set([
   ],
 ]);
 
-/** These are written from the sources, or have italics for other things. */
+/** These are generated from the sources, or use italics for other things. */
 const isOurs = (page: string): boolean =>
   !/(docs[\\/](nodes|api|performance|errors)|CONTRIBUTING|CHANGELOG)/.test(relative(root, page));
 

@@ -40,7 +40,7 @@ describe('the docs', () => {
     dead.should.eql([]);
   });
 
-  it('lead from the README, the index and the list of nodes to every page', () => {
+  it('link from the README, the index and the list of nodes to every page', () => {
     const from = ['README.md', join('docs', 'README.md'), join('docs', 'nodes.md')].map((name) =>
       join(root, name),
     );
@@ -115,7 +115,7 @@ describe('the docs', () => {
     sizes.reduce((sum, [, size]) => sum + size, 0).should.be.below(150_000);
   });
 
-  it('are in the package, its pictures are not: npm and GitHub show those from the repository', function () {
+  it('are in the package without their pictures, which npm and GitHub show from the repository', function () {
     this.timeout(30_000);
     const [{ files }] = JSON.parse(npm(['pack', '--dry-run', '--json', '--ignore-scripts'], root)) as [
       { files: { path: string }[] },

@@ -22,14 +22,14 @@ interface Compose {
 }
 
 describe('the files of docs/scaling', () => {
-  it('run three Node-RED, each with a folder of its own, on one database behind a proxy that knows them all', () => {
+  it('run three Node-RED instances, each with its own folder, on one database behind a proxy that knows them all', () => {
     const { services, volumes, configs } = parse(textOf('compose.yaml'), { merge: true }) as Compose;
     const instances = Object.entries(services).filter(([, { image }]) => image.startsWith('nodered/'));
     assert.equal(instances.length, 3);
     const folders = instances.map(([, service]) => service.volumes?.find((each) => each.endsWith(':/data')));
     assert.equal(new Set(folders).size, 3);
     for (const [, { environment, volumes: mounts = [] }] of instances) {
-      // Node-RED saves flows by renaming a file onto them, which cannot be done to a file that is itself mounted.
+      // Node-RED saves flows by renaming a file onto them, which fails if that file is itself mounted.
       const flows = mounts.find((each) => each.endsWith(':/flows'));
       assert.equal(flows, './flows:/flows');
       assert.equal(environment?.['FLOWS'], '/flows/flows.json');
@@ -48,7 +48,7 @@ describe('the files of docs/scaling', () => {
     }
   });
 
-  it('run the same in a cluster: what selects pods finds them, and readiness asks the route that says so', () => {
+  it('run the same in a cluster: selectors match the pods, and readiness uses the right route', () => {
     const documents = parseAllDocuments(textOf('kubernetes.yaml'));
     for (const { errors } of documents) assert.deepEqual(errors, []);
     const byKind = new Map(

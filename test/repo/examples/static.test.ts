@@ -11,7 +11,7 @@ interface Port {
   readonly wires: readonly { readonly id: string; readonly port?: number }[];
 }
 
-/** All ends of all wires, those of a subflow's own inputs and outputs included. */
+/** All ends of all wires, including those of a subflow's own inputs and outputs. */
 const endsOf = (node: FlowNode): string[] => [
   ...((node['wires'] as string[][] | undefined) ?? []).flat(),
   ...[...((node['in'] as Port[] | undefined) ?? []), ...((node['out'] as Port[] | undefined) ?? [])].flatMap(
@@ -23,7 +23,7 @@ const placeOf = (node: FlowNode): unknown => (node.type === 'subflow' ? node.id 
 const waitsIn = (nodes: readonly FlowNode[]): FlowNode[] => nodes.filter(({ mode }) => mode === 'wait');
 
 describe('the example flows, as files', () => {
-  it('are numbered from one on, and share no id', () => {
+  it('are numbered from one, and share no id', () => {
     should(examples.map(({ title }) => Number(title.slice(0, 2)))).deepEqual(
       examples.map((_, index) => index + 1),
     );
@@ -31,7 +31,7 @@ describe('the example flows, as files', () => {
     should(new Set(ids).size).equal(ids.length);
   });
 
-  it('that need more than this package are in a folder of their own, and say first what they need', () => {
+  it('that need more than this package are in a separate folder, and say first what they need', () => {
     should(examplesWithDashboard.length).be.above(0);
     for (const { nodes } of examplesWithDashboard) {
       const notes = nodes.filter(({ type }) => type === 'comment');
@@ -47,7 +47,7 @@ describe('the example flows, as files', () => {
     for (const type of Object.keys(manifest['node-red'].nodes)) should(used.has(type)).be.true(type);
   });
 
-  it('ask nobody for consent who is in another example, so that each does the same whichever ran before', () => {
+  it('ask nobody for consent who is in another example, so that each works regardless of the others', () => {
     const all = [...examples, ...examplesWithDashboard];
     const numbersOf = ({ text }: (typeof all)[number]): string[] =>
       [...new Set(text.match(/\+1[ \d]{10,}/g))].map((number) => number.replaceAll(' ', ''));
@@ -72,7 +72,7 @@ describe('the example flows, as files', () => {
     describe(title, () => {
       const byId = new Map(nodes.map((node) => [node.id, node]));
 
-      it('brings one environment of its own, on the simulator, and uses no other', () => {
+      it('includes its own environment, on the simulator, and uses no other', () => {
         const environments = nodes.filter(({ type }) => type === 'advisor-environment');
         should(environments.length).equal(1);
         const [own] = environments;
@@ -85,7 +85,7 @@ describe('the example flows, as files', () => {
         should(new Set(chosen)).deepEqual(new Set([own?.id]));
       });
 
-      it('has one tab, called as the example is in the Import menu, number first', () => {
+      it('has one tab, named like the example in the Import menu, number first', () => {
         const tabs = nodes.filter(({ type }) => type === 'tab');
         should(tabs.map(({ label }) => label)).deepEqual([title]);
       });
@@ -109,11 +109,11 @@ describe('the example flows, as files', () => {
           should(buttons).containEql(quoted[1]);
       });
 
-      it('has fictional numbers only', () => {
+      it('has only fictional numbers', () => {
         for (const [number] of text.matchAll(/\+\d{6,}/g)) should(number).match(/^\+1\d{3}55501\d\d$/);
       });
 
-      it('sets what the nodes know and nothing else', () => {
+      it('sets only properties that the nodes know', () => {
         for (const node of nodes) {
           const known = nodeTypes.get(node.type);
           if (!known) continue;
@@ -128,7 +128,7 @@ describe('the example flows, as files', () => {
       const waits = waitsIn(nodes);
       if (waits.length === 0) return;
 
-      it('polls every 5 seconds where it waits, and says beside each wait what to set before it goes live', () => {
+      it('polls every 5 seconds where it waits, and says beside each wait what to set before going live', () => {
         for (const wait of waits) {
           should(wait['pollEvery']).equal(5);
           const notes = nodes.filter((node) => node.type === 'comment' && node['z'] === wait['z']);
@@ -138,7 +138,7 @@ describe('the example flows, as files', () => {
         }
       });
 
-      it('asks again after a day without an answer, and not for ever', () => {
+      it('asks again after a day without an answer, and not forever', () => {
         for (const wait of waits) {
           const [, , notAccepted = []] = wait['wires'] as string[][];
           const again = byId.get(notAccepted[0] ?? '');

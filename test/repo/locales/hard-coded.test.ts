@@ -27,7 +27,7 @@ const specs = [
   sendText,
 ];
 
-/** Where the English of errors stands; it is said in the other languages by key. */
+/** The English errors, which are translated by key. */
 const tables = ['lib/service/errors.ts', 'lib/runtime/errors.ts'];
 
 const sourcesIn = (...folders: string[]): string[] =>
@@ -37,18 +37,18 @@ const sourcesIn = (...folders: string[]): string[] =>
     .map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1))
     .filter((file) => !tables.includes(file));
 
-/** Names of keys and events, a script, the table's own notes for the docs, and details that stand in parentheses. */
+/** Names of keys and events, a script, the table's own notes for the docs, and details in parentheses. */
 const notSentences =
   /^lib\/(auth\/cipher|service\/(endpoints|schemas|requests))\.ts: |: input change keyup paste$/;
 
-/** What is written in a literal, with a gap for each value. */
+/** The text of a literal, with a gap for each value. */
 const writtenIn = (node: ts.Node): string | undefined => {
   if (ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node)) return node.text;
   if (!ts.isTemplateExpression(node)) return undefined;
   return [node.head.text, ...node.templateSpans.map((span) => span.literal.text)].join('…');
 };
 
-/** Calls that write to the log for whoever runs Node-RED, and faults of our own that no user meets. */
+/** Calls that write to the log, and internal errors that no user sees. */
 const forTheLog = /(^|[.#])(warn|info|error)$/;
 const isForTheLog = (node: ts.Node): boolean => {
   if (ts.isCallExpression(node.parent) && node.parent.expression.kind === ts.SyntaxKind.SuperKeyword)
@@ -63,9 +63,9 @@ const isForTheLog = (node: ts.Node): boolean => {
   return false;
 };
 
-type Judge = (node: ts.Node) => string | undefined;
+type Check = (node: ts.Node) => string | undefined;
 
-const found = (files: readonly string[], judge: Judge): string[] =>
+const found = (files: readonly string[], check: Check): string[] =>
   files.flatMap((file) => {
     const source = ts.createSourceFile(
       file,
@@ -75,7 +75,7 @@ const found = (files: readonly string[], judge: Judge): string[] =>
     );
     const complaints: string[] = [];
     const visit = (node: ts.Node): void => {
-      const complaint = judge(node);
+      const complaint = check(node);
       if (complaint !== undefined) complaints.push(`${file}: ${complaint}`);
       node.forEachChild(visit);
     };
@@ -86,13 +86,15 @@ const found = (files: readonly string[], judge: Judge): string[] =>
 const sentence = /\p{L}{2,}[,:]? \p{L}+[,:]? \p{L}{2,}/u;
 const word = /\p{L}{2,}/u;
 
-/** Words of one language have no place in these arguments and properties, not even one word. */
+/** Arguments and properties that must not contain a single word of a language. */
 const shownBy = /^(look|status\.show|text|title|label|placeholder|aria-label|button|iconButton|textBox)$/;
 const key = /^[a-z][A-Za-z]*(\.[\w…]+)+$/;
 
 const nameOf = (name: ts.PropertyName): string => (ts.isStringLiteral(name) ? name.text : name.getText());
 
-/** Attributes and arguments of the simulator's page that somebody reads; the second argument has the attributes. */
+/**
+ * Attributes and arguments of the simulator's page that people read; the second argument has the attributes.
+ */
 const readArguments: Readonly<Record<string, (index: number) => boolean>> = {
   element: (index) => index > 1,
   button: (index) => index === 0,
@@ -103,9 +105,9 @@ const readArguments: Readonly<Record<string, (index: number) => boolean>> = {
 const nameOfCall = (node: ts.CallExpression): string =>
   ts.isPropertyAccessExpression(node.expression) ? node.expression.name.text : node.expression.getText();
 
-describe('no text is hard-coded', () => {
-  it('no sentence in the code, but in the tables of errors and for the log', () => {
-    // What the store says of its files is for the log.
+describe('hard-coded text', () => {
+  it('is nowhere in the code, except in the tables of errors and for the log', () => {
+    // What the store says about its files is for the log.
     const files = sourcesIn('lib', 'nodes').filter((file) => !file.startsWith('lib/state/'));
     found(files, (node) => {
       const text = writtenIn(node);
@@ -115,7 +117,7 @@ describe('no text is hard-coded', () => {
       .should.eql([]);
   });
 
-  it('no word in what the editor shows', () => {
+  it('is nowhere in what the editor shows', () => {
     const editor = sourcesIn('lib/editor', 'nodes').filter((file) => /editor|dialog/.test(file));
     editor.length.should.be.aboveOrEqual(20);
     found(editor, (node) => {
@@ -134,7 +136,7 @@ describe('no text is hard-coded', () => {
     }).should.eql([]);
   });
 
-  it('no word in what the simulator’s page shows', () => {
+  it('is nowhere in what the simulator’s page shows', () => {
     const files = sourcesIn('simulator/page');
     files.length.should.be.aboveOrEqual(15);
     const isWord = (text: string | undefined): text is string => text !== undefined && word.test(text);
@@ -164,7 +166,7 @@ describe('no text is hard-coded', () => {
     }).should.eql([]);
   });
 
-  it('no word in the HTML of the simulator’s page', () => {
+  it('is nowhere in the HTML of the simulator’s page', () => {
     const html = readFileSync(join(root, 'simulator/page/index.html'), 'utf8');
     const isFilledIn = /^\{\{[\w.-]+\}\}$/;
     html
@@ -176,7 +178,7 @@ describe('no text is hard-coded', () => {
     for (const [, value = ''] of attributes) value.should.match(isFilledIn);
   });
 
-  it('no word in a status, but keys', () => {
+  it('is nowhere in a status, except keys', () => {
     found(sourcesIn('lib', 'nodes'), (node) => {
       if (!ts.isCallExpression(node)) return undefined;
       const name = nameOfCall(node);
@@ -195,7 +197,7 @@ describe('no text is hard-coded', () => {
     }).should.eql([]);
   });
 
-  it('no word in a form, but the names of scopes', async () => {
+  it('is nowhere in a form, except the names of scopes', async () => {
     const { formOf } = await import('../../../scripts/build/form.mjs');
     specs.length.should.equal(readdirSync(join(root, 'nodes')).length);
     for (const spec of specs) {

@@ -22,7 +22,7 @@ const sameEverywhere =
 const linesOf = (text: string, pattern: RegExp): string[] =>
   text.split('\n').filter((line) => pattern.test(line));
 
-/** The shape of a help page: headings, lists and tables, and what stands in code. */
+/** The structure of a help page: headings, lists and tables, and its code. */
 const shapeOf = (text: string): string[] =>
   text
     .split('\n')
@@ -32,11 +32,11 @@ const shapeOf = (text: string): string[] =>
 const codeIn = (text: string): string[] => [...text.matchAll(/`[^`]+`/g)].map(([code]) => code).sort();
 
 describe('the languages', () => {
-  it('are those that the runtime and the simulator speak', () => {
+  it('are those of the runtime and the simulator', () => {
     languages.should.eql([...spoken].sort());
   });
 
-  it('have errors whose keys are each in one table only', () => {
+  it('have each error key in one table only', () => {
     Object.keys(ofService)
       .filter((key) => key in ofRuntime)
       .should.eql([]);
@@ -44,7 +44,7 @@ describe('the languages', () => {
 
   for (const language of others) {
     describe(language, () => {
-      it('has the files that English has, and no others', () => {
+      it('has the same files as English', () => {
         for (const end of ['.json', '.md'] as const) filesOf(language, end).should.eql(filesOf(english, end));
       });
 
@@ -52,11 +52,11 @@ describe('the languages', () => {
         const ours = stringsOf(language, file);
         const theirs = stringsOf(english, file);
 
-        it(`has the keys of English in ${file}, and no others`, () => {
+        it(`has the same keys as English in ${file}`, () => {
           Object.keys(ours).sort().should.eql(Object.keys(theirs).sort());
         });
 
-        it(`has the placeholders of English in ${file}`, () => {
+        it(`has the same placeholders as English in ${file}`, () => {
           for (const [key, text] of Object.entries(theirs)) {
             should({ key, found: placeholdersOf(ours[key] ?? '') }).eql({ key, found: placeholdersOf(text) });
           }
@@ -75,12 +75,12 @@ describe('the languages', () => {
         const page = textOf(language, file);
         const original = textOf(english, file);
 
-        it(`has in ${file} the sections, lists and tables of English`, () => {
+        it(`has the sections, lists and tables of English in ${file}`, () => {
           shapeOf(page).should.eql(shapeOf(original));
           linesOf(page, /^#/).should.not.eql(linesOf(original, /^#/));
         });
 
-        it(`has in ${file} every property and code that English has`, () => {
+        it(`has every property and code of English in ${file}`, () => {
           codeIn(page).should.eql(codeIn(original));
         });
       }
@@ -99,7 +99,7 @@ describe('the languages', () => {
         named.sort().should.eql(labels.map((key) => strings[key] ?? '').sort());
       });
 
-      it(`have no line in the ${language} help of ${file.replace('.md', '')} that the editor takes for a definition`, () => {
+      it(`have no line in the ${language} help of ${file.replace('.md', '')} that the editor mistakes for a definition`, () => {
         linesOf(page, /:[^:]+\([^:]+\).*?:[^:]*$/).should.eql([]);
       });
 
@@ -117,8 +117,8 @@ describe('the languages', () => {
     }
   }
 
-  it('have no word in a Japanese label that is wider than its column, which it would be broken in', () => {
-    // Beside a box to tick there is room for a sentence.
+  it('have no word in a Japanese label that is wider than its column and would be broken', () => {
+    // Beside a checkbox there is room for a sentence.
     const flags = ['merge', 'journal', 'skipWithoutPhone', 'all'].map((name) => `label.${name}`);
     const widthOf = (word: string): number =>
       Array.from(word).reduce((sum, sign) => sum + (sign > '\u2e80' ? 1 : 0.6), 0);
@@ -174,7 +174,7 @@ describe('the languages', () => {
     for (const language of languages) textOf(language, 'common.md').should.containEql('/docs/errors.md)');
   });
 
-  /** About what two screens hold in the narrowest sidebar. */
+  /** About two screens in the narrowest sidebar. */
   const mostWords = 510;
   for (const file of filesOf(english, '.md').filter((name) => name !== 'common.md')) {
     it(`keep the help of ${file.replace('.md', '')} short enough for two screens`, () => {

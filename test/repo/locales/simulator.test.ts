@@ -27,11 +27,11 @@ describe('the words of the simulator', () => {
   const keys = Object.keys(stringsOf(english, file));
   const ofPage = keys.filter((key) => key.startsWith('page.')).map((key) => key.slice('page.'.length));
 
-  it('are there for every place in the page that is filled in', () => {
+  it('exist for every placeholder of the page', () => {
     inHtml.filter((key) => !['language', 'words', ...ofPage].includes(key)).should.eql([]);
   });
 
-  it('are each said somewhere', () => {
+  it('are each used somewhere', () => {
     const said = saidIn(filesIn('page'));
     ofPage
       .filter((key) => !inHtml.includes(key) && !said.some((pattern) => pattern.test(key)))
@@ -43,7 +43,7 @@ describe('the words of the simulator', () => {
   });
 
   for (const language of languages) {
-    it(`call the nodes and the service what the editor calls them (${language})`, () => {
+    it(`name the nodes and the service as the editor does (${language})`, () => {
       const strings = stringsOf(language, file);
       const sendText = stringsOf(language, 'advisor-send-text.json')['title'];
       const requestConsent = stringsOf(language, 'advisor-request-consent.json')['title'];

@@ -27,7 +27,7 @@ describe('the status of a failure', () => {
   const inEnglish = (why: Parameters<typeof failureLook>[1]): string =>
     failureLook(wordsIn('en-US'), why, at, at).text;
 
-  it('says of an invalid input what is invalid', () => {
+  it('says what is invalid about an invalid input', () => {
     inEnglish(invalidInput('phones_empty', { where: 'msg.phone' }).problem).should.equal(
       'invalid number 2:05 PM',
     );
@@ -38,14 +38,14 @@ describe('the status of a failure', () => {
     inEnglish(invalidInput('several_advisors').problem).should.equal('invalid input 2:05 PM');
   });
 
-  it('says what to do where it lasts until somebody does it', () => {
+  it('says what to do if it lasts until somebody acts', () => {
     inEnglish(nodeError('not_configured', 'no_environment').problem).should.equal('not set up');
     should(inEnglish(problem('authorization_required'))).equal('authorize again');
     const ended = serviceError('authorization_required', 'authorization_ended', { advisor: 'a', name: 'n' });
     should(inEnglish(ended.problem)).equal('authorize again');
   });
 
-  it('does not ask anybody to authorize again who never has', () => {
+  it('does not ask people to authorize again who never have', () => {
     for (const { problem: never } of [
       serviceError('authorization_required', 'not_authorized', { advisor: 'a', name: 'n' }),
       nodeError('authorization_required', 'nobody_authorized', { environment: 'n' }),
@@ -54,7 +54,7 @@ describe('the status of a failure', () => {
       should(inEnglish(never)).equal('not authorized');
   });
 
-  it('says of a code that this version does not know only that it failed', () => {
+  it('says only that it failed for an unknown code', () => {
     inEnglish(problem('unheard_of')).should.equal('failed 2:05 PM');
     inEnglish(problem('constructor')).should.equal('failed 2:05 PM');
   });

@@ -15,7 +15,7 @@ describe('the words of the runtime', () => {
       .should.equal('350 / 12.400');
   });
 
-  it('name the day of a time that is not of today, and of what is planned', () => {
+  it('include the day of a time that is not today, or is planned', () => {
     const tomorrow = at + 86_400_000;
     wordsIn('en-US').time(at, tomorrow).should.equal('Jan 31, 2:05 PM');
     wordsIn('de').time(at, tomorrow).should.equal('31. Jan., 14:05');
@@ -24,7 +24,7 @@ describe('the words of the runtime', () => {
       .should.equal('Jan 31, 9:00 AM');
   });
 
-  it('tell the time by the 12 or 24 hours of the language, and of a system without one by 24', () => {
+  it('show the time in 12 or 24 hours as usual in the language, and in 24 without one', () => {
     const times = {
       'en-US': '2:05 PM',
       'en-GB': '14:05',
@@ -44,7 +44,7 @@ describe('the words of the runtime', () => {
     wordsIn('ja-JP').language.should.equal('ja');
   });
 
-  it('are English for a language that nobody has translated to, for none, and for nonsense', () => {
+  it('are English for an untranslated language, for none, and for nonsense', () => {
     for (const wanted of ['fr', '', '*', 'C.UTF-8', '__proto__', '../../etc']) {
       wordsIn(wanted).say('status.sim').should.equal('sim');
       wordsIn(wanted).language.should.equal('en-US');
@@ -52,11 +52,11 @@ describe('the words of the runtime', () => {
     }
   });
 
-  it('are in the first of several languages that there is', () => {
+  it('are in the first of several languages that is available', () => {
     wordsIn('fr', 'ja', 'de').language.should.equal('ja');
   });
 
-  it('say an error with its values, whatever stands in them', () => {
+  it('express an error with its values, whatever they contain', () => {
     const { problem } = invalidInput('placeholder_missing', { field: '__where__' });
     wordsIn('de')
       .problem(problem)
@@ -64,7 +64,7 @@ describe('the words of the runtime', () => {
     wordsIn('fr').problem(problem).should.equal(problem.message);
   });
 
-  it('call the fields of an environment what its form calls them', () => {
+  it('name the fields of an environment as its form does', () => {
     const { problem } = nodeError('not_configured', 'settings_missing', {
       name: 'Office',
       settings: ['baseUrl', 'clientId', 'apiKey'].map((setting) => ({ setting })),
@@ -78,7 +78,7 @@ describe('the words of the runtime', () => {
       .should.match(/サービスのアドレス、クライアントID、APIキー/);
   });
 
-  it('call the fields of a node what its form calls them', () => {
+  it('name the fields of a node as its form does', () => {
     const said = (property: string, language: string): string =>
       wordsIn(language).problem(invalidInput('property_json', { property: { field: property } }).problem);
     said('advisor-send-text.phone', 'de').should.match(/Feld „Telefonnummer“/);
@@ -87,7 +87,7 @@ describe('the words of the runtime', () => {
     said('advisor-contact.unheardOf', 'en').should.match(/field "unheardOf"/);
   });
 
-  it('put a field that stands for a place into the quotation marks of the language', () => {
+  it('put a field that names a place into the quotation marks of the language', () => {
     const where = { field: 'advisor-send-text.phone', isQuoted: true };
     const { problem } = invalidInput('phone_missing', { where });
     problem.message.should.match(/^There is no phone number in "Phone number":/);
@@ -100,7 +100,7 @@ describe('the words of the runtime', () => {
       .should.match(/^「.+」/);
   });
 
-  it('say short reasons too, and leave those of the platform as they are', () => {
+  it('translate short reasons too, and leave those of the platform unchanged', () => {
     const reasoned = (reason: ReasonWord): string =>
       wordsIn('es').problem(serviceError('network_error', 'unreached', { reason }).problem);
     reasoned({ reason: 'timeout' }).should.match(/\(tiempo agotado\)/);
@@ -115,7 +115,7 @@ describe('the words of the runtime', () => {
     should(wordsIn('en').problem(recorded)).equal(problem.message);
   });
 
-  it('leave alone what an older record says', () => {
+  it('leave the words of an older record unchanged', () => {
     const { wording: _wording, ...older } = serviceError('conflict', 'conflict').problem;
     should(wordsIn('de').problem(older)).equal(older.message);
     const unheardOf = { ...older, wording: { key: 'unheard_of', values: {} } };

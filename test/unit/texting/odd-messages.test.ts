@@ -119,11 +119,11 @@ describe('a message that no flow should create', () => {
     'a text that is not a string': { text: 7 },
     'half a character': { text: 'a\ud800' },
     'no number': { phone: undefined },
-    'a number of another form': { phone: '(202) 555-0123' },
+    'a number in another format': { phone: '(202) 555-0123' },
     'no advisor': { advisor: '' },
-    'an advisor that is none': { advisor: ['default'] },
-    'a key that is none': { onceKey: 7 },
-    'a date that is none': { deliveryDate: 'soon' },
+    'an invalid advisor': { advisor: ['default'] },
+    'an invalid key': { onceKey: 7 },
+    'an invalid date': { deliveryDate: 'soon' },
     'a date in the past': { deliveryDate: 1 },
   }))
     it(`is validated as msg.resend, with ${what}`, async () => {

@@ -445,7 +445,7 @@ describe('send text node', () => {
   for (const [what, given] of [
     ['a number', { phone: numbers.consented, text: 'Hi' }],
     ['no number', { text: 'Hi' }],
-    ['what is no number', { phone: '555 0101', text: 'Hi' }],
+    ['an invalid number', { phone: '555 0101', text: 'Hi' }],
     ['neither number nor text, in a dry run', { dryRun: true }],
   ] as const) {
     it(`says what is missing when it has no environment, before anything else: given ${what}`, async () => {
