@@ -10,7 +10,7 @@ export interface Answer {
   readonly headers: Record<string, string>;
   readonly body: string;
   readonly delivery?: (typeof deliveries)[number] | 'whole' | 'tooLarge';
-  /** Where the body is cut, as a share of its length. */
+  /** Where the body is cut, as a fraction of its length. */
   readonly at?: number;
 }
 
@@ -34,7 +34,9 @@ const contact = {
   customFields: [{ key: 'k' }],
 };
 
-/** What the contract shows for each endpoint, and what a token endpoint answers (RFC 6749, sections 5.1 and 5.2). */
+/**
+ * The contract's example for each endpoint, and a token endpoint's answers (RFC 6749, sections 5.1 and 5.2).
+ */
 export const contractAnswers: readonly unknown[] = [
   { successes: [{ messageId: 7, memberId: 9 }], failures: [] },
   {
@@ -134,7 +136,9 @@ const changed = (given: unknown, changes: readonly Change[]): unknown => {
   return value;
 };
 
-/** Enough of them for all that is drawn: fast-check takes longer for a value than a node for a message. */
+/**
+ * Enough of them for everything that is drawn: fast-check takes longer for a value than a node for a message.
+ */
 const jsonValues = fc.sample(fc.jsonValue(), { seed: 1, numRuns: 500 });
 
 const draw = {
@@ -146,7 +150,7 @@ const draw = {
   }),
 };
 
-/** What is done to a text that is JSON. */
+/** Mutations of a JSON text. */
 const damages: readonly ((text: string) => string)[] = [
   (text) => text,
   (text) => text.slice(0, -1),
@@ -184,7 +188,10 @@ const contentTypes = [
   'application/json; charset=utf-16',
 ];
 
-/** An answer that is nearly, not at all, or exactly like one of these; now and then like one of another endpoint. */
+/**
+ * An answer that is nearly, not at all, or exactly like one of these; now and then like one of another
+ * endpoint.
+ */
 export const answerLike = (
   random: Random,
   bases: readonly unknown[],
@@ -209,7 +216,7 @@ export const answerLike = (
   };
 };
 
-/** An answer as bytes, in as many writes, and what becomes of the connection then. */
+/** An answer as bytes, in as many writes, and what happens to the connection afterwards. */
 export interface RawAnswer {
   readonly pieces: readonly Buffer[];
   readonly then: 'end' | 'reset' | 'stay';
@@ -238,7 +245,7 @@ const heads: readonly ((status: number, length: number) => string)[] = [
   () => '',
 ];
 
-/** Bytes that are, nearly are, or are nothing like an answer of HTTP/1.1 with such a content. */
+/** Bytes that are, nearly are, or are nothing like an HTTP/1.1 answer with such a content. */
 export const rawAnswerLike = (random: Random, bases: readonly unknown[]): RawAnswer => {
   const { status, headers, body } = answerLike(random, bases);
   const length = Buffer.byteLength(body);

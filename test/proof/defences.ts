@@ -1,30 +1,33 @@
 import type { Titles } from './threats';
 
-/** Something that keeps a threat away, and the tests that fail without it. */
+/** A defence against a threat, and the tests that fail without it. */
 export interface Defence {
   readonly what: string;
-  /** The file that it is in, and what to put there in place of which text so that it is gone. */
+  /** Its file, and the replacements that remove it. */
   readonly file: string;
   readonly changes: readonly (readonly [defence: string, instead: string])[];
   readonly shownBy: Titles;
-  /** The tests run what `npm run build` makes. */
+  /** The tests run the output of `npm run build`. */
   readonly needsBuild?: boolean;
 }
 
 const authorization = 'lib/auth/authorization.ts';
 const form = 'nodes/environment/form.ts';
 
-/** By the number of the threat. `npm run proof -- threats` takes each out of a copy of the sources, and sees its tests fail. */
+/**
+ * By the number of the threat. `npm run proof -- threats` removes each from a copy of the sources, and checks
+ * that its tests fail.
+ */
 export const defences: Readonly<Record<number, readonly Defence[]>> = {
   1: [
     {
-      what: 'a state serves once',
+      what: 'a state is valid once',
       file: authorization,
       changes: [['    this.pending.delete(returned.state);\n', '']],
       shownBy: { 'unit/auth/authorization.test.ts': ['accepts a callback once'] },
     },
     {
-      what: 'a state serves ten minutes',
+      what: 'a state is valid for ten minutes',
       file: authorization,
       changes: [
         [
@@ -47,7 +50,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
-      what: 'a state is bound to the browser that began',
+      what: 'a state is bound to the browser that started',
       file: authorization,
       changes: [
         ["      if (isOther) return { ok: false, why: isDenied ? 'denied' : 'otherBrowser' };\n", ''],
@@ -85,7 +88,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
-      what: 'nothing is changed by who may only read',
+      what: 'users who may only read change nothing',
       file: 'nodes/environment/admin-routes.ts',
       changes: [
         [
@@ -96,7 +99,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       shownBy: { 'node-red/security/routes.test.ts': ['let nobody change anything who may only read'] },
     },
     {
-      what: 'a variable is resolved for who may deploy, or where it is deployed',
+      what: 'a variable is resolved for users who may deploy, or where it is deployed',
       file: form,
       changes: [
         ['return this.mayDeploy || textsIn(name, this.written[name]).includes(text);', 'return true;'],
@@ -105,7 +108,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       needsBuild: true,
     },
     {
-      what: 'who may deploy is told by the permission',
+      what: 'the permission decides who may deploy',
       file: 'nodes/environment/admin-routes.ts',
       changes: [
         [
@@ -117,7 +120,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       needsBuild: true,
     },
     {
-      what: 'no answer holds the value of a variable',
+      what: 'no answer contains the value of a variable',
       file: form,
       changes: [
         [
@@ -134,7 +137,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       needsBuild: true,
     },
     {
-      what: 'no place of ours begins with the value of a variable',
+      what: 'none of our addresses starts with the value of a variable',
       file: 'nodes/environment/admin-routes.ts',
       changes: [["form.hasVariable('redirectUri') ? '' : redirectUri", 'redirectUri']],
       shownBy: {
@@ -145,7 +148,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       needsBuild: true,
     },
     {
-      what: 'addresses of a form are tried for who may deploy alone',
+      what: 'addresses of a form are tried only for users who may deploy',
       file: form,
       changes: [['this.mayDeploy ? given : withoutDestinations(flat(given))', 'given']],
       shownBy: {
@@ -155,7 +158,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
-      what: 'secrets of other kinds of nodes are none of ours',
+      what: 'secrets of other node types are not read',
       file: form,
       changes: [[' && node.type === spec.type', '']],
       shownBy: { 'unit/auth/form.test.ts': ['cannot use what is stored for a node of another type'] },
@@ -170,7 +173,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   ],
   3: [
     {
-      what: 'a parameter that is there twice is none',
+      what: 'a repeated parameter is ignored',
       file: authorization,
       changes: [[' || [state, code, error].some((values) => values.length > 1)', '']],
       shownBy: {
@@ -207,7 +210,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       needsBuild: true,
     },
     {
-      what: 'names are text in a list to choose from',
+      what: 'names are text in a picker',
       file: 'lib/editor/options.ts',
       changes: [
         [
@@ -228,7 +231,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   ],
   6: [
     {
-      what: 'what another has renewed meanwhile is taken, and not renewed again',
+      what: 'a token that another process has refreshed is used, not refreshed again',
       file: 'lib/auth/tokens.ts',
       changes: [['      if (usable !== undefined && !isNearEnd(grant, clock.now())) return usable;\n', '']],
       shownBy: {
@@ -251,7 +254,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
-      what: 'a rotated token that could not be stored is stored as soon as there is room',
+      what: 'a rotated token that could not be saved is saved as soon as there is room',
       file: 'lib/auth/tokens.ts',
       changes: [
         [
@@ -264,7 +267,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
-      what: 'a rotated token that could not be stored is in use all the same',
+      what: 'a rotated token that could not be saved is still used',
       file: 'lib/auth/tokens.ts',
       changes: [
         [
@@ -277,7 +280,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
-      what: 'what was renewed replaces nothing that somebody has changed meanwhile',
+      what: 'a refresh does not overwrite a change made meanwhile',
       file: 'lib/auth/vault.ts',
       changes: [
         [
@@ -286,7 +289,9 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
         ],
       ],
       shownBy: {
-        'proof/interleavings.test.ts': ['no refresh token is used twice, none comes back after a sign-out'],
+        'proof/interleavings.test.ts': [
+          'refreshes, sign-outs, authorizations, restarts and kills (processes: ${String(instances)}) never use a refresh token twice or restore one after a sign-out',
+        ],
       },
     },
   ],
@@ -325,13 +330,13 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
-      what: 'secrets go by HTTPS, or stay on this machine',
+      what: 'secrets are sent by HTTPS, or to localhost',
       file: 'lib/service/transport.ts',
       changes: [['if (!isConfidential(url))\n', "if (!isConfidential(url) && setting === '')\n"]],
       shownBy: { 'unit/service/transport.test.ts': ['requires TLS, except on localhost'] },
     },
     {
-      what: 'an authorization goes where it came from',
+      what: 'an authorization is sent only to its issuer',
       file: 'lib/auth/tokens.ts',
       changes: [['new URL(tokenUrl).origin === new URL(connection.tokenUrl).origin', 'true']],
       shownBy: {
@@ -339,7 +344,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
-      what: 'stored secrets go to no address that only a form names',
+      what: 'stored secrets are not sent to an address that only a form names',
       file: form,
       changes: [
         [
@@ -354,7 +359,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   ],
   9: [
     {
-      what: 'a send whose outcome is unknown is not repeated',
+      what: 'a send whose outcome is unknown is not retried',
       file: 'lib/service/retry.ts',
       changes: [["return kind !== 'once' || repeatSends === 'always';", 'return true;']],
       shownBy: {
@@ -365,17 +370,17 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
-      what: 'what was begun before a kill is not begun again',
+      what: 'an item that was started before a kill is not started again',
       file: 'lib/outbox/queue.ts',
       changes: [["    if (state === 'started') return 'unknown';\n", '']],
       shownBy: {
         'proof/interleavings.test.ts': [
-          'texts, deploys and kills: nothing is sent twice, what was sent is told, and without a kill all is told once',
+          'texts, deploys and kills send nothing twice, emit what was sent, and without a kill emit everything once',
         ],
       },
     },
     {
-      what: 'a text with a key is sent once for the time that the key counts',
+      what: 'a text with a key is sent once during the lifetime of the key',
       file: 'lib/texting/guard-chain.ts',
       changes: [
         [
@@ -388,17 +393,17 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
-      what: 'of two texts that claim a key at the same time, one has it',
+      what: 'only one of two texts that claim a key at the same time gets it',
       file: 'lib/guards/once.ts',
       changes: [['[unchanged(table, at, entry)]))) continue;', '[]))) continue;']],
       shownBy: {
         'proof/interleavings.test.ts': [
-          'texts with one key in two processes, of which one may be killed: one is sent, and the others know',
+          'texts with one key in two processes, of which one may be killed, are sent once, and the others know',
         ],
       },
     },
     {
-      what: 'what a node of ours takes on and what the one before has told are one commit',
+      what: "a node's accepted item and the previous node's emitted one are one commit",
       file: 'lib/outbox/hand-over.ts',
       changes: [['      if (offer.claims === 0) conclude(id);\n', '']],
       shownBy: {
@@ -409,7 +414,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       needsBuild: true,
     },
     {
-      what: 'a process whose lease another has writes nothing more to PostgreSQL',
+      what: 'a process that lost its lease writes nothing more to PostgreSQL',
       file: 'lib/state/fenced-writes.ts',
       changes: [
         [
@@ -437,7 +442,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   ],
   10: [
     {
-      what: 'what was left is taken up again',
+      what: 'unfinished items are continued',
       file: 'lib/outbox/queue.ts',
       changes: [['        else if (item) lane.hand.push(item);\n', '']],
       shownBy: {
@@ -447,7 +452,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
-      what: 'waits are looked for when a process starts',
+      what: 'a process reads its waits when it starts',
       file: 'lib/consent/poller.ts',
       changes: [['          for (const list of await this.options.occupied()) this.expect(list, 0);\n', '']],
       shownBy: {
@@ -457,7 +462,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
-      what: 'last looks that met no answer are repeated, all of them',
+      what: 'all unanswered last polls are retried',
       file: 'lib/consent/poller.ts',
       changes: [['      cursor.next = 0;\n', '']],
       shownBy: {
@@ -506,7 +511,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   ],
   12: [
     {
-      what: 'who was asked is not asked again before its time',
+      what: 'nobody is asked again too early',
       file: 'nodes/request-consent/runtime.ts',
       changes: [
         [
@@ -528,13 +533,13 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
-      what: 'a list that cannot be read stops everybody',
+      what: 'a list that cannot be read blocks everybody',
       file: 'lib/guards/do-not-text.ts',
       changes: [["return 'unreadable list';", 'return undefined;']],
       shownBy: { 'unit/guards/do-not-text.test.ts': ['blocks everybody when it is unknown who was on it'] },
     },
     {
-      what: 'an entry that cannot be read stops its number',
+      what: 'an entry that cannot be read blocks its number',
       file: 'lib/guards/do-not-text.ts',
       changes: [["? 'unreadable' : undefined", '? undefined : undefined']],
       shownBy: {
@@ -544,7 +549,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
-      what: 'a block in one store of the list is copied to the others when it is heard',
+      what: 'a block in one store of the list is copied to the others',
       file: 'lib/guards/do-not-text.ts',
       changes: [['if (blocked) await Promise.all(this.parts.map((part) => part.add(blocked)));', '']],
       shownBy: {
@@ -597,13 +602,13 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
-      what: 'a block is answered when requests under way have ended',
+      what: 'a block is answered when requests in flight have finished',
       file: 'lib/guards/do-not-text.ts',
       changes: [['    await this.attempts.none(phone);\n', '']],
       shownBy: { 'unit/guards/do-not-text.test.ts': ['answers when that has finished'] },
     },
     {
-      what: 'a block holds for the other processes, too',
+      what: 'a block applies to the other processes, too',
       file: 'lib/guards/do-not-text.ts',
       changes: [
         [
@@ -616,7 +621,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
-      what: 'a wait for whoever is on the list ends',
+      what: 'a wait for somebody on the list ends',
       file: 'lib/consent/waits.ts',
       changes: [
         [
@@ -633,7 +638,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   ],
   13: [
     {
-      what: 'what was changed is not read',
+      what: 'a modified record is not decrypted',
       file: 'lib/auth/cipher.ts',
       changes: [['    decipher.final();\n    return plain;', '    return plain;']],
       shownBy: {
@@ -641,7 +646,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
-      what: 'a key in a file is for its owner',
+      what: 'only its owner can read a key file',
       file: 'lib/auth/data-keys.ts',
       changes: [['mode: 0o600,', 'mode: 0o644,']],
       shownBy: {
@@ -661,7 +666,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
-      what: 'a name that leads to this machine is no way in',
+      what: 'a foreign host name that resolves to localhost is rejected',
       file: 'simulator/guard.ts',
       changes: [
         [
@@ -706,7 +711,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
-      what: 'sandbox and production are two, also at one address',
+      what: 'sandbox and production are separate, even at one address',
       file: 'nodes/environment/environment.ts',
       changes: [['`${this.id}/${this.service}/${new URL', '`${this.id}/${new URL']],
       shownBy: {
@@ -738,7 +743,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   ],
   16: [
     {
-      what: 'an endpoint that was given up is left alone for a time',
+      what: 'an endpoint that was given up is left alone for a while',
       file: 'lib/auth/token-endpoint.ts',
       changes: [
         [
@@ -751,7 +756,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
-      what: 'one attempt is in flight while an endpoint is in trouble',
+      what: 'one attempt is in flight while an endpoint is failing',
       file: 'lib/auth/token-endpoint.ts',
       changes: [
         ['return this.retried + this.limited + this.givenUp > 0 ? 1 : mostAtOnce;', 'return mostAtOnce;'],
@@ -769,7 +774,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       shownBy: { 'unit/auth/token-endpoint.test.ts': ['is left alone as long as a 503 asks'] },
     },
     {
-      what: 'a renewed token that is rejected all the same is not renewed for every message',
+      what: 'a refreshed token that is rejected too is not refreshed for every message',
       file: 'lib/service/client.ts',
       changes: [['    if (age >= 0 && age < futileFor) this.refreshed = true;\n', '']],
       shownBy: {
@@ -781,7 +786,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   ],
   17: [
     {
-      what: 'memory holds a page of what is queued',
+      what: 'only a page of the queue is in memory',
       file: 'lib/outbox/queue.ts',
       changes: [['      lane.hand.length < mostAtHand;', '      lane.hand.length < Infinity;']],
       shownBy: {
@@ -789,7 +794,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
-      what: 'what cannot be put on record is refused beyond 32 MB',
+      what: 'messages that cannot be saved are rejected beyond 32 MB',
       file: 'lib/outbox/queue.ts',
       changes: [['    if (this.recorder.unwritten > mostUnwritten) throw new QueueFull();\n', '']],
       shownBy: {
@@ -813,7 +818,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   ],
   19: [
     {
-      what: 'a consent that is not believed delays its text',
+      what: 'a text is delayed if the service ignores its consent',
       file: 'nodes/send-text/runtime.ts',
       changes: [
         [
@@ -828,7 +833,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
-      what: 'a message in a circle is delayed',
+      what: 'a message in a loop is delayed',
       file: 'lib/runtime/brake.ts',
       changes: [['returns.count <= mostReturns', 'returns.count <= Infinity']],
       shownBy: {
@@ -862,7 +867,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   ],
   21: [
     {
-      what: 'a store is not begun while the clock is wrong by years',
+      what: 'a store is not started while the clock is wrong by years',
       file: 'lib/state/embedded.ts',
       changes: [['this.isClockWrong && !existsSync(this.path)', 'this.isClosed']],
       shownBy: {
@@ -935,7 +940,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
-      what: 'what is filled into a sentence is escaped',
+      what: 'values in a sentence are escaped',
       file: 'lib/service/errors.ts',
       changes: [["typeof said === 'string' ? visible(said) : said", 'said']],
       shownBy: {
@@ -945,7 +950,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
-      what: 'numbers are recognized in the notations of people',
+      what: 'numbers are recognized as people write them',
       file: 'lib/runtime/log.ts',
       changes: [['writtenNumbers.reduce(', 'writtenNumbers.slice(0, 1).reduce(']],
       shownBy: {
@@ -966,7 +971,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       needsBuild: true,
     },
     {
-      what: 'a refusal quotes the service to who may write alone',
+      what: 'a rejection quotes the service only to users who may write',
       file: 'nodes/environment/reply.ts',
       changes: [['if (mayWrite) return { code', 'if (mayWrite || code) return { code']],
       shownBy: {

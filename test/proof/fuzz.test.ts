@@ -32,7 +32,10 @@ import {
 import { answerInProcess } from './in-process';
 import { randomOf, type Random } from './week';
 
-/** `npm run proof -- fuzz` asks for so many cases of each part, of a seed that it draws; a batch that failed is repeated by its seed. */
+/**
+ * `npm run proof -- fuzz` runs so many cases of each part, with a random seed; a failed batch is reproduced
+ * by its seed.
+ */
 const wanted = Number(process.env.FUZZ_RUNS ?? 0);
 const seed = Number(process.env.FUZZ_SEED ?? 1);
 /** Milliseconds for each part of a run without a number. */
@@ -40,7 +43,7 @@ const share = 1500;
 /** Cases between two lines of progress. */
 const progress = 100_000;
 
-/** Runs batches, each with a seed of its own, until they made enough cases or the time is up. */
+/** Runs batches, each with its own seed, until there are enough cases or the time is up. */
 const inBatches = async (cases: number, batch: (seed: number) => Promise<number>): Promise<void> => {
   const until = performance.now() + share;
   let done = 0;
@@ -59,7 +62,7 @@ const inBatches = async (cases: number, batch: (seed: number) => Promise<number>
   if (wanted > 0) console.log(`      ${String(done)} cases`);
 };
 
-/** Messages for each node in a batch: all are under way at once. */
+/** Messages for each node in a batch: all are in flight at once. */
 const perNode = 10;
 
 const folders = [
@@ -96,7 +99,7 @@ const nodes: readonly NodeConfig[] = [
   of('content', ''),
   of('content', '', { all: true }),
 ];
-/** What it makes of answers is for the simulated weeks: unanswered, it takes an hour of looks to end. */
+/** How it treats answers is tested by the simulated weeks: unanswered, it takes an hour of polls to end. */
 const wait = of('check-consent', '', {
   mode: 'wait',
   pollEvery: 600,
@@ -116,7 +119,10 @@ const withoutService: readonly NodeConfig[] = [
 /** Real time for a batch, after which its messages count as lost. */
 const patience = 90_000;
 
-/** Sends all and moves the clock until each is settled; each message must have come out, or have been allowed not to. */
+/**
+ * Sends all and moves the clock until each is settled; each message must have been emitted, or be allowed not
+ * to.
+ */
 const run = async (
   flow: Flow,
   clock: MovableClock,
@@ -125,7 +131,7 @@ const run = async (
   for (const [index, [{ id }, msg]] of messages.entries()) flow.send({ ...msg, tag: index }, id);
   const heard = (): Set<unknown> => new Set(flow.arrivals.all.map(({ msg }) => msg['tag']));
   const since = performance.now();
-  // What has left by now counts as told, and is no longer in memory when others of its list leave.
+  // What has left by now counts as emitted, and is no longer in memory when others of its list leave.
   await clock.move(1);
   handOver.concludeAll();
   while (flow.settled.length < messages.length) {
@@ -148,7 +154,7 @@ const run = async (
   flow.settled.length = 0;
 };
 
-/** What the contract shows for a request. */
+/** The contract's example for a request. */
 const likely = (method: string, path: string): readonly unknown[] => {
   const [sent, , asked, status, contact, id, page, content] = contractAnswers;
   if (path.includes('/messages')) return contractAnswers.slice(0, 2);
@@ -183,7 +189,7 @@ describe(`generated answers and messages (FUZZ_SEED=${String(seed)})`, function 
     { journal = false, timeout = 30_000, isOnSocket = false },
   ): [TestEnvironment, MovableClock] => {
     const clock = frozenClock();
-    // In the process, an answer is there a turn later: nothing has to keep the clock still in real time.
+    // In the process, an answer arrives a tick later: nothing has to hold the clock in real time.
     const moved: Clock = {
       now: () => clock.now(),
       after: (ms, task) => clock.after(ms, task),
@@ -203,7 +209,7 @@ describe(`generated answers and messages (FUZZ_SEED=${String(seed)})`, function 
   };
   const nowhere = 'http://127.0.0.1:9';
 
-  /** A message that each node can work with. */
+  /** A message that each node can process. */
   const usable = (node: NodeConfig, clock: MovableClock, n: number): [NodeConfig, Message] => [
     node,
     {
@@ -221,7 +227,7 @@ describe(`generated answers and messages (FUZZ_SEED=${String(seed)})`, function 
   const toEach = (of: readonly NodeConfig[], clock: MovableClock): [NodeConfig, Message][] =>
     of.flatMap((node) => Array.from({ length: perNode }, (_, n) => usable(node, clock, n)));
 
-  it('whatever the service answers, each message has an outcome', async () => {
+  it('give each message an outcome, whatever the service answers', async () => {
     const [environment, clock] = environmentWith(`${nowhere}/v1`, {});
     let draw = (_method: string, _path: string): Answer => ({ status: 400, headers: {}, body: '' });
     stop = answerInProcess((method, path) => draw(method, path));
@@ -239,7 +245,7 @@ describe(`generated answers and messages (FUZZ_SEED=${String(seed)})`, function 
     await environment.close();
   });
 
-  it('whatever bytes come over a connection, each message has an outcome', async () => {
+  it('give each message an outcome, whatever bytes a connection receives', async () => {
     let draw = (): RawAnswer => ({ pieces: [], then: 'end' });
     let count = 0;
     const sockets = new Set<Socket>();
@@ -262,7 +268,7 @@ describe(`generated answers and messages (FUZZ_SEED=${String(seed)})`, function 
           server.close(() => resolve());
         }),
     });
-    // What does not come is waited for in real time.
+    // What does not arrive is waited for in real time.
     const [environment, clock] = environmentWith(`http://127.0.0.1:${String(port)}/v1`, {
       timeout: 100,
       isOnSocket: true,
@@ -278,7 +284,7 @@ describe(`generated answers and messages (FUZZ_SEED=${String(seed)})`, function 
     await environment.close();
   });
 
-  it('whatever the token endpoint answers, whoever asks has a token or a reason', async () => {
+  it('give each caller a token or a reason, whatever the token endpoint answers', async () => {
     const clock = frozenClock();
     let draw = (): Answer => ({ status: 503, body: '', headers: {} });
     let count = 0;
@@ -335,7 +341,7 @@ describe(`generated answers and messages (FUZZ_SEED=${String(seed)})`, function 
             connectionTo(service, {
               environment: `env ${String(n)}`,
               grant: kind === 'client' ? 'client_credentials' : 'authorization_code',
-              // An application of its own, or the trouble of one would be remembered for the next.
+              // A separate application, or the failure of one would be remembered for the next.
               clientSecret: `secret ${String(applications++)}`,
             }),
           );
@@ -355,7 +361,7 @@ describe(`generated answers and messages (FUZZ_SEED=${String(seed)})`, function 
   });
 
   for (const journal of [false, true]) {
-    it(`whatever a message holds, it has an outcome (journal ${journal ? 'on' : 'off'})`, async () => {
+    it(`give each message an outcome, whatever it contains (journal ${journal ? 'on' : 'off'})`, async () => {
       const [environment, clock] = environmentWith(`${nowhere}/v1`, { journal });
       stop = answerInProcess((method, path) => {
         const [first] = likely(method, path);

@@ -1,9 +1,9 @@
-/** A step of an operation, as whoever asked for it saw it. */
+/** A step of an operation, as its caller saw it. */
 export interface Step {
   readonly name: string;
   readonly kind: 'send' | 'ask' | 'wait';
   readonly phone: string;
-  /** `invoked`, then `accepted` once it is on record, then what was told, perhaps more than once. */
+  /** `invoked`, then `accepted` once it is saved, then what was emitted, perhaps more than once. */
   readonly type: 'invoked' | 'accepted' | 'ok' | 'failed' | 'unknown';
   /** The code of a failure, or how a wait ended. */
   readonly code?: string;
@@ -18,11 +18,11 @@ export interface Deed {
   readonly name: string;
   readonly phone: string;
   readonly at: number;
-  /** By the clock that ages are told by. */
+  /** By the clock that ages are measured with. */
   readonly age: number;
 }
 
-/** A consent status that was asked for, however many requests it took. */
+/** A consent status that was requested, however many requests it took. */
 export interface Poll {
   readonly phone: string;
   readonly at: number;
@@ -36,11 +36,11 @@ export interface Evidence {
   readonly acceptances: ReadonlyMap<string, number>;
   readonly askEvery: number;
   readonly pollEvery: number;
-  /** Starts of processes: each may poll once more than the schedule has it. Without them, polls are not judged. */
+  /** Starts of processes: each may poll once more than scheduled. Without them, polls are not checked. */
   readonly starts: readonly number[] | undefined;
 }
 
-/** What has left may be carried out so many milliseconds later. */
+/** A request may be carried out so many milliseconds after it left. */
 const longestJourney = 60_000;
 
 const grouped = <T>(things: readonly T[], nameOf: (thing: T) => string): Map<string, T[]> => {
@@ -54,8 +54,8 @@ const grouped = <T>(things: readonly T[], nameOf: (thing: T) => string): Map<str
   return groups;
 };
 
-/** What is wrong with a history, judged by nothing but what was seen from outside; empty when all is well. */
-export const judge = (evidence: Evidence): string[] => {
+/** What is wrong with a history, based only on what was seen from outside; empty when all is well. */
+export const faultsIn = (evidence: Evidence): string[] => {
   const { steps, deeds, polls, acceptances, askEvery, pollEvery, starts } = evidence;
   const wrong: string[] = [];
   const sent = grouped(
@@ -70,15 +70,15 @@ export const judge = (evidence: Evidence): string[] => {
     const isAccepted = all.some(({ type }) => type === 'accepted');
     const told = all.filter(({ type }) => type !== 'invoked' && type !== 'accepted');
     const [first] = told;
-    if (isAccepted && !first) wrong.push(`${name} was accepted and never told`);
+    if (isAccepted && !first) wrong.push(`${name} was accepted and never emitted`);
     for (const again of told.slice(1)) {
-      if (!again.repeated) wrong.push(`${name} was told again as if for the first time`);
+      if (!again.repeated) wrong.push(`${name} was emitted again as if for the first time`);
       if (again.type !== first?.type) wrong.push(`${name} was ${String(first?.type)}, then ${again.type}`);
     }
     if (first?.kind === 'send') {
-      if (first.type === 'ok' && !sent.has(name)) wrong.push(`${name} is told as sent, and was not`);
+      if (first.type === 'ok' && !sent.has(name)) wrong.push(`${name} was emitted as sent, and was not`);
       if (first.type === 'failed' && sent.has(name))
-        wrong.push(`${name} is told as ${String(first.code)}, and was sent`);
+        wrong.push(`${name} was emitted as ${String(first.code)}, and was sent`);
     }
     if (first?.kind === 'wait' && first.type === 'ok') {
       const accepted = acceptances.get(first.phone);
@@ -100,9 +100,9 @@ export const judge = (evidence: Evidence): string[] => {
   }
 
   for (const [phone, made] of grouped(starts ? polls : [], (poll) => poll.phone)) {
-    // In any ten intervals: eleven turns, one more for each start and for each wait that began or ended there, and some
-    // more where waits of different ages take turns. Unanswered last looks are repeated for each wait by itself. The exact
-    // times are for test/unit/consent/waits-model.test.ts.
+    // In any ten intervals: eleven polls, one more for each start and for each wait that started or ended
+    // there, and some more where waits of different ages alternate. Unanswered last polls are retried for
+    // each wait by itself. The exact times are for test/unit/consent/waits-model.test.ts.
     const waits = [...histories.values()].filter(
       ([first]) => first?.kind === 'wait' && first.phone === phone,
     );

@@ -3,7 +3,7 @@ import type { Exchange } from '../../lib/service/transport';
 import { answerLimit } from '../../lib/service/transport';
 import type { Answer } from './answers';
 
-/** What undici refuses before it connects. */
+/** What undici rejects before it connects. */
 const invalidPath = /[^\u0021-\u00ff]/;
 
 const fault = (code: string): Error => Object.assign(new Error(code), { code });
@@ -48,8 +48,8 @@ const deliver = (answer: Answer, handler: Exchange): void => {
 };
 
 /**
- * From now on, requests meet these answers in place of a network: all but undici's connections and its parser is what
- * runs in production. The result ends it.
+ * From now on, requests get these answers instead of a network: everything but undici's connections and its
+ * parser runs as in production. The result ends it.
  */
 export const answerInProcess = (answer: (method: string, path: string) => Answer): (() => void) => {
   const prototype = Pool.prototype as Pick<Dispatcher, 'dispatch'>;
@@ -61,7 +61,7 @@ export const answerInProcess = (answer: (method: string, path: string) => Answer
       exchange.onError(fault('UND_ERR_INVALID_ARG'));
       return true;
     }
-    // One timer for all of a turn.
+    // One timer for all requests of a tick.
     if (waiting.length === 0)
       setImmediate(() => {
         const due = waiting;

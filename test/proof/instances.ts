@@ -2,7 +2,7 @@ import { rmSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
-import { judge, type Step } from './history';
+import { faultsIn, type Step } from './history';
 import { freshUserDir } from '../support/installation';
 import { type RealRed, startRed } from '../support/node-red';
 import { Postgres } from '../support/postgres';
@@ -16,7 +16,10 @@ import {
   twoNodes,
 } from '../support/sandbox';
 
-/** `npm run proof -- instances`: three Node-REDs on one PostgreSQL, and what may happen to any of them. */
+/**
+ * `npm run proof -- instances`: three Node-RED instances on one PostgreSQL, and what may happen to any of
+ * them.
+ */
 
 const given = (name: string, otherwise: number): number => Number(process.env[name] ?? otherwise);
 const seed = given('INSTANCES_SEED', Math.floor(Math.random() * 2 ** 31));
@@ -56,7 +59,7 @@ for (const version of versions)
         environment: { store: 'postgres' },
         flows: twoNodes({ waiter: { pollEvery: 10 } }),
       });
-      // So that something is under way whenever a fault strikes.
+      // So that something is in flight whenever a fault strikes.
       on.simulator.faults.add({ kind: 'slow', delay: 0.2, rate: 1, endpoint: 'sendMessage' });
       const [environment, ...nodes] = on.flows;
       const credentials = { ...(environment?.['credentials'] as object), storeUrl: '${DATABASE}' };
@@ -95,7 +98,10 @@ for (const version of versions)
       if (!acceptances.has(phone)) acceptances.set(phone, Date.now());
       on.simulator.accept(phone, 'default');
     };
-    /** What is wrong with all that was told and received: everything is accepted, for an outcome of each was waited for. */
+    /**
+     * What is wrong with everything that was emitted and received: everything is accepted, because an outcome
+     * of each was waited for.
+     */
     const history = (texts: readonly string[], waiting: readonly string[]): string[] => {
       const steps: Step[] = [];
       const add = (kind: 'send' | 'wait', phones: readonly string[], ports: readonly string[]): void => {
@@ -103,7 +109,8 @@ for (const version of versions)
         for (const phone of phones) {
           const of = { name: `${kind} ${phone}`, kind, phone };
           steps.push({ ...of, type: 'accepted', at: 0 });
-          // One that was stopped before it told an outcome may do so after another has told it as repeated.
+          // One that was stopped before it emitted an outcome may do so after another has emitted it as
+          // repeated.
           const all = (outcomes.get(phone) ?? []).toSorted(
             (a, b) => Number(a.isRepeated) - Number(b.isRepeated),
           );
@@ -126,7 +133,7 @@ for (const version of versions)
           at: 0,
           age: 0,
         }));
-      return judge({ steps, deeds, polls: [], acceptances, askEvery: 0, pollEvery: 0, starts: undefined });
+      return faultsIn({ steps, deeds, polls: [], acceptances, askEvery: 0, pollEvery: 0, starts: undefined });
     };
     const until = async (
       what: string,
@@ -140,7 +147,7 @@ for (const version of versions)
         await pause(every);
       }
     };
-    /** What all of them have and say, for whoever has to find out why something did not come. */
+    /** What all of them have and say, to find out why something did not arrive. */
     const situation = async (): Promise<string> => {
       const asked = async (red: RealRed, path: string): Promise<string> => {
         const answer = await Promise.race([
@@ -164,7 +171,7 @@ for (const version of versions)
       return [...instances, server.query(leases), server.query(busy)].join('\n');
     };
 
-    /** Another takes over what somebody had within so many seconds of its end. */
+    /** Another takes over within so many seconds of its end. */
     const succession = async (within: number, end: () => Promise<void>): Promise<void> => {
       const tokens = (): Map<string, string> =>
         new Map(
@@ -234,7 +241,7 @@ for (const version of versions)
       const random = randomFrom(seed + version);
       const texts = numbers(textCount, 10_000);
       const waiting = numbers(waitCount);
-      /** Hands a share over, and waits until something has come of it: the service has seen one of it, or it was refused. */
+      /** Hands a share over, and waits for a result: the service has seen one of it, or it was rejected. */
       const handOver = async (round: number): Promise<void> => {
         const share = <T>(all: readonly T[]): T[] =>
           all.slice((round * all.length) / (faultCount + 1), ((round + 1) * all.length) / (faultCount + 1));
@@ -278,7 +285,7 @@ for (const version of versions)
           for (const { port, code = port, isRepeated } of all) {
             const name = `${kind}: ${code}${isRepeated ? ', repeated' : ''}`;
             codes[name] = (codes[name] ?? 0) + 1;
-            // What came in while its instance was cut off for longer than its lease is not on record.
+            // What came in while its instance was cut off for longer than its lease is not saved.
             should(['sent', 'accepted', 'outcome_unknown', 'queue_full']).containEql(code);
           }
       console.log(`      ${JSON.stringify(codes)}`);

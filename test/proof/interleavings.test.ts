@@ -46,14 +46,14 @@ class World {
     return new Process(this, `process ${String(++this.starts)}`);
   }
 
-  /** Has one step after the other happen, in the order that is drawn, until the work is done. */
+  /** Makes one step after the other happen, in a drawn order, until the work is done. */
   async until(work: Promise<unknown>): Promise<void> {
     const over = new AbortController();
     const done = work.finally(() => over.abort());
     done.catch(() => undefined);
     const isOver = (): boolean => over.signal.aborted;
     for (let steps = 0; !isOver(); steps++) {
-      // What is written in one turn is one commit: it takes a turn or two until there is a next step.
+      // The writes of one tick are one commit: it takes a tick or two until there is a next step.
       await nextIteration();
       for (let turns = 0; turns < 6 && !isOver() && this.scheduler.count() === 0; turns++)
         await nextIteration();
@@ -91,7 +91,9 @@ class World {
   }
 }
 
-/** Its reads of the store, its commits (in their order, as a store makes them) and its requests wait for their turn. */
+/**
+ * Its reads of the store, its commits (in order, as a store makes them) and its requests wait for their turn.
+ */
 class Process {
   isDead = false;
   readonly died: Promise<void>;
@@ -106,7 +108,7 @@ class Process {
     this.died = new Promise((resolve) => (this.die = resolve));
   }
 
-  /** A process that was killed does nothing more. */
+  /** A killed process does nothing more. */
   async step(what: string): Promise<void> {
     await this.world.scheduler.schedule(Promise.resolve(), `${this.name}: ${what}`);
     if (this.isDead) await never;
@@ -170,7 +172,7 @@ const connection: Connection = {
   retries: 2,
 };
 
-/** A token endpoint that rotates refresh tokens, and ends the authorization when a spent one comes again. */
+/** A token endpoint that rotates refresh tokens, and revokes the authorization when a used one is reused. */
 class Issuer {
   reused = 0;
   private count = 0;
@@ -241,7 +243,7 @@ interface Told {
   readonly repeated: boolean;
 }
 
-/** A send node on a store, and a service that carries out whatever reaches it. */
+/** A send node on a store, and a service that carries out every request. */
 const startOutbox = async (process: Process, sent: string[], told: Told[]) => {
   const outbox = new Queue<Text, object, string>({
     store: process.store(false),
@@ -265,7 +267,7 @@ const startOutbox = async (process: Process, sent: string[], told: Told[]) => {
         await process.step('request');
         if (signal.aborted) return isResetBy(signal) ? 'failed' : undefined;
         sent.push(name);
-        // On its way for as long as other things may happen.
+        // In flight for as long as other things may happen.
         for (let steps = 0; steps < 4; steps++) await process.step('answer');
         return 'sent';
       },
@@ -276,17 +278,19 @@ const startOutbox = async (process: Process, sent: string[], told: Told[]) => {
   return { outbox, process };
 };
 
-describe('whatever the order in which things happen', function () {
+describe('in any order of events', function () {
   this.timeout(120_000);
   const place = fc.nat({ max: 1 });
-  /** Turns that something lets pass before it happens: without, all would happen before the first request has left. */
+  /**
+   * Ticks that an event lets pass first: without them, all would happen before the first request has left.
+   */
   const delay = fc.nat({ max: 20 });
   const after = async (scheduler: fc.Scheduler, turns: number, what: string): Promise<void> => {
     for (let left = turns; left >= 0; left--) await scheduler.schedule(Promise.resolve(), what);
   };
 
   for (const instances of [1, 2]) {
-    it(`renewals, sign-outs, authorizations, restarts and kills (processes: ${String(instances)}): no refresh token is used twice, none comes back after a sign-out`, async () => {
+    it(`refreshes, sign-outs, authorizations, restarts and kills (processes: ${String(instances)}) never use a refresh token twice or restore one after a sign-out`, async () => {
       const deeds = fc.constantFrom('ask', 'ask', 'ask', 'signOut', 'authorize', 'restart', 'kill');
       await fc.assert(
         fc.asyncProperty(
@@ -301,7 +305,7 @@ describe('whatever the order in which things happen', function () {
               refreshToken: issuer.issue(),
             });
             let kills = 0;
-            /** Without a value while that is being changed: a process may end before or after the commit. */
+            /** Without a value while that is being changed: a process may exit before or after the commit. */
             const signedOut: { is?: boolean } = { is: false };
             const running = Array.from({ length: instances }, start);
             const firstDone = running[0]?.then(({ vault }) => vault.authorized(connection, authorization()));
@@ -370,7 +374,7 @@ describe('whatever the order in which things happen', function () {
     });
   }
 
-  it('texts, deploys and kills: nothing is sent twice, what was sent is told, and without a kill all is told once', async () => {
+  it('texts, deploys and kills send nothing twice, emit what was sent, and without a kill emit everything once', async () => {
     const deeds = fc.constantFrom('text', 'text', 'text', 'list', 'restart', 'kill');
     await fc.assert(
       fc.asyncProperty(
@@ -393,7 +397,7 @@ describe('whatever the order in which things happen', function () {
                 { length: what === 'text' ? 1 : 3 },
                 (_, n) => `${String(number)}.${String(n)}`,
               );
-              // Node-RED hands over nothing while a node is being replaced.
+              // Node-RED delivers nothing while a node is being replaced.
               await changing;
               const { outbox } = await running;
               given.push(...names);
@@ -420,11 +424,12 @@ describe('whatever the order in which things happen', function () {
             const [first] = told.filter((each) => each.name === name);
             assert.ok(
               first && ['sent', 'unknown'].includes(first.outcome),
-              `${name} was sent, and ${String(first?.outcome)} was told`,
+              `${name} was sent, and ${String(first?.outcome)} was emitted`,
             );
           }
           for (const { name, outcome } of told)
-            if (outcome === 'sent') assert.ok(sent.includes(name), `${name} was told as sent, and was not`);
+            if (outcome === 'sent')
+              assert.ok(sent.includes(name), `${name} was emitted as sent, and was not`);
           if (kills > 0) return;
           assert.deepEqual(told.map(({ name }) => name).sort(), given.sort());
         },
@@ -433,7 +438,7 @@ describe('whatever the order in which things happen', function () {
     );
   });
 
-  it('texts with one key in two processes, of which one may be killed: one is sent, and the others know', async () => {
+  it('texts with one key in two processes, of which one may be killed, are sent once, and the others know', async () => {
     let run = 0;
     await fc.assert(
       fc.asyncProperty(
@@ -491,23 +496,23 @@ describe('whatever the order in which things happen', function () {
   });
 });
 
-/** A lease that was given, or a write that the database took, by which token of its lease. */
+/** A lease that was granted, or a write that the database accepted, with the token of its lease. */
 interface Taken {
   readonly slot: number;
   readonly token: string;
   readonly value?: string;
 }
 
-/** What becomes of a write: its answer may be lost, or it may arrive when its holder has given it up. */
+/** What happens to a write: its answer may be lost, or it may arrive after its holder has given it up. */
 type Fate = 'answered' | 'unanswered' | 'late';
 
 /**
- * Holders of leases in a real database. One statement is carried out at a time, in the order that is drawn. All leases
- * count as run out, so that each may be taken at any time.
+ * Holders of leases in a real database. One statement is carried out at a time, in a drawn order. All leases
+ * count as expired, so that each may be taken at any time.
  */
 class Holders {
   readonly group = randomBytes(8);
-  /** In the order in which it was. */
+  /** In order. */
   readonly taken: Taken[] = [];
   private working = 0;
   private poke: () => void = () => undefined;
@@ -518,7 +523,7 @@ class Holders {
     private readonly nextFate: () => Fate,
   ) {}
 
-  /** The database as one holder has it. */
+  /** The database as one holder sees it. */
   poolOf(name: string): Pool {
     const query = async (statement: string | { values: unknown[] }, values?: unknown[]): Promise<unknown> => {
       const fate = typeof statement === 'string' ? 'answered' : this.nextFate();
@@ -558,7 +563,7 @@ class Holders {
     }
   }
 
-  /** Has all of them work; whoever is not at the database is about to be. */
+  /** Runs all of them; whoever is not at the database is about to be. */
   async all(work: readonly (() => Promise<void>)[]): Promise<void> {
     const done = Promise.all(work.map((each) => this.atWork(each)));
     done.catch(() => undefined);
@@ -570,7 +575,7 @@ class Holders {
   }
 }
 
-describe('whatever the order in which processes reach the leases of a database', function () {
+describe('in any order in which processes reach the leases of a database', function () {
   this.timeout(180_000);
   let server: Postgres;
   let database: Pool;
@@ -591,7 +596,7 @@ describe('whatever the order in which processes reach the leases of a database',
     await server.close();
   });
 
-  it('each has one holder, nothing is taken from whoever lost it, and all know whether their write was made', async () => {
+  it('each lease has one holder, nothing is taken from a former one, and all know whether their write was made', async () => {
     const deeds = fc.constantFrom('add', 'take', 'take', 'write', 'write', 'write', 'giveUp', 'handOn');
     const lives = fc.array(fc.array(deeds, { minLength: 2, maxLength: 8 }), { minLength: 2, maxLength: 3 });
     await fc.assert(

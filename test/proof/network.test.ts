@@ -21,13 +21,13 @@ const folders = [...texting, requestFolder, checkFolder, ...addressBook];
 interface Operation {
   readonly node: { readonly id: string; readonly type: string } & Readonly<Record<string, unknown>>;
   readonly msg: Readonly<Record<string, unknown>>;
-  /** What it does to the service: a `once` may not be repeated unless it cannot have been carried out. */
+  /** What it does to the service: a `once` may not be retried unless it cannot have been carried out. */
   readonly kind: 'once' | 'replace' | 'delete' | 'read';
   /** The request that does it, among those that the node makes. */
   readonly request: string;
 }
 
-/** Every kind of endpoint, each on a contact, group or number of its own. */
+/** Every kind of endpoint, each on its own contact, group or number. */
 const operations: readonly Operation[] = [
   {
     node: { id: 'the send', type: 'advisor-send-text' },
@@ -110,7 +110,7 @@ const operations: readonly Operation[] = [
 ];
 
 const phases: readonly Phase[] = ['request', 'received', 'headers', 'body'];
-/** What ends a request without a whole answer. */
+/** Faults that end a request without a complete answer. */
 const breaks: readonly Fault[] = [
   ...phases.flatMap((at): Fault[] => [
     { kind: 'cut', at },
@@ -119,7 +119,7 @@ const breaks: readonly Fault[] = [
   { kind: 'garbage', at: 'request' },
   { kind: 'garbage', at: 'received' },
 ];
-/** What ends only with our own time limit: that is real time, so nothing may have to pass within it. */
+/** Faults that end only with our own time limit: that is real time, so nothing may have to pass within it. */
 const stalls = phases.map((at): Fault => ({ kind: 'stall', at }));
 const stallLimit = 250;
 const nameOf = (fault: Fault): string => ('at' in fault ? `${fault.kind} (${fault.at})` : fault.kind);
@@ -133,7 +133,7 @@ interface Seen {
   readonly attempts: number;
 }
 
-describe('every kind of request on a network that fails, by the ledger of the service', () => {
+describe('every kind of request on a failing network, by the ledger of the service', () => {
   let simulator: Simulator;
   let proxy: Proxy;
   let environment: TestEnvironment;
@@ -170,7 +170,7 @@ describe('every kind of request on a network that fails, by the ledger of the se
     };
   };
 
-  /** All at once; what comes of each. */
+  /** All at once; returns each result. */
   const run = async (flow: Flow): Promise<Map<string, Seen>> => {
     const coming = flow.arrivals.next(operations.length);
     for (const { node, msg } of operations) flow.send({ _msgid: node.id, ...msg }, node.id);
@@ -189,7 +189,7 @@ describe('every kind of request on a network that fails, by the ledger of the se
   };
 
   for (const fault of breaks) {
-    it(`${nameOf(fault)}, once: what must not happen twice is unknown, the rest is repeated and succeeds`, async function () {
+    it(`${nameOf(fault)}, once: what must not happen twice is unknown, the rest is retried and succeeds`, async function () {
       this.timeout(180_000);
       const flow = await start();
       meet(fault, 1);
@@ -211,7 +211,7 @@ describe('every kind of request on a network that fails, by the ledger of the se
   }
 
   for (const fault of breaks) {
-    it(`${nameOf(fault)}, for good: a read is a network_error, whatever else is unknown`, async function () {
+    it(`${nameOf(fault)}, permanently: a read is a network_error, everything else is unknown`, async function () {
       this.timeout(180_000);
       const flow = await start();
       meet(fault, Infinity);
@@ -230,7 +230,7 @@ describe('every kind of request on a network that fails, by the ledger of the se
   }
 
   for (const fault of stalls) {
-    it(`${nameOf(fault)}, for good: each ends by the time limit, and none says untruly that it was not carried out`, async function () {
+    it(`${nameOf(fault)}, permanently: each ends by the time limit, and none falsely says that it was not carried out`, async function () {
       this.timeout(180_000);
       const flow = await start('contract', stallLimit);
       meet(fault, Infinity);
@@ -245,7 +245,7 @@ describe('every kind of request on a network that fails, by the ledger of the se
     });
   }
 
-  it('repeatSends always: what is unknown is repeated as often as retries say, and no more', async () => {
+  it('repeatSends always: what is unknown is retried as often as retries say, and no more', async () => {
     const flow = await start('always');
     meet({ kind: 'cut', at: 'received' }, Infinity);
     const seen = await run(flow);
@@ -259,7 +259,7 @@ describe('every kind of request on a network that fails, by the ledger of the se
     { kind: 'delay', ms: 40 },
     { kind: 'drip', ms: 1 },
   ] as const) {
-    it(`${fault.kind}, within the time limit: nothing is repeated, nothing fails`, async function () {
+    it(`${fault.kind}, within the time limit: nothing is retried, nothing fails`, async function () {
       this.timeout(180_000);
       const flow = await start();
       proxy.otherwise = ({ path }) => (path.includes('/text/') ? fault : { kind: 'pass' });
@@ -271,7 +271,7 @@ describe('every kind of request on a network that fails, by the ledger of the se
     });
   }
 
-  it('a server that closes every idle connection: each request has a new one, none is lost or repeated', async () => {
+  it('a server that closes every idle connection: each request has a new one, none is lost or retried', async () => {
     const flow = await start();
     meet({ kind: 'idle' }, Infinity);
     for (const [before, { node, msg, request }] of operations.entries()) {
@@ -291,7 +291,7 @@ describe('every kind of request on a network that fails, by the ledger of the se
     }
   });
 
-  it('a service that is not there: nothing can have been carried out, and each says so', async () => {
+  it('an unreachable service: nothing can have been carried out, and each says so', async () => {
     const flow = await start();
     await proxy.close();
     const seen = await run(flow);
@@ -301,7 +301,7 @@ describe('every kind of request on a network that fails, by the ledger of the se
   });
 });
 
-describe('the token endpoint on a network that fails', () => {
+describe('the token endpoint on a failing network', () => {
   let simulator: Simulator;
   let proxy: Proxy;
 
@@ -327,7 +327,7 @@ describe('the token endpoint on a network that fails', () => {
   };
 
   for (const fault of breaks) {
-    it(`${nameOf(fault)}: one caller after the other has the token of the repeat`, async () => {
+    it(`${nameOf(fault)}: all callers get the token of the retry`, async () => {
       const { tokens, connection, clock, close } = await begin(false);
       proxy.next.push(fault);
       const all = Array.from({ length: 20 }, async () => tokens.token(connection, 'default'));
@@ -338,7 +338,7 @@ describe('the token endpoint on a network that fails', () => {
     });
   }
 
-  it('an answer that is lost when the refresh token was good for one use: authorize again, asked for once', async () => {
+  it('a lost answer when the refresh token was valid for one use: authorize again, requested once', async () => {
     const { tokens, vault, connection, clock, close } = await begin(true);
     proxy.next.push({ kind: 'cut', at: 'received' });
     const code = async (): Promise<string> =>
@@ -351,7 +351,7 @@ describe('the token endpoint on a network that fails', () => {
     await close();
   });
 
-  it('a token endpoint that never answers is asked less and less, however many ask', async () => {
+  it('a token endpoint that never answers is asked less and less, however many callers there are', async () => {
     const { tokens, connection, clock, close } = await begin(false);
     proxy.otherwise = () => ({ kind: 'cut', at: 'received' });
     for (let round = 0; round < 5; round++) {

@@ -24,7 +24,10 @@ import { launchBrowser, openPages, type TestBrowser } from '../support/browser';
 import { root, type Version } from '../support/installation';
 import { adminAuth, startRed, type FlowNode, type RealRed } from '../support/node-red';
 
-/** `npm run proof -- sidebar`: every action of the sidebar, by mouse and by keyboard, for each as they may, with many waits. */
+/**
+ * `npm run proof -- sidebar`: every action of the sidebar, by mouse and by keyboard, for each kind of user,
+ * with many waits.
+ */
 
 const waits = Number(process.argv[2] ?? 100_000);
 const versions = (process.argv[3] ?? '5,4').split(',').map(Number) as Version[];
@@ -45,12 +48,12 @@ const flows: FlowNode[] = [
 const password = adminAuth.users[0]?.password;
 const users = [
   { username: 'admin', password, permissions: '*' },
-  // May text, and not deploy.
+  // May text, but not deploy.
   { username: 'clerk', password, permissions: ['read', 'advisor-texting.write'] },
   { username: 'reader', password, permissions: 'read' },
 ];
 
-/** One person's editor, with the sidebar open, and how long each action of theirs took. */
+/** One person's editor, with the sidebar open, and how long each of their actions took. */
 class Desk {
   readonly took = new Map<string, number>();
   private readonly page: Page;
@@ -83,7 +86,7 @@ class Desk {
     await window.close();
   }
 
-  /** Presses, thinks better of it, and then does it after all. */
+  /** Clicks, reconsiders, and then does it after all. */
   private async confirm(row: Locator, name: string, how: How): Promise<void> {
     const { sidebar, page } = this;
     await sidebar.press(sidebar.named(row, name), how);
@@ -134,7 +137,7 @@ class Desk {
     await closeEnvironment(page, 'cancel');
   }
 
-  /** What needs the permission to write, on people of their own. */
+  /** What needs the permission to write, each on their own people. */
   async write(how: How, wait: number): Promise<void> {
     const { page, red, sidebar } = this;
     const press = (within: Locator, name: string): Promise<void> =>
@@ -181,7 +184,7 @@ class Desk {
     });
   }
 
-  /** The tab key comes by everything that can be pressed, in the order in which it is read. */
+  /** The tab key reaches everything that can be pressed, in reading order. */
   async tabs(): Promise<void> {
     const { page } = this;
     const all = await page.evaluate<number>(`(() => {
@@ -201,7 +204,7 @@ class Desk {
 
 /** What the page has done, as its browser counts it. */
 interface Work {
-  /** Seconds that its one thread was busy, with scripts and with all. */
+  /** Seconds that its only thread was busy, with scripts and with everything. */
   readonly script: number;
   readonly all: number;
   readonly longest: number;
@@ -252,7 +255,7 @@ const textFor = async (desk: Desk, ms: number): Promise<Work> => {
 };
 let texted = 0;
 
-/** How the editor bears very many events, with the sidebar open and with another tab in its place, in turn. */
+/** How the editor copes with very many events, alternately with the sidebar and with another tab open. */
 const underLoad = async (desk: Desk): Promise<void> => {
   const { sidebar, red } = desk;
   const { page } = sidebar;
@@ -310,7 +313,7 @@ const run = async (version: Version): Promise<void> => {
   ]);
   try {
     await red.login();
-    // Credentials come with a deploy alone.
+    // Credentials come only with a deploy.
     await red.deploy(flows);
     const idle = processMemory(red);
     const began = performance.now();
@@ -345,7 +348,7 @@ const run = async (version: Version): Promise<void> => {
         await page.screenshot({ path, animations: 'disabled' });
       }
       await setTheme(page, 'light');
-      // The authorization page of this service is nowhere, and before the login there are no settings.
+      // The authorization page of this service does not exist, and before the login there are no settings.
       assert.deepEqual(
         desk.errors.filter((error) => !/127\.0\.0\.1:9\/|reading 'html'|401.*\/settings/.test(error)),
         [],

@@ -29,7 +29,7 @@ const main = async (): Promise<void> => {
   const take = (): void => {
     for (const { port, msg } of red.arrived.splice(0)) {
       const phone = String(msg['phone']);
-      // What was told first may have been lost with the process that told it.
+      // What was emitted first may have been lost with the process that emitted it.
       if (msg['repeated'] === true && outcomes.has(phone)) continue;
       const code = (msg['error'] as { code?: string } | undefined)?.code ?? port;
       outcomes.set(phone, [...(outcomes.get(phone) ?? []), code]);
@@ -68,7 +68,7 @@ const main = async (): Promise<void> => {
     }
     if (Math.floor(now / (5 * minute)) > kills) {
       kills += 1;
-      // What was sent in is promised once it is on record.
+      // An input is promised once it is saved.
       await pause(second);
       await red.kill9();
       await red.run();
@@ -93,11 +93,11 @@ const main = async (): Promise<void> => {
   for (const phone of asked) {
     const [code, ...more] = outcomes.get(phone) ?? ['nothing'];
     codes[code ?? ''] = (codes[code ?? ''] ?? 0) + 1;
-    if (more.length > 0) wrong.push(`${phone} was told twice`);
-    if (code === 'nothing') wrong.push(`${phone} was not told`);
+    if (more.length > 0) wrong.push(`${phone} had two outcomes`);
+    if (code === 'nothing') wrong.push(`${phone} had no outcome`);
     if ((sent.get(phone) ?? 0) > 1) wrong.push(`${phone} was texted twice`);
     if ((code === 'sent') !== sent.has(phone) && code !== 'outcome_unknown')
-      wrong.push(`${phone} is told as ${String(code)}`);
+      wrong.push(`${phone} was emitted as ${String(code)}`);
   }
   console.log(
     `${String(asked.size)} texts in ${String(minutes)} minutes, ${String(deploys)} deploys, ${String(kills)} kills:`,

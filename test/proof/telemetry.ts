@@ -8,13 +8,13 @@ import { CanaryRun } from '../support/security/run';
 import { closeAll } from '../support/closing';
 import { npm } from '../support/installation';
 
-/** What npm knows as node-red-contrib-opentelemetry's successor; it needs Node.js 22, as Node-RED 5 does. */
+/** npm's successor of node-red-contrib-opentelemetry; it needs Node.js 22, as Node-RED 5 does. */
 const tracer = process.argv[2] ?? '@frankvdb/node-red-contrib-opentelemetry@1.9.0';
 const kinds: readonly Kind[] = ['secret', 'text', 'phone', 'person'];
 
 /**
- * A real Node-RED with the tracer beside us. Canaries go through every path, and what the tracer exports (OTLP over HTTP, as
- * JSON) is searched for them.
+ * A real Node-RED with the tracer beside us. Canaries go through every path, and what the tracer exports
+ * (OTLP over HTTP, as JSON) is searched for them.
  */
 const main = async (): Promise<void> => {
   const exported: Place[] = [];
@@ -62,7 +62,7 @@ const main = async (): Promise<void> => {
     });
   const isOurs = ({ attributes }: { attributes: string }): boolean => attributes.includes('"advisor-');
   const limit = Date.now() + 120_000;
-  // It exports what has ended some seconds later.
+  // It exports finished spans a few seconds later.
   for (
     let last = -1;
     Date.now() < limit && (last !== exported.length || spansOf(traces()).filter(isOurs).length < 100);

@@ -28,21 +28,24 @@ const missingIn = (shownBy: Titles): string[] =>
 
 const times = (text: string, part: string): number => text.split(part).length - 1;
 
-/** `npm run proof -- threats` takes all defences out and sees the tests fail; this holds the list to the tests. */
+/**
+ * `npm run proof -- threats` removes all defences and sees the tests fail; this keeps the list in step with
+ * the tests.
+ */
 describe('the threats', () => {
   it('have a script that sees a test fail without its defence', async function () {
     this.timeout(300_000);
     const script = join(root, 'scripts', 'proof', 'threats.mjs');
     const { stdout } = await promisify(execFile)(process.execPath, [script, '3'], { cwd: root });
-    should(stdout).match(/^3\. parameters smuggled.*\n {2}✔ a parameter that is there twice is none/);
+    should(stdout).match(/^3\. parameters smuggled.*\n {2}✔ a repeated parameter is ignored/);
   });
 
   for (const [number, { threat, shownBy, open = '' }] of Object.entries(threats)) {
-    it(`${number}, ${threat}, has the tests that would tell of it`, () => {
+    it(`${number}, ${threat}, has tests that would notice it`, () => {
       should(missingIn(shownBy)).deepEqual([]);
     });
 
-    it(`${number} has defences with tests that fail without them, or says what is still to come`, () => {
+    it(`${number} has defences with tests that fail without them, or says what is missing`, () => {
       const against = defences[Number(number)] ?? [];
       if (against.length === 0) should(open).not.equal('');
       for (const { shownBy: tests } of against) {
@@ -53,7 +56,7 @@ describe('the threats', () => {
   }
 
   if (isLong)
-    it('have defences that the sources hold in these words, once', () => {
+    it('have defences that occur in the sources exactly once', () => {
       const lost = Object.values(defences).flatMap((against) =>
         against.flatMap(({ what, file, changes }) => {
           const source = readFileSync(join(root, file), 'utf8');

@@ -1,14 +1,14 @@
-/** Titles of tests, whole or a part of each, as they are written, by the file they are in. */
+/** Titles of tests, whole or in part, as they are written, by their file. */
 export type Titles = Readonly<Record<string, readonly string[]>>;
 
 export interface Threat {
   readonly threat: string;
   readonly shownBy: Titles;
-  /** What is promised and not yet here. */
+  /** What is promised and still missing. */
   readonly open?: string;
 }
 
-/** What must not happen, and the tests that would tell if it did. */
+/** What must not happen, and the tests that would notice it. */
 export const threats: Readonly<Record<number, Threat>> = {
   1: {
     threat: 'a forged or replayed callback',

@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isLong, seedFrom } from '../support/extent';
-import { judge, type Evidence, type Step } from './history';
+import { faultsIn, type Evidence, type Step } from './history';
 import { day, hour, minute, World } from './week';
 
 /** `npm run proof -- weeks` asks for so many seeds. */
 const wanted = Number(process.env.WEEKS ?? 0);
 const seed = seedFrom('WEEK_SEED');
-/** Seeds that have found something, by what was lived through. */
+/** Seeds that have found something, by scenario. */
 const kept = join(__dirname, 'seeds.json');
-/** So many moments of one process, and of three, unless seeds were asked for. */
+/** So many moments of one process, and of three, unless seeds were given. */
 const moments = isLong ? 1200 : 150;
 const which = isLong || wanted > 0 ? 'fresh seeds' : 'fixed seeds';
 
@@ -19,11 +19,11 @@ interface Life {
   readonly duration: number;
   readonly giveUpAfter: number;
   readonly events?: number;
-  /** How many there are for one seed that was asked for. */
+  /** The number for one given seed. */
   readonly perSeed: number;
 }
 
-/** As much happens in a quarter of an hour as in a week, but for polls. */
+/** As much happens in a quarter of an hour as in a week, except for polls. */
 const lives = {
   moments: { instances: 1, duration: minute, giveUpAfter: minute, events: 5, perSeed: 4 },
   minutes: { instances: 1, duration: 5 * minute, giveUpAfter: 5 * minute, events: 15, perSeed: 1 },
@@ -56,7 +56,7 @@ const live = async (name: LifeName, each: number): Promise<void> => {
   assert.deepEqual(wrong, [], `WEEK_SEED=${String(each)}, ${name}`);
 };
 
-/** Lives through the seeds that were asked for, or those that have found something and others. */
+/** Runs the given seeds, or those that have found something and others. */
 const liveThrough = async (name: LifeName): Promise<void> => {
   const count = Math.ceil(wanted * lives[name].perSeed);
   for (let n = 0; n < count; n++) {
@@ -69,7 +69,7 @@ const liveThrough = async (name: LifeName): Promise<void> => {
   for (let n = 0; n < others; n++) await live(name, seed + n);
 };
 
-describe('processes, a store and a service with faults, on a time that is moved', function () {
+describe('processes, a store and a service with faults, on a movable clock', function () {
   this.timeout(wanted > 0 ? 0 : 300_000);
   const rejections: unknown[] = [];
   const note = (reason: unknown): void => void rejections.push(reason);
@@ -86,12 +86,12 @@ describe('processes, a store and a service with faults, on a time that is moved'
   if (wanted > 0) it('the same for a whole week', () => liveThrough('week'));
 
   for (const name of ['threeMoments', 'threeMinutes', 'threeQuarter', 'threeHours'] as const)
-    it(`three processes that take over what another left (${name}, ${which}): nothing twice, nothing lost, nobody asked too often`, () =>
+    it(`three processes that take over from each other (${name}, ${which}): nothing twice, nothing lost, nobody asked too often`, () =>
       liveThrough(name));
 });
 
-describe('a life without an end', () => {
-  it('is given up, and found fault with: polls that come in a row would go on for ever', async () => {
+describe('an endless run', () => {
+  it('is aborted and reported: consecutive polls would continue forever', async () => {
     const world = new World(1, 1, hour);
     for (let polls = 0; polls < 20_000; polls++) world.polled('+12025550101');
     assert.deepEqual(await world.live(hour), ['no end of polls at 2026-01-05T09:00:00.000Z']);
@@ -99,14 +99,14 @@ describe('a life without an end', () => {
 });
 
 describe('a full outage', () => {
-  it('costs at most 1.1 requests for a text, and a hundred: all have an outcome', async function () {
+  it('costs at most 1.1 requests per text, and a hundred: all have an outcome', async function () {
     this.timeout(120_000);
     const texts = 2000;
     assert.ok((await new World(1, 1, hour).outage(texts)) <= 1.1 + 100 / texts);
   });
 });
 
-describe('the judge of a history', () => {
+describe('the check of a history', () => {
   const step = (type: Step['type'], more: Partial<Step> = {}): Step => ({
     name: 'one',
     kind: 'send',
@@ -116,7 +116,7 @@ describe('the judge of a history', () => {
     ...more,
   });
   const of = (evidence: Partial<Evidence>): string[] =>
-    judge({
+    faultsIn({
       steps: [],
       deeds: [],
       polls: [],
@@ -127,38 +127,38 @@ describe('the judge of a history', () => {
       ...evidence,
     });
   const deed = { kind: 'send', name: 'one', phone: '+12025550101', at: 1, age: 1 } as const;
-  const begun = [step('invoked'), step('accepted')];
+  const started = [step('invoked'), step('accepted')];
 
-  it('has nothing against an operation that was done and told', () => {
+  it('accepts an operation that was done and emitted', () => {
     assert.deepEqual(
-      of({ steps: [...begun, step('ok'), step('ok', { repeated: true })], deeds: [deed] }),
+      of({ steps: [...started, step('ok'), step('ok', { repeated: true })], deeds: [deed] }),
       [],
     );
-    assert.deepEqual(of({ steps: [...begun, step('unknown')], deeds: [deed] }), []);
+    assert.deepEqual(of({ steps: [...started, step('unknown')], deeds: [deed] }), []);
     assert.deepEqual(of({ steps: [step('invoked')] }), []);
   });
 
   const faulty: Record<string, Partial<Evidence>> = {
     'a text that was sent twice': { deeds: [deed, deed] },
-    'a message that was lost': { steps: begun },
-    'an outcome told again as if for the first time': {
-      steps: [...begun, step('ok'), step('ok')],
+    'a message that was lost': { steps: started },
+    'an outcome emitted again as if for the first time': {
+      steps: [...started, step('ok'), step('ok')],
       deeds: [deed],
     },
     'an outcome that changed': {
-      steps: [...begun, step('ok'), step('unknown', { repeated: true })],
+      steps: [...started, step('ok'), step('unknown', { repeated: true })],
       deeds: [deed],
     },
-    'a success that was none': { steps: [...begun, step('ok')] },
-    'a failure that was none': { steps: [...begun, step('failed')], deeds: [deed] },
+    'a false success': { steps: [...started, step('ok')] },
+    'a false failure': { steps: [...started, step('failed')], deeds: [deed] },
     'somebody who was asked again too soon': {
       deeds: [
         { ...deed, kind: 'ask' },
         { ...deed, kind: 'ask', age: day - 120_000 },
       ],
     },
-    'a wait that ended before its consent': { steps: [...begun, step('ok', { kind: 'wait' })] },
-    'polls in a row': { polls: Array.from({ length: 16 }, (_, at) => ({ phone: '+12025550101', at })) },
+    'a wait that ended before its consent': { steps: [...started, step('ok', { kind: 'wait' })] },
+    'consecutive polls': { polls: Array.from({ length: 16 }, (_, at) => ({ phone: '+12025550101', at })) },
   };
   for (const [what, evidence] of Object.entries(faulty))
     it(`finds ${what}`, () => {

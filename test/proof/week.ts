@@ -23,7 +23,7 @@ import type { Client } from '../../lib/service/client';
 import { createMemoryStore } from '../../lib/state/memory';
 import { isShared, type Operation, type Store, type Table } from '../../lib/state/store';
 import { nextIteration } from '../support/event-loop';
-import { judge, type Deed, type Poll, type Step } from './history';
+import { faultsIn, type Deed, type Poll, type Step } from './history';
 import { peers } from '../support/state/peers';
 
 export const minute = 60_000;
@@ -33,10 +33,10 @@ const start = Date.UTC(2026, 0, 5, 9);
 const advisor = 'default';
 const askEvery = day;
 const phones = Array.from({ length: 12 }, (_, n) => `+1202555${String(1000 + n)}`);
-/** What a killed process waits for. */
+/** A killed process waits for this. */
 const never = new Promise<never>(() => undefined);
 
-/** All that happens here happens in this turn of the event loop, or in one that an immediate begins. */
+/** Everything here happens in this tick, or in one that an immediate starts. */
 class WorldClock extends MovableClock {
   protected override isIdle(): boolean {
     return !process.getActiveResourcesInfo().includes('Immediate');
@@ -74,7 +74,10 @@ const problem = (status: number, code: string, retryable: boolean): Result =>
     retryable,
   });
 
-/** The service and its token endpoint, which rotates refresh tokens and ends an authorization whose old one comes again. */
+/**
+ * The service and its token endpoint, which rotates refresh tokens and revokes an authorization whose old
+ * token is reused.
+ */
 class Service {
   readonly deeds: Deed[] = [];
   readonly accepted = new Map<string, number>();
@@ -82,7 +85,7 @@ class Service {
   /** While nothing can be reached: what was to be done, and the requests for it. */
   calls = 0;
   requests = 0;
-  /** Refresh tokens that came again, and answers with new ones that were lost on the way. */
+  /** Refresh tokens that were reused, and answers with new ones that were lost on the way. */
   reused = 0;
   lost = 0;
   private readonly access = new Map<string, number>();
@@ -101,7 +104,7 @@ class Service {
     return tokens;
   }
 
-  /** One request, with all that may happen to it. */
+  /** One request, with everything that may happen to it. */
   async take(outgoing: Outgoing): Promise<Result> {
     if (this.weather === 'outage') this.requests += 1;
     const { clock } = this.world;
@@ -189,7 +192,10 @@ interface Ending {
   readonly code?: string;
 }
 
-/** What one process has of the store: shared kinds for all, the rest in a slot that one process holds at a time. */
+/**
+ * The store as one process sees it: shared kinds for all, the rest in a slot that one process holds at a
+ * time.
+ */
 class Slot {
   holder: Process | undefined;
   constructor(readonly name: string) {}
@@ -217,7 +223,7 @@ const plans = new Map(
   ]),
 );
 
-/** By a secret of its own, numbers would have another share of an interval in each run of a seed. */
+/** With a random secret, numbers would have a different phase in each run of a seed. */
 const hashes = new Map<string, Buffer>();
 const hashOf = (text: string): Buffer => {
   const hash = hashes.get(text) ?? createHash('sha256').update(text).digest().subarray(0, 16);
@@ -225,13 +231,13 @@ const hashOf = (text: string): Buffer => {
   return hash;
 };
 
-/** One Node-RED: the real client, limits, tokens, outboxes, waits and request history, on a time that is moved. */
+/** One Node-RED: the real client, limits, tokens, outboxes, waits and request history, on a movable clock. */
 class Process {
   isDead = false;
   commitsLeft = Infinity;
   private readonly timers = new Set<object>();
   private underWay = 0;
-  /** Listeners of calls that had ended when this process closed. */
+  /** Listeners of calls that had finished when this process closed. */
   private deaf = 0;
   private asleep: Promise<void> | undefined;
   private wake: () => void = () => undefined;
@@ -318,7 +324,7 @@ class Process {
     this.ready = this.takeUp(slot);
   }
 
-  /** Goes on with what lies in a slot: its own, or that of a process that ended. */
+  /** Continues what is in a slot: its own, or that of a stopped process. */
   async takeUp(slot: Slot): Promise<void> {
     slot.holder = this;
     const boxes = new Boxes(this, this.storeOf(slot), this.client);
@@ -348,14 +354,14 @@ class Process {
 
   async close(): Promise<void> {
     await Promise.all(this.boxes.map((boxes) => boxes.close()));
-    // A call that waits listens for the end of the client; one that has ended does no more.
+    // A waiting call listens for the end of the client; a finished one must not.
     this.deaf = Math.max(0, listenersOn(this.closing.signal) - this.underWay);
     this.closing.abort();
     await this.tokens.leave(connection);
     this.limits.close();
   }
 
-  /** Timers that a close left, and listeners that calls left which had ended before. There must be none. */
+  /** Timers that a close left, and listeners left by calls that had finished before. There must be none. */
   get left(): number {
     return this.timers.size + this.deaf;
   }
@@ -369,7 +375,7 @@ class Process {
     this.wake();
   }
 
-  /** Resolves at once, when it is woken, or never. */
+  /** Resolves immediately, when it is woken, or never. */
   async alive(): Promise<void> {
     this.world.noteBurst('accesses');
     while (this.asleep) await this.asleep;
@@ -442,7 +448,7 @@ class Process {
         await nextIteration();
         if (this.commitsLeft === 0) this.isDead = true;
         await this.alive();
-        // Whoever was away so long that another has taken over is fenced off.
+        // A process that was away so long that another has taken over is fenced off.
         if (slot.holder !== this) throw new Error('the store is held by another process');
         this.commitsLeft -= 1;
         this.world.note(operations);
@@ -499,7 +505,7 @@ class Boxes {
         process.world.tell({ name, kind, phone, repeated, ...outcome });
         return true;
       },
-      // Fenced off, as a process is that slept too long.
+      // Fenced off, like a process that slept too long.
       fault: () => undefined,
     };
     type TextTurn = ItemTurn<Text, object>;
@@ -638,7 +644,7 @@ class Boxes {
   }
 }
 
-/** Tells when something happens again and again while hardly any time passes. */
+/** Detects when something happens again and again while hardly any time passes. */
 class Burst {
   isOver = false;
   private since = -Infinity;
@@ -655,7 +661,7 @@ class Burst {
   }
 }
 
-/** Several processes on one store, and a service, for as long as is wanted. */
+/** Several processes on one store, and a service, for as long as needed. */
 export class World {
   readonly clock = new WorldClock(() => start);
   readonly random: Random;
@@ -665,7 +671,10 @@ export class World {
   /** How many timers and listeners each process left when it closed. */
   readonly left: number[] = [];
   readonly polls: Poll[] = [];
-  /** How far the clock of the machine is off, and how far the store's time is ahead because of a start at such a time. */
+  /**
+   * How far the clock of the machine is off, and how far the store's time is ahead because of a start at such
+   * a time.
+   */
   shift = 0;
   private ahead = 0;
   private readonly starts: number[] = [];
@@ -677,7 +686,7 @@ export class World {
   private listed: { readonly list: string; readonly item: Text }[] = [];
   private readonly complete = new Set<string>();
   private count = 0;
-  /** All processes stand still, or time would never pass: the life is over. */
+  /** All processes stand still, or time would never pass: the run is over. */
   isRunaway = false;
   private runAway: (wrong: string[]) => void = () => undefined;
   private readonly ranAway = new Promise<string[]>((resolve) => (this.runAway = resolve));
@@ -697,7 +706,7 @@ export class World {
     this.service = new Service(this, this.random);
   }
 
-  /** The store's time: it never runs back, and passes evenly while a process runs. */
+  /** The store's time: it never runs backwards, and passes evenly while a process runs. */
   get age(): number {
     return this.clock.now() + this.ahead;
   }
@@ -714,7 +723,7 @@ export class World {
     this.noteBurst('polls');
   }
 
-  /** Lives through it, with so many events on average, and gives what is wrong. */
+  /** Runs it, with so many events on average, and returns what is wrong. */
   live(duration: number, events = 120): Promise<string[]> {
     return Promise.race([this.go(duration, events), this.ranAway]);
   }
@@ -730,7 +739,7 @@ export class World {
     return this.conclude();
   }
 
-  /** So many texts while the service cannot be reached at all; gives how many requests were made for each. */
+  /** So many texts while the service is unreachable; returns how many requests were made for each. */
   async outage(texts: number): Promise<number> {
     await this.startProcess();
     this.service.weather = 'outage';
@@ -785,7 +794,7 @@ export class World {
 
   private async startProcess(slot = new Slot(`slot ${String(this.starts.length)}`)): Promise<void> {
     this.starts.push(this.clock.now());
-    // A start at a time that lies ahead of all that is on record takes it for the right one.
+    // A start at a time ahead of everything saved takes it for the right one.
     if (this.instances === 1) this.ahead = Math.max(this.ahead, this.shift);
     const process = new Process(this, slot, `life ${String(this.starts.length)}`);
     this.processes.push(process);
@@ -809,7 +818,7 @@ export class World {
     await this.replace(process);
   }
 
-  /** Stopped for a while, as by a debugger or a host that is overloaded; others may have taken over by then. */
+  /** Stopped for a while, as by a debugger or an overloaded host; others may have taken over by then. */
   private async pause(process: Process): Promise<void> {
     process.sleep();
     await this.clock.move(this.random() * minute);
@@ -820,7 +829,7 @@ export class World {
     if (isTaken) process.isDead = true;
   }
 
-  /** With others there, one of them takes over what it left, and it comes back as another; else it goes on itself. */
+  /** With others running, one of them takes over, and it returns as another; else it continues itself. */
   private async replace(process: Process): Promise<void> {
     this.processes.splice(this.processes.indexOf(process), 1);
     const [survivor] = this.processes;
@@ -847,7 +856,7 @@ export class World {
   private async conclude(): Promise<string[]> {
     this.service.weather = 'fine';
     const isOpen = (): boolean => [...this.accepted].some((name) => !this.told.has(name));
-    // Its last look is repeated for an hour when nobody answers.
+    // Its last poll is retried for an hour when nobody answers.
     const end = this.clock.now() + 2 * this.giveUpAfter + 2 * hour;
     while (this.clock.now() < end && isOpen()) {
       await this.processes[0]?.authorize();
@@ -858,7 +867,7 @@ export class World {
       this.left.push(process.left);
     }
     const { steps, starts, service } = this;
-    const wrong = judge({
+    const wrong = faultsIn({
       steps,
       deeds: service.deeds,
       polls: this.polls,
@@ -868,7 +877,7 @@ export class World {
       // Each process polls for the waits that it has accepted.
       starts: this.instances === 1 ? starts : undefined,
     });
-    // A full budget is good for a hundred repeats.
+    // A full budget allows a hundred retries.
     if (service.requests > 1.1 * service.calls + 100 * starts.length)
       wrong.push(`${String(service.requests)} requests for ${String(service.calls)} calls in an outage`);
     if (this.left.some((count) => count > 0)) wrong.push(`timers or listeners left: ${this.left.join()}`);

@@ -5,7 +5,7 @@ interface Waiting<T> {
   readonly resolve: (things: T[]) => void;
 }
 
-/** Where tests wait for arrivals that have not come, for the report of a time-out. */
+/** Where tests wait for arrivals that have not come, for the report of a timeout. */
 export const awaited = new Set<Error>();
 
 /** Things that arrive in their own time, for a test to wait for without sleeping. */
@@ -19,7 +19,7 @@ export class Arrivals<T> {
     this.serve();
   }
 
-  /** The next `count` that nobody has waited for yet. */
+  /** The next `count` that no test has waited for yet. */
   next(count = 1): Promise<T[]> {
     return new Promise((resolve) => {
       const place = new Error('waits');
@@ -29,7 +29,7 @@ export class Arrivals<T> {
     });
   }
 
-  /** Those that nobody waits for any more, of a test that goes on for long. */
+  /** Those that no test waits for, for long tests. */
   forget(): void {
     this.all.length = this.taken = 0;
   }

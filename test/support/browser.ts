@@ -2,8 +2,8 @@ import { chromium } from 'playwright-core';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 
 /**
- * The popups of the address bar are pages that each window loads, which takes more CPU time than most of ours. The
- * others are what Playwright turns off: Chromium knows only the last list that it is given.
+ * The popups of the address bar are pages that each window loads, which takes more CPU time than most of
+ * ours. The others are what Playwright turns off: Chromium uses only the last list it gets.
  */
 const featuresOff = [
   'WebUIOmniboxPopup',
@@ -33,7 +33,7 @@ const flags = [
   '--disable-sync',
 ];
 
-/** Nothing slides or fades: what is pressed on the move may not be what was meant. */
+/** Nothing slides or fades: a click on a moving element may miss. */
 const still = `addEventListener('DOMContentLoaded', () => {
   if (window.jQuery) jQuery.fx.off = true;
   const sheet = new CSSStyleSheet();
@@ -49,12 +49,12 @@ export interface OpenPage {
 
 export interface TestBrowser {
   readonly browser: Browser;
-  /** A page in a context of its own (no shared cookies or storage). */
+  /** A page in its own context (no shared cookies or storage). */
   open(options?: BrowserContextOptions): Promise<OpenPage>;
   close(): Promise<void>;
 }
 
-/** Collects whatever a person would see in red in the developer tools. */
+/** Collects what a person would see in red in the developer tools. */
 export const collectErrors = (page: Page): string[] => {
   const errors: string[] = [];
   page.on('console', (message) => {

@@ -1,6 +1,6 @@
 const closers: (() => Promise<void>)[] = [];
 
-/** For `afterEach`: ends everything a test has begun, clients first. */
+/** For `afterEach`: ends everything that a test has started, clients first. */
 export const closeAll = async (): Promise<void> => {
   for (const close of closers.splice(0).reverse()) await close();
 };

@@ -1,7 +1,7 @@
 'use strict';
 /**
- * Required by a Node-RED before anything else: an exporter that has lost nothing when the process is killed. Each addition to
- * a counter is a line of the file that METERED names.
+ * Required by a Node-RED before anything else: an exporter that loses nothing when the process is killed.
+ * Each addition to a counter is a line of the file named by METERED.
  */
 const { openSync, writeSync } = require('node:fs');
 const { env } = require('node:process');

@@ -7,7 +7,7 @@ import { createMemoryStore } from '../../lib/state/memory';
 import type { Store } from '../../lib/state/store';
 
 export interface TestEnvironment extends Environment {
-  /** Tells those who listen, as when somebody has authorized. */
+  /** Notifies listeners, as when somebody has authorized. */
   changed(): void;
   close(): Promise<void>;
 }
@@ -36,7 +36,7 @@ const memoryFor = (baseUrl: string): Store => {
   return memory;
 };
 
-/** An environment as flow nodes see it, with the real client, on whatever service the test runs. */
+/** An environment as flow nodes see it, with the real client, on any service that the test runs. */
 export const environmentOn = (service: Service, choices: EnvironmentChoices = {}): TestEnvironment => {
   const { clock = systemClock, advisors = ['default'] } = choices;
   let client: Client | undefined;

@@ -1,2 +1,2 @@
-/** The event loop has come round: what was under way without waiting for the world has gone a step on. */
+/** The next iteration of the event loop: everything that waits for nothing external has advanced. */
 export const nextIteration = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -4,10 +4,10 @@ import promises from 'node:timers/promises';
 import { awaited } from './arrivals';
 import { openPages } from './browser';
 
-/** Milliseconds: a loop that waits has come round by then. */
+/** Milliseconds after which a waiting loop has run again. */
 const longestRound = 500;
 
-/** The lines of the tests that a stack leads through, with what they say. */
+/** The lines of the tests in a stack trace, with their source. */
 const linesIn = (stack: string): string[] =>
   [...stack.matchAll(/\(?(\/[^():]*\/test\/(?!support\/)[^():]*\.ts):(\d+):\d+\)?/g)].map(
     ([, file = '', line = '']) => {
@@ -16,7 +16,9 @@ const linesIn = (stack: string): string[] =>
     },
   );
 
-/** Where a test that has run out of time still waits: for arrivals, or in a loop, which is seen as it comes round. */
+/**
+ * Where a test that timed out is still waiting: for arrivals, or in a loop, which is seen when it runs again.
+ */
 const linesThatWait = async (): Promise<string[]> => {
   const stacks = new Set(Array.from(awaited, ({ stack = '' }) => stack));
   const restore: (() => void)[] = [];
@@ -37,7 +39,9 @@ const linesThatWait = async (): Promise<string[]> => {
   return [...new Set([...stacks].flatMap(linesIn))];
 };
 
-/** What a person would have seen when a test failed: a browser's own message only names what was waited for. */
+/**
+ * What a person would have seen when a test failed: a browser's own message only names what was waited for.
+ */
 export const mochaHooks = {
   async afterEach(this: Mocha.Context): Promise<void> {
     const { currentTest } = this;

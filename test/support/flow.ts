@@ -6,7 +6,7 @@ import { register, type NodeRuntime } from '../../lib/runtime/register';
 import { registeredOf, type NodeSpec } from '../../lib/runtime/spec';
 import { Arrivals } from './arrivals';
 
-/** Node-RED 5 does not start on the older Node, and 4.1 is what people run there. */
+/** Node-RED 5 does not start on the older Node, where people run 4.1. */
 export const runtimePath = require.resolve(
   Number(process.versions.node.split('.')[0]) >= 22 ? 'node-red' : 'node-red-4',
 );
@@ -35,15 +35,15 @@ type NodeConfig = { readonly id: string; readonly type: string } & Readonly<Reco
 export interface FlowOptions {
   readonly folders: readonly NodeFolder[];
   readonly environment?: Environment;
-  /** The nodes under test, less `environment` and `wires`, which they are given. */
+  /** The nodes under test, without `environment` and `wires`, which are added. */
   readonly nodes: readonly NodeConfig[];
   /** Outputs that are also wired to one of the nodes under test. */
   readonly wires?: readonly (readonly [from: string, port: number, to: string])[];
-  /** Outputs that nothing is wired to. */
+  /** Outputs without a wire. */
   readonly unwired?: readonly number[];
   /**
-   * Without the helper's spies, which keep each call with a stack trace: for very many messages. No status or warning
-   * is heard then.
+   * Without the helper's spies, which keep each call with a stack trace: for very many messages. Statuses and
+   * warnings are then not recorded.
    */
   readonly isUnwatched?: boolean;
 }
@@ -52,7 +52,7 @@ const environmentId = 'environment';
 const tab = { id: 'tab', type: 'tab', label: 'test' };
 const outId = (from: string, port: number): string => `${from}-out-${String(port)}`;
 
-/** Stands where the config node stands: it holds the environment the test made. */
+/** Replaces the config node: it has the environment that the test made. */
 const environmentType =
   (environment: Environment | undefined) =>
   (RED: NodeAPI): void => {
@@ -63,7 +63,7 @@ const environmentType =
     RED.nodes.registerType('test-environment', construct as never);
   };
 
-/** Sees each completion itself: a Complete node hears nothing any more once the flow is closing. */
+/** Sees each completion itself: a Complete node gets nothing any more once the flow is closing. */
 const noting = (runtime: NodeRuntime, settled: (Error | undefined)[]): NodeRuntime => ({
   create(RED, node, config) {
     const running = node as RunningNode;
@@ -76,7 +76,9 @@ const noting = (runtime: NodeRuntime, settled: (Error | undefined)[]): NodeRunti
   },
 });
 
-/** A deployed flow of nodes under test, with something listening on every output, to errors and to completion. */
+/**
+ * A deployed flow of nodes under test, with something listening on every output, to errors and to completion.
+ */
 export class Flow {
   readonly arrivals = new Arrivals<Arrived>();
   readonly errors = new Arrivals<Message & { error: Record<string, unknown> }>();
@@ -84,7 +86,7 @@ export class Flow {
   readonly statuses: Shown[] = [];
   readonly warnings: string[] = [];
 
-  /** What `done` was called with, once for each input that was settled. */
+  /** The arguments of `done`, once for each input that was settled. */
   readonly settled: (Error | undefined)[] = [];
 
   private constructor(private readonly ids: readonly string[]) {}
@@ -118,7 +120,7 @@ export class Flow {
     const flow = new Flow(scope);
     await helper.load(
       [
-        // Before the first node is made: a node may keep the methods that it finds.
+        // Before the first node is created: a node may keep the methods that it finds.
         () => {
           if (options.isUnwatched) helper._sandbox.restore();
         },
@@ -133,7 +135,7 @@ export class Flow {
     return flow;
   }
 
-  /** Ends the flow; for `afterEach`. */
+  /** Stops the flow; for `afterEach`. */
   static async unload(): Promise<void> {
     await helper.unload();
   }
@@ -142,7 +144,7 @@ export class Flow {
     helper.getNode(to)?.receive(msg);
   }
 
-  /** Sends and gives what comes out: the next `count` messages, whichever outputs they leave by. */
+  /** Sends a message and returns the next `count` messages, whichever outputs they leave by. */
   async ask(msg: Message, count = 1): Promise<Arrived[]> {
     const coming = this.arrivals.next(count);
     this.send(msg);
@@ -158,7 +160,7 @@ export class Flow {
       }
       const node = helper.getNode(id);
       node?.on('call:status', (call: { args: [Shown] }) => {
-        // A node that was pointed elsewhere begins without the status that it had there.
+        // A node that was pointed elsewhere starts without its earlier status.
         if (this.statuses.length > 0 || Object.keys(call.args[0]).length > 0)
           this.statuses.push(call.args[0]);
       });

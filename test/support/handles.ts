@@ -1,7 +1,7 @@
-/** Milliseconds: connections that are kept alive have ended by then. */
+/** Milliseconds after which keep-alive connections have ended. */
 const patience = 10_000;
 
-/** What keeps this process from ending, such as timers and servers: how many there are of each kind. */
+/** What keeps this process from exiting, such as timers and servers: the number of each kind. */
 export const openResources = (): Map<string, number> => {
   const counts = new Map<string, number>();
   for (const kind of process.getActiveResourcesInfo()) counts.set(kind, (counts.get(kind) ?? 0) + 1);
@@ -10,7 +10,7 @@ export const openResources = (): Map<string, number> => {
 
 const atStart = openResources();
 
-/** What is open that was not open before, such as `2 Timeout`; what is just closing has some seconds for it. */
+/** What is open that was not open before, such as `2 Timeout`; what is just closing has a few seconds. */
 export const whatStaysOpen = async (before = new Map<string, number>()): Promise<string[]> => {
   const end = Date.now() + patience;
   for (;;) {
@@ -22,7 +22,7 @@ export const whatStaysOpen = async (before = new Map<string, number>()): Promise
   }
 };
 
-/** For plain mocha: says what keeps it from ending, and ends. */
+/** For plain mocha: says what keeps it from exiting, and exits. */
 export const mochaGlobalTeardown = async (): Promise<void> => {
   const left = await whatStaysOpen(atStart);
   if (left.length === 0) return;

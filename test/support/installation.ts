@@ -72,7 +72,7 @@ const digest = (parts: readonly (string | Buffer)[]): string => {
 
 const aDay = 24 * 60 * 60 * 1000;
 
-/** Every change to the package leaves another copy here: yesterday's are of no use. */
+/** Every change to the package leaves another copy here: yesterday's are useless. */
 const forget = (): void => {
   for (const name of readdirSync(cache)) {
     const path = join(cache, name);
@@ -81,7 +81,7 @@ const forget = (): void => {
   }
 };
 
-/** Makes `path` by filling a folder beside it and renaming it, so that nobody ever sees half of it. */
+/** Creates `path` by filling a folder beside it and renaming it, so that nobody ever sees half of it. */
 const once = (path: string, fill: (folder: string) => void): string => {
   if (existsSync(path)) return path;
   mkdirSync(cache, { recursive: true });
@@ -97,7 +97,7 @@ const once = (path: string, fill: (folder: string) => void): string => {
   return path;
 };
 
-/** `npm test` builds once, before the first test: several files of tests then read dist/ at the same time. */
+/** `npm test` builds once, before the first test: several test files then read dist/ at the same time. */
 export const builtBefore = process.env['ADVISOR_TEXTING_BUILT'] === '1';
 let built = builtBefore;
 
@@ -120,7 +120,7 @@ export const tarball = (): string => {
   return join(folder, name);
 };
 
-/** As a user does it; without a network it fails after a while instead of waiting for one. */
+/** As a user does it; without a network it fails after a while instead of hanging. */
 export const install = (userDir: string, file: string): void => {
   const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline'];
   npm(['install', ...flags, '--fetch-retries', '1', '--fetch-timeout', '30000', file], userDir);
@@ -145,7 +145,7 @@ const installedFolders = (): string[] => {
     ) {
       const path = [folder, 'node_modules', name].filter((part) => part !== '').join('/');
       if (packages[path] !== undefined) {
-        // An optional one for another system is not there.
+        // An optional one for another system is missing.
         if (found.has(path) || !existsSync(join(root, path))) return;
         found.add(path);
         addThoseOf(path);
@@ -159,11 +159,11 @@ const installedFolders = (): string[] => {
     for (const name of Object.keys({ ...dependencies, ...optionalDependencies })) add(path, name);
   };
   addThoseOf('');
-  // Those inside another come with it.
+  // Nested ones come with their parent.
   return [...found].filter((path) => path.lastIndexOf('node_modules/') === 0);
 };
 
-/** A user directory as an installation leaves it, to be copied: what `npm ci` has fetched is linked into it. */
+/** A user directory as after an installation, to be copied: what `npm ci` has fetched is linked into it. */
 const template = (): string => {
   const file = tarball();
   return once(join(cache, `user-${digest([file])}`), (making) => {

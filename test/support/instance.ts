@@ -9,7 +9,7 @@ import { Arrivals } from './arrivals';
 import type { Arrived, NodeFolder } from './flow';
 import { peers } from './state/peers';
 
-/** What a killed process waits for. */
+/** A killed process waits for this. */
 const never = new Promise<never>(() => undefined);
 
 const processes = new Map<string, Mortal>();
@@ -19,7 +19,7 @@ export class Mortal {
   readonly name = `process ${String(processes.size)}`;
   private isKilled = false;
   private readonly holds = new Set<() => void>();
-  /** Commits that are yet to be made; the process is killed at the next. */
+  /** Remaining commits; the process is killed at the next. */
   private left = Infinity;
   private isLastMade = false;
 
@@ -36,13 +36,13 @@ export class Mortal {
     for (const release of this.holds) release();
   }
 
-  /** `isLastMade`: at the very moment when its last commit is on record, and it has not heard of that yet. */
+  /** `isLastMade`: at the very moment when its last commit is saved, before it learns of that. */
   killAfter(commits: number, isLastMade = false): void {
     this.left = commits;
     this.isLastMade = isLastMade;
   }
 
-  /** A clock, as this process has it: what is killed holds nobody up. */
+  /** A clock as this process sees it: a killed process blocks nobody. */
   clock(clock: MovableClock): Clock {
     return {
       now: () => clock.now(),
@@ -62,12 +62,12 @@ export class Mortal {
     };
   }
 
-  /** A store, as this process has it. */
+  /** A store as this process sees it. */
   over<T extends Store | Peers>(store: T): T {
     const alive = async <T>(work: () => Promise<T>): Promise<T> => {
       const unlessDead = (): Promise<void> => (this.isDead ? never : Promise.resolve());
       await unlessDead();
-      // What fails, too.
+      // Failures, too.
       return work().finally(unlessDead);
     };
     const own = peers({
@@ -98,10 +98,12 @@ export class Mortal {
   }
 }
 
-/** One node as a process of its own has it: several of one id may run side by side, and none needs to be closed. */
+/**
+ * One node as a separate process has it: several of one id may run side by side, and none needs to be closed.
+ */
 export class Instance {
   readonly arrivals = new Arrivals<Arrived>();
-  /** What the node has reported as errors. */
+  /** The errors that the node has reported. */
   readonly errors: unknown[] = [];
   private readonly node = new EventEmitter();
 

@@ -15,7 +15,9 @@ export interface Answer {
 export const adminPassword = 'only for tests';
 const hash = '$2b$04$YH3b1tvPWmof8BFH6xrurO/GdwS9SJbzRjUdPgyNKi0E.A1TAmxNi';
 
-/** As the setting `adminAuth`: `admin` may do all, `reader` only read, both with the password above. */
+/**
+ * Like the setting `adminAuth`: `admin` may do everything, `reader` only read, both with the password above.
+ */
 export const adminAuth = {
   type: 'credentials',
   users: [
@@ -24,7 +26,7 @@ export const adminAuth = {
   ],
 };
 
-/** What has wires but no place on the canvas, Node-RED takes for a config node: give it one. */
+/** Node-RED treats a node with wires but no place on the canvas as a config node: set one. */
 const placed = (flows: readonly FlowNode[]): readonly FlowNode[] =>
   flows.map((node) => ('wires' in node && !('x' in node) ? { ...node, x: 100, y: 100 } : node));
 
@@ -36,7 +38,7 @@ export interface Audited {
   readonly advisor: string | undefined;
 }
 
-/** What of ours is in the audit log, from a line on. */
+/** Our entries in the audit log, from a line on. */
 export const auditIn = ({ lines }: RedProcess, from: number): Audited[] =>
   lines
     .slice(from)
@@ -64,13 +66,13 @@ export class RealRed extends RedProcess {
     return red;
   }
 
-  /** Where the admin API is, without a slash at the end. */
+  /** The address of the admin API, without a trailing slash. */
   get adminUrl(): string {
     const path = this.options.settings?.['httpAdminRoot'];
     return `${this.url}${typeof path === 'string' && path !== '/' ? path.replace(/\/$/, '') : ''}`;
   }
 
-  /** The admin API; `path` without a slash in front. */
+  /** The admin API; `path` without a leading slash. */
   async request(
     method: string,
     path: string,
@@ -110,7 +112,7 @@ export class RealRed extends RedProcess {
     return (await this.request('GET', 'flows')).json as FlowNode[];
   }
 
-  /** Credentials travel as `credentials` on a node. Resolves when the flows run. */
+  /** Credentials are passed as `credentials` of a node. Resolves when the flows run. */
   async deploy(flows: readonly FlowNode[], type: DeployType = 'full'): Promise<void> {
     const from = this.lines.length;
     const answer = await this.request('POST', 'flows', type === 'reload' ? undefined : placed(flows), {
@@ -121,7 +123,7 @@ export class RealRed extends RedProcess {
     await this.logged(/Started (modified )?(flows|nodes)|Waiting for missing/, { from });
   }
 
-  /** Presses the button of an inject node, or injects other values instead of its own. */
+  /** Presses the button of an inject node, or injects other values. */
   async inject(id: string, values?: Readonly<Record<string, unknown>>): Promise<void> {
     const props = Object.entries(values ?? {}).map(([p, v]) => ({ p, v: JSON.stringify(v), vt: 'json' }));
     const body = values === undefined ? {} : { __user_inject_props__: props };

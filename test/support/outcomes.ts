@@ -16,7 +16,7 @@ export const errorOf = ({ error }: Message): MessageError => {
   return error as MessageError;
 };
 
-/** Outcomes leave as they settle: back in list order, for a test to compare. */
+/** Outcomes leave as they settle: sorted in list order, for a test to compare. */
 export const inOrder = (arrived: readonly Arrived[]): Arrived[] =>
   arrived.toSorted(
     (a, b) => (a.msg.parts as { index: number }).index - (b.msg.parts as { index: number }).index,

@@ -4,14 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** The server refuses to run for root. */
+/** The server refuses to run as root. */
 const identity = (): { uid?: number; gid?: number } => {
   if (process.getuid?.() !== 0) return {};
   const id = (flag: string): number => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
   return { uid: id('-u'), gid: id('-g') };
 };
 
-/** A PostgreSQL of the test's own, on a socket in a temporary folder. */
+/** A PostgreSQL for one test, on a socket in a temporary folder. */
 export class Postgres {
   readonly folder = mkdtempSync(join(tmpdir(), 'advisor-pg-'));
   private readonly who = identity();
@@ -53,12 +53,12 @@ export class Postgres {
     return join(this.folder, this.inUse);
   }
 
-  /** Of a database in it. */
+  /** The address of one of its databases. */
   url(database = 'postgres'): string {
     return `postgres://test@localhost/${database}?host=${encodeURIComponent(this.folder)}`;
   }
 
-  /** A database of a test's own. */
+  /** A database for one test. */
   async database(name: string): Promise<string> {
     this.query(`create database ${name}`);
     return this.url(name);
@@ -73,7 +73,7 @@ export class Postgres {
     await this.until(() => this.query('select 1') !== '');
   }
 
-  /** From now on, what is committed is on another server, too. */
+  /** From now on, commits are replicated to another server. */
   async addStandby(): Promise<void> {
     this.standbys += 1;
     const name = `standby${this.standbys}`;
@@ -93,7 +93,7 @@ export class Postgres {
       '-c',
       'fast',
     ]);
-    // Where its socket is, nobody else looks for it.
+    // Nobody else looks for its socket there.
     this.standby = { server: this.spawn(data, data), data: name };
     this.query(`alter system set synchronous_standby_names = '*'`);
     this.query(`select pg_reload_conf()`);
@@ -101,7 +101,7 @@ export class Postgres {
     await this.until(() => this.query(isInSync).trim() === '1');
   }
 
-  /** The server fails, and its standby takes its place, at the same address; it has a standby of its own then. */
+  /** The server fails, and its standby replaces it, at the same address, with a standby of its own. */
   async failOver(): Promise<void> {
     const standby = this.standby;
     if (!standby) throw new Error('There is no standby.');
@@ -128,13 +128,13 @@ export class Postgres {
       try {
         if (isSo()) return;
       } catch {
-        // It is not there yet.
+        // It is not running yet.
       }
       await pause(50);
     }
   }
 
-  /** At once, as when its machine fails. */
+  /** Immediately, as when its machine fails. */
   async stop(): Promise<void> {
     const server = this.server;
     this.server = undefined;

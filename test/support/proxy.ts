@@ -3,7 +3,10 @@ import http from 'node:http';
 import net from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 
-/** Before the service has the request, when it has it, in the headers of its answer, in the body of its answer. */
+/**
+ * Before the service has the request, when it has it, in the headers of its answer, in the body of its
+ * answer.
+ */
 export type Phase = 'request' | 'received' | 'headers' | 'body';
 
 /** What the network does to one request. */
@@ -20,7 +23,7 @@ export type Fault =
 
 export interface Asked {
   readonly method: string;
-  /** With its query. */
+  /** Including its query. */
   readonly path: string;
 }
 
@@ -45,7 +48,7 @@ const headEnd = '\r\n\r\n';
 const garbage = Buffer.from([0x00, 0xff, 0x13, 0x37, 0x0d, 0x0a]);
 export const pass: Fault = { kind: 'pass' };
 
-/** The request that the bytes are, once they are a whole one; its body has a content-length. */
+/** The request in these bytes, once it is complete; its body has a content-length. */
 const requestIn = (bytes: Buffer): Request | undefined => {
   const end = bytes.indexOf(headEnd);
   if (end < 0) return undefined;
@@ -62,7 +65,7 @@ const requestIn = (bytes: Buffer): Request | undefined => {
   return { method, path, headers, body };
 };
 
-/** What the service answers: its headers, and its body. */
+/** The service's answer: its headers, and its body. */
 const forward = async (port: number, { method, path, headers, body }: Request): Promise<[Buffer, Buffer]> => {
   const { host: _host, connection: _connection, ...kept } = headers;
   const asking = http.request({ port, host: '127.0.0.1', method, path, headers: kept, agent: false });
@@ -115,7 +118,7 @@ const serve = async (client: Socket, port: number, request: Request, fault: Faul
   else client.write(whole);
 };
 
-/** A TCP proxy in front of a server on this machine that does what networks do. */
+/** A TCP proxy in front of a local server that behaves like real networks. */
 export const startProxy = async (targetPort: number): Promise<Proxy> => {
   const next: Fault[] = [];
   const open = new Set<Socket>();

@@ -10,17 +10,17 @@ export type Message = Record<string, unknown>;
 
 export interface RedOptions {
   readonly version: Version;
-  /** Merged over the tests' own; whatever JSON can hold. */
+  /** Merged over the tests' own; anything that JSON can represent. */
   readonly settings?: Readonly<Record<string, unknown>>;
   readonly flows?: readonly FlowNode[];
   readonly env?: Readonly<Record<string, string>>;
   /** With all nodes and the code editor of an installation; else without what no test and no example uses. */
   readonly isWhole?: boolean;
-  /** Taken as it is and kept; else a fresh one with the package installed, removed by `close`. */
+  /** Used as it is and kept; else a fresh one with the package installed, removed by `close`. */
   readonly userDir?: string;
 }
 
-/** Core nodes that take a third of a start to load. */
+/** Core nodes whose loading takes a third of a start. */
 export const unusedNodes = [
   '90-exec.js',
   '10-mqtt.js',
@@ -52,10 +52,10 @@ process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
 
-/** A Node-RED process: its life, its log, and the messages that its `test-port` nodes pass. */
+/** A Node-RED process: its life cycle, its log, and the messages of its `test-port` nodes. */
 export class RedProcess {
   readonly lines: string[] = [];
-  /** What reached the `test-port` nodes, in order, and when. */
+  /** The messages that reached the `test-port` nodes, in order, and when. */
   readonly arrived: { port: string; msg: Message; at: number }[] = [];
 
   private child: ChildProcess | undefined;
@@ -94,7 +94,7 @@ export class RedProcess {
       editorTheme: {
         tours: false,
         palette: { catalogues: [] },
-        // Monaco takes a third of what it costs to open the editor.
+        // Monaco takes a third of the cost of opening the editor.
         ...(isWhole ? {} : { codeEditor: { lib: 'ace' } }),
       },
       nodesExcludes: isWhole ? [] : unusedNodes,
@@ -167,7 +167,7 @@ export class RedProcess {
     for (const watcher of [...this.watchers]) watcher();
   }
 
-  /** Waits until `found` gives something; says what it waited for when it never does. */
+  /** Waits until `found` returns something; names what it waited for if it never does. */
   until<T>(found: () => T | undefined, what: string, wait: number): Promise<T> {
     return new Promise((resolve, reject) => {
       const settle = (act: () => void): void => {
@@ -197,7 +197,7 @@ export class RedProcess {
     });
   }
 
-  /** The first line of the log that fits. */
+  /** The first matching line of the log. */
   logged(pattern: RegExp, { from = 0, wait = 60_000 } = {}): Promise<string> {
     return this.until(
       () => this.lines.slice(from).find((line) => pattern.test(line)),
@@ -224,7 +224,7 @@ export class RedProcess {
     });
   }
 
-  /** Sends a message out of the `test-port` of this name. */
+  /** Sends a message from the `test-port` of this name. */
   async send(port: string, msg: Message): Promise<void> {
     if ((await this.ask({ port, msg })) !== true)
       throw new Error(`There is no test-port ${port} in the flow.`);
@@ -272,7 +272,7 @@ export class RedProcess {
     await this.run();
   }
 
-  /** Ends it and removes the user directory, unless that was given. */
+  /** Stops it and removes the user directory, unless that was given. */
   async close(): Promise<void> {
     await this.stop();
     if (this.options.userDir === undefined) rmSync(this.userDir, { recursive: true, force: true });

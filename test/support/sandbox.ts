@@ -5,7 +5,7 @@ import { callbackUri, refreshTokenFrom } from './auth/setup';
 
 const scopes = ['offline_access', 'text.messaging.write', 'text.messaging.read'];
 
-/** A start takes as long as what it loads: these are not needed here either, and nobody looks at the editor. */
+/** A start takes as long as its imports: these are not needed here either, and nobody looks at the editor. */
 const quick = { disableEditor: true, nodesExcludes: [...unusedNodes, '10-function.js', '70-CSV.js'] };
 
 export const environmentId = 'e0e0e0e0e0e0e0e0';
@@ -21,7 +21,7 @@ const port = (id: string, name: string, to: string[] = []): FlowNode => ({
   wires: [to],
 });
 
-/** A list in, to a send node and to a wait, and a port at each of their outputs. */
+/** A list as input to a send node and to a wait, and a port at each of their outputs. */
 export const twoNodes = (changes: { sender?: object; waiter?: object } = {}): FlowNode[] => [
   { id: tab, type: 'tab', label: 'Real' },
   port('send', 'send', [senderId]),
@@ -50,7 +50,10 @@ export const twoNodes = (changes: { sender?: object; waiter?: object } = {}): Fl
   ),
 ];
 
-/** A service in this process, which outlives whatever happens to Node-RED, and a Node-RED that is authorized on it. */
+/**
+ * A service in this process, which outlives anything that happens to Node-RED, and a Node-RED that is
+ * authorized on it.
+ */
 export class Sandbox {
   private constructor(
     readonly simulator: Simulator,
@@ -94,7 +97,7 @@ export class Sandbox {
         clearInterval(watch);
         resolve();
       };
-      // Reads change nothing, so there is no event that tells of them.
+      // Reads change nothing, so there is no event for them.
       const watch = setInterval(look, 2);
       look();
     });
@@ -117,7 +120,7 @@ export const numbers = (count: number, first = 0): string[] =>
     return `+1${String(300 + Math.floor(at / 100))}55501${String(at % 100).padStart(2, '0')}`;
   });
 
-/** What was told of each number: where it came out, its error's code, and whether it said to be a repetition. */
+/** What was emitted for each number: its output, its error's code, and whether it was marked as repeated. */
 export interface Told {
   readonly port: string;
   readonly code: string | undefined;

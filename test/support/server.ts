@@ -15,7 +15,7 @@ export interface Received {
 export interface Reply {
   readonly status?: number;
   readonly headers?: Record<string, string>;
-  /** An object is sent as JSON, a string as it is. */
+  /** An object is sent as JSON, a string unchanged. */
   readonly body?: unknown;
 }
 
@@ -32,7 +32,7 @@ export interface Scripted {
   close(): Promise<void>;
 }
 
-/** Listens on a free port of this machine. */
+/** Listens on a free local port. */
 export const listen = async (server: Server): Promise<number> => {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

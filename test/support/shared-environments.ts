@@ -6,7 +6,9 @@ import type { Simulator } from '../../simulator';
 import { callbackUri, FileSettings, freshFolder } from './auth/setup';
 import type { Postgres } from './postgres';
 
-/** An environment that several Node-RED keep in one PostgreSQL, each as a process of its own has it. */
+/**
+ * An environment that several Node-RED instances keep in one PostgreSQL, each as a separate process has it.
+ */
 export class SharedEnvironments {
   readonly open: RunningEnvironment[] = [];
   private group = 0;
@@ -17,12 +19,12 @@ export class SharedEnvironments {
     private readonly clock: Clock = systemClock,
   ) {}
 
-  /** What has begun before is of another environment. */
+  /** What was started before belongs to another environment. */
   next(): void {
     this.group += 1;
   }
 
-  /** What differs in its address is another process here. */
+  /** A different address makes a separate process here. */
   start(
     name: string,
     credentialSecret = 'a',

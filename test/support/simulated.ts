@@ -14,7 +14,7 @@ export interface Simulated {
   close(): Promise<void>;
 }
 
-/** A simulator of its own for a test, and an environment on it. */
+/** A simulator for one test, and an environment on it. */
 export const startSimulated = async (
   options: SimulatorOptions = {},
   choices: EnvironmentChoices & { readonly scopes?: readonly string[] } = {},
@@ -42,7 +42,7 @@ export const startSimulated = async (
   };
 };
 
-/** A simulator of its own for each test; whatever the test has begun ends with it. */
+/** A simulator for each test; everything that the test has started ends with it. */
 export const simulatedForEach = (start: () => Promise<Simulated> = () => startSimulated()): Simulated => {
   let running: Simulated | undefined;
   beforeEach(async () => {
@@ -53,7 +53,7 @@ export const simulatedForEach = (start: () => Promise<Simulated> = () => startSi
     await closeAll();
   });
   const on = (): Simulated => {
-    if (!running) throw new Error('no test has begun');
+    if (!running) throw new Error('no test has started');
     return running;
   };
   return {

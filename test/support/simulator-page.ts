@@ -14,7 +14,7 @@ const buildSimulatorPage = async (): Promise<void> => {
   await buildPage(join(root, 'dist', 'simulator', 'page'));
 };
 
-/** The simulator and a browser to look at its page with. */
+/** The simulator and a browser for its page. */
 export class Bench {
   private readonly opened: OpenPage[] = [];
   private readonly expected: RegExp[] = [];
@@ -41,19 +41,19 @@ export class Bench {
     return opened.page;
   }
 
-  /** What the pages complained about in their consoles. */
+  /** Console errors of the pages. */
   get errors(): string[] {
     return this.opened
       .flatMap(({ errors }) => errors)
       .filter((error) => !this.expected.some((pattern) => pattern.test(error)));
   }
 
-  /** Complaints that a test provokes. */
+  /** Errors that a test provokes. */
   forgive(pattern: RegExp): void {
     this.expected.push(pattern);
   }
 
-  /** The simulator goes away and comes back where it was, knowing nothing. */
+  /** The simulator stops and restarts at the same address, knowing nothing. */
   async restart(meanwhile: () => Promise<void>): Promise<void> {
     this.forgive(/net::ERR_/);
     const port = Number(new URL(this.simulator.url).port);
@@ -96,7 +96,7 @@ export class Bench {
 }
 
 /**
- * For a block of tests: one browser, and for each test a simulator of its own. A test that leaves an error in a
+ * For a block of tests: one browser, and for each test a simulator. A test that leaves an error in a
  * browser's console has failed.
  */
 export const benchForEach = (options: SimulatorOptions = {}): (() => Bench) => {

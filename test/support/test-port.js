@@ -1,7 +1,7 @@
 'use strict';
 const inspector = require('node:inspector');
 
-/** Messages may hold requests, responses and circles: those are told by name. */
+/** Messages may contain requests, responses and cycles: those are replaced by their names. */
 const plain = (value) => {
   const path = [];
   return JSON.parse(
@@ -18,7 +18,7 @@ const plain = (value) => {
   );
 };
 
-/** Every script this process has parsed, CommonJS and ES modules alike. */
+/** Every script that this process has parsed, CommonJS and ES modules alike. */
 const scripts = () => {
   const session = new inspector.Session();
   const urls = [];
@@ -36,7 +36,10 @@ const answers = {
   resources: () => process.getActiveResourcesInfo(),
 };
 
-/** The way of tests into a running flow: what arrives is told to the test, what the test says is sent on. */
+/**
+ * How tests reach a running flow: messages that arrive are sent to the test, and messages of the test are
+ * sent on.
+ */
 module.exports = (RED) => {
   const ports = new Map();
   RED.nodes.registerType('test-port', function (config) {

@@ -3,10 +3,10 @@ import { nextIteration } from './event-loop';
 
 /** Milliseconds, below mocha's own limit, so that a failure names what was waited for. */
 const patience = 110_000;
-/** Most things come within a few iterations of the event loop; for others the processor is left to them. */
+/** Most things happen within a few iterations of the event loop; for others it yields the processor. */
 const busyTurns = 200;
 
-/** Resolves with what `look` gives, once that is neither undefined nor false. */
+/** Resolves with the result of `look`, once that is neither undefined nor false. */
 export const until = async <T>(
   look: () => T | undefined | false | Promise<T | undefined | false>,
   what = 'What was waited for',

@@ -13,13 +13,13 @@ export interface ItemPage {
 
 export const idsOf = (arrived: readonly Arrived[]): number[] =>
   arrived.map(({ msg }) => (msg.payload as Item).contactId);
-/** The message after those that came before it. */
+/** The message after the previous ones. */
 export const after = (arrived: readonly Arrived[], count: number): Arrived => only(arrived.slice(count));
 export const partsOf = (arrived: readonly Arrived[]): { index: number; count?: number; id: string }[] =>
   arrived.map(({ msg }) => msg.parts as { index: number; count?: number; id: string });
 export const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index);
 
-/** A service whose address book is what `book` says at the moment of asking. */
+/** A service whose address book is what `book` returns at the time of the request. */
 export const paging =
   (book: () => readonly number[], more: (request: Request) => object = () => ({})) =>
   (request: Request): Reply => {
@@ -30,7 +30,7 @@ export const paging =
     return { body: { data, pageInfo: { page, pageSize, totalRecord: all.length }, ...more(request) } };
   };
 
-/** Lets go of requests one by one, so that a test decides what happens between two pages. */
+/** Releases requests one by one, so that a test decides what happens between two pages. */
 export const gate = () => {
   const waiting: (() => void)[] = [];
   return {

@@ -49,7 +49,7 @@ const readable = ({ method, url, body }: Received): Request => {
 export const scripted = async (
   answer: (request: Request, index: number) => Reply | Promise<Reply>,
   choices: EnvironmentChoices = {},
-  /** Sees each body as it was written. */
+  /** Sees each body as it was sent. */
   see: (body: string) => void = () => undefined,
 ): Promise<{ environment: Environment; requests: () => Request[] }> => {
   const server = await startServer((request) => {

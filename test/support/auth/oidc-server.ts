@@ -9,7 +9,7 @@ export interface OidcServer {
   readonly credentials: { readonly clientId: string; readonly clientSecret: string; readonly apiKey: string };
   /** Token requests that were answered, by grant type. */
   readonly granted: string[];
-  /** Signs a person in and consents, as a browser would; gives the address it is sent back to. */
+  /** Signs a person in and consents, as a browser would; returns the redirect address. */
   signIn(url: string, login: string): Promise<URL>;
   close(): Promise<void>;
 }
@@ -17,7 +17,7 @@ export interface OidcServer {
 const scopes = ['openid', 'offline_access', 'text.messaging.read', 'core.contacts.read'];
 const client = { clientId: 'office', clientSecret: 'a secret of the office', apiKey: 'key' };
 
-/** A certified authorization server that insists on PKCE and rotates refresh tokens. */
+/** A certified authorization server that requires PKCE and rotates refresh tokens. */
 export const startOidcServer = async (accessTokenLifetime = 3600): Promise<OidcServer> => {
   const { default: Provider } = await import('oidc-provider');
   const granted: string[] = [];
@@ -54,7 +54,7 @@ export const startOidcServer = async (accessTokenLifetime = 3600): Promise<OidcS
   });
   const handle = provider.callback();
 
-  /** One browser: follows redirects, keeps cookies, submits the provider's own forms. */
+  /** One browser: follows redirects, keeps cookies, submits the server's own forms. */
   const signIn = async (start: string, login: string): Promise<URL> => {
     const cookies = new Map<string, string>();
     const visit = async (address: string, form?: Readonly<Record<string, string>>): Promise<Response> => {
@@ -89,7 +89,7 @@ export const startOidcServer = async (accessTokenLifetime = 3600): Promise<OidcS
   };
 
   return {
-    // This server gives a refresh token only where consent is asked for: a fixed parameter of its address.
+    // This server issues a refresh token only if it asks for consent: a fixed parameter of its address.
     authUrl: `${url}/auth?prompt=consent`,
     tokenUrl: `${url}/token`,
     credentials: client,

@@ -2,7 +2,7 @@ import type { FlowNode, RealRed } from '../node-red';
 import type { Simulator } from '../../../simulator';
 import { decide } from './setup';
 
-/** Each one's password is the name; hashed as cheaply as bcrypt allows. */
+/** Each password is the name; hashed as cheaply as bcrypt allows. */
 export const adminAuth = {
   type: 'credentials',
   users: [
@@ -16,7 +16,7 @@ export const adminAuth = {
 
 export const environmentId = 'e1e1e1e1e1e1e1e1';
 
-/** An environment that has a simulator elsewhere for its sandbox, and a flow that sends through it. */
+/** An environment whose sandbox is a separate simulator, and a flow that sends through it. */
 export const sandboxFlow = (red: RealRed, simulator: Simulator, changes: object = {}): FlowNode[] => [
   { id: 'f1f1f1f1f1f1f1f1', type: 'tab', label: 'Test' },
   {
@@ -78,14 +78,14 @@ export const begin = async (red: RealRed, advisor = 'default', form?: object): P
   return (answer.json as { url: string }).url;
 };
 
-/** What our own page gives a browser on its way: the authorization page, and a cookie. */
+/** What our own page gives a browser: the authorization page, and a cookie. */
 export const enter = async (url: string): Promise<{ address: string; cookie: string }> => {
   const page = await open(url);
   const [cookie = ''] = (page.headers.get('set-cookie') ?? '').split(';');
   return { address: page.headers.get('location') ?? '', cookie };
 };
 
-/** What an advisor decides, from our own page on; gives the way back, and the cookie that belongs to it. */
+/** What an advisor decides, starting from our own page; returns the redirect and its cookie. */
 export const decideFrom = async (
   url: string,
   person = 'Alice',
@@ -95,7 +95,7 @@ export const decideFrom = async (
   return { back: await decide(address, person, decision), cookie };
 };
 
-/** The whole flow of one browser. */
+/** The whole flow in one browser. */
 export const authorizeOn = async (
   red: RealRed,
   advisor = 'default',

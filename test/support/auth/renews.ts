@@ -15,7 +15,7 @@ const forEver = (): Promise<never> => {
   return new Promise(() => undefined);
 };
 
-/** A process of its own that renews a token. */
+/** A separate process that refreshes a token. */
 const run = async (): Promise<void> => {
   const [, , userDir = '', settings = ''] = process.argv;
   const { connection, now, moment } = JSON.parse(settings) as Settings;

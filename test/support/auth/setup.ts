@@ -31,7 +31,10 @@ export const removeFolders = (): void => {
 
 export type Stored = Record<string, unknown>;
 
-/** As Node-RED's own: all settings in memory, all written at once when one has changed, those of settings.js in front and read-only. */
+/**
+ * Like Node-RED's own: all settings in memory, all written when one changes, those of settings.js take
+ * precedence and are read-only.
+ */
 export class FileSettings implements RuntimeSettings {
   private readonly file: string;
   private readonly stored: Stored;
@@ -75,7 +78,7 @@ export const readStored = (userDir: string): Stored => {
   }
 };
 
-/** What one Node-RED process has of all this. */
+/** The parts of one Node-RED process. */
 export interface Process {
   readonly settings: FileSettings;
   readonly warnings: string[];
@@ -85,7 +88,7 @@ export interface Process {
   readonly authorizations: Authorizations;
   /** Every request to the token endpoint. */
   readonly posted: Readonly<Record<string, string>>[];
-  /** What is done to its writes. */
+  /** What happens to its writes. */
   readonly disk: Disk;
   readonly openStore: () => Promise<Store>;
   close(): Promise<void>;
@@ -97,13 +100,16 @@ export interface ProcessOptions {
   readonly clock?: Clock;
   readonly post?: PostForm;
   readonly random?: () => number;
-  /** In a database in the user directory; else in memory, which outlives the process as the user directory does. */
+  /**
+   * In a database in the user directory; else in memory, which outlives the process as the user directory
+   * does.
+   */
   readonly isOnDisk?: boolean;
   readonly isFull?: boolean;
   readonly retryAfter?: number;
 }
 
-/** The writes of one process: counted, and kept off the disk while that is full, as the store does or would not. */
+/** The writes of one process: counted, and waiting or failing while the disk is full. */
 export class Disk {
   bytes = 0;
   private manner: 'refuses' | 'waits' | undefined;
@@ -145,7 +151,7 @@ export const frozenClock = (): MovableClock => {
   return new MovableClock(() => start);
 };
 
-/** Starts on a user directory as Node-RED would, with whatever is in it. */
+/** Starts on an existing user directory as Node-RED would. */
 export const startProcess = async (userDir: string, options: ProcessOptions = {}): Promise<Process> => {
   const {
     local = { credentialSecret: 'a' },
@@ -214,7 +220,7 @@ export const connectionTo = (
   ...changes,
 });
 
-/** What an advisor decides on the simulator's page; gives the address the browser is sent back to. */
+/** What an advisor decides on the simulator's page; returns the redirect address. */
 export const decide = async (url: string, advisor = 'Alice', decision = 'approve'): Promise<URL> => {
   const answer = await fetch(url, {
     method: 'POST',
@@ -236,7 +242,7 @@ export const authorize = async (
   if (!finished.ok) throw new Error(`Not authorized: ${finished.why}`);
 };
 
-/** As somebody gets one on another machine: by authorizing once. */
+/** A token from another machine: by authorizing once. */
 export const refreshTokenFrom = async (
   simulator: Simulator,
   changes: Partial<Connection> = {},
@@ -262,7 +268,7 @@ export const failureOf = async (work: () => unknown): Promise<ServiceError> => {
   throw new Error('It did not fail.');
 };
 
-/** Moves the clock until something has come of the work. */
+/** Moves the clock until the work is done. */
 export const patiently = async <T>(
   clock: MovableClock,
   work: () => T | Promise<T>,

@@ -1,7 +1,7 @@
 import { check } from '../../../command/check';
 import { systemClock } from '../../../lib/service/clock';
 
-/** Every check of a service, by the name that the command gives it. */
+/** Every check of a service, by the command's name for it. */
 export const serviceChecks = [
   'reachability',
   'token',
@@ -14,7 +14,7 @@ export const serviceChecks = [
   'phones',
 ] as const;
 
-/** What a command says, and its exit code; in this process, which spares the start of another. */
+/** A command's output and exit code; in this process, which saves starting another. */
 export const listenTo = async (
   command: () => Promise<number>,
 ): Promise<{ code: number; out: string; err: string }> => {
@@ -32,6 +32,6 @@ export const listenTo = async (
   }
 };
 
-/** What is repeated is repeated at once. */
+/** Retries happen immediately. */
 export const runCheck = (args: readonly string[], variables: Record<string, string> = {}) =>
   listenTo(() => check(args, { LANG: 'en', ...variables }, { clock: systemClock, random: () => 0 }));

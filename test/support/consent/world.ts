@@ -13,20 +13,20 @@ export const bob = '+12025550102';
 export const seconds = (count: number): number => count * 1000;
 export const hours = (count: number): number => count * 3_600_000;
 
-/** The end of whoever never answers. */
+/** The outcome for people who never answer. */
 export const expired = {
   kind: 'not_accepted',
   reason: 'expired',
   status: { memberId: 7, state: 'pending', lastChanged: 1 },
 } as const;
 
-/** A fault as the client throws it; with a status, and a problem body unless told otherwise. */
+/** A fault as the client throws it; with a status, and a problem body by default. */
 export const refusal = (code: string, status?: number, hasProblemBody = status !== undefined): never => {
   const problem = { code, message: 'refused', retryable: false, attempts: 1 };
   throw new ServiceError({ ...problem, ...(status !== undefined && { status }) }, { hasProblemBody });
 };
 
-/** A store that counts the writes that took effect, and makes all wait for `gate`. */
+/** A store that counts successful writes, and makes all wait for `gate`. */
 export interface ObservedStore extends Store {
   writes: number;
   gate: Promise<void>;
@@ -47,7 +47,7 @@ export const observed = (store: Store): ObservedStore => {
   return self;
 };
 
-/** How many records of waits and requests there are. */
+/** The number of records of waits and requests. */
 export const recordsIn = (store: Store): Promise<number> =>
   store.count('wait', Buffer.of(0), Buffer.of(0xff));
 
@@ -58,15 +58,15 @@ export interface Told {
   readonly outcome: WaitOutcome;
 }
 
-/** Waits with an outbox that only notes what ends; `restart` is a process that was killed and came back. */
+/** Waits with an outbox that only records what ends; `restart` is a process that was killed and restarted. */
 export class World {
   readonly store: ObservedStore;
   readonly clock = new MovableClock(() => begin);
   readonly polls: { at: number; advisor: string; of: string }[] = [];
   readonly told: Told[] = [];
-  /** How often statuses were to be drawn anew. */
+  /** How often statuses had to be redrawn. */
   changes = 0;
-  /** Polls under way at once, at most. */
+  /** The most polls in flight at once. */
   most = 0;
   answer: (of: string, advisor: string) => string = () => 'pending';
   memberId: number | string | null = 7;
@@ -75,13 +75,13 @@ export class World {
   private readonly items = new Map<string, number>();
   private running = 0;
   private count = 0;
-  /** Waits whose node has left the flow. */
+  /** Waits whose node was deleted. */
   readonly unwanted = new Set<Wait>();
   /** Added to the time that waits see. */
   shift = 0;
-  /** By how much the next timer comes late. */
+  /** How late the next timer fires. */
   delay: () => number = () => 0;
-  /** How long the next answer takes: the clock goes on meanwhile, as that of a machine does. */
+  /** How long the next answer takes: the clock runs meanwhile, as on a real machine. */
   slowness: (() => number) | undefined;
 
   constructor(readonly concurrency = 16) {
@@ -139,7 +139,7 @@ export class World {
     return this.told.map(({ n, end }) => [n, end]);
   }
 
-  /** Whatever is left of waits. */
+  /** Everything that is left of waits. */
   left(): Promise<number> {
     return recordsIn(this.store);
   }

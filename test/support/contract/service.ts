@@ -5,9 +5,9 @@ import { numbers } from '../numbers';
 
 /**
  * The service under test: our simulator, or the real sandbox when CONTRACT_BASE_URL, CONTRACT_ACCESS_TOKEN,
- * CONTRACT_API_KEY, CONTRACT_CONSENTED_PHONE and CONTRACT_UNASKED_PHONE say where and with what. Tests that have to
- * bring about what only a simulator can are then not registered. CONTRACT_HABITS says where the sandbox does otherwise
- * than we assume, as JSON: `{ "corePrefix": "…", "names": { "page": "…" } }`, see docs/simulator-api.md.
+ * CONTRACT_API_KEY, CONTRACT_CONSENTED_PHONE and CONTRACT_UNASKED_PHONE are set. Tests that need a simulator
+ * are then not registered. CONTRACT_HABITS lists, as JSON, where the sandbox differs from our assumptions: `{
+ * "corePrefix": "…", "names": { "page": "…" } }`, see docs/simulator-api.md.
  */
 const sandbox = process.env['CONTRACT_BASE_URL'];
 
@@ -29,7 +29,7 @@ export interface Answer {
 
 export interface CallOptions {
   readonly body?: unknown;
-  /** Sent as it is, instead of `body` as JSON. */
+  /** Sent unchanged, instead of `body` as JSON. */
   readonly raw?: string;
   readonly headers?: Readonly<Record<string, string | null>>;
 }
@@ -39,9 +39,9 @@ let running: Simulator | undefined;
 export const phones = {
   /** Has accepted. */
   consented: isSimulated ? numbers.consented : setting('CONTRACT_CONSENTED_PHONE'),
-  /** Is a contact, and has not been asked. */
+  /** A contact who has not been asked. */
   unasked: isSimulated ? numbers.unasked : setting('CONTRACT_UNASKED_PHONE'),
-  /** Owned by no contact, as far as one can know. */
+  /** Owned by no contact, as far as known. */
   unknown: '+12995550199',
 };
 
@@ -59,7 +59,10 @@ const blockOn = (title: string, start: () => Promise<void>, tests: () => void): 
   });
 };
 
-/** Rules of the contract, which hold whatever the habits: told of each profile of the simulator, or of the sandbox. */
+/**
+ * Rules of the contract, which hold for all habits: tested for each profile of the simulator, or for the
+ * sandbox.
+ */
 export const contract = (title: string, tests: () => void): void => {
   if (!isSimulated) {
     const told = JSON.parse(process.env['CONTRACT_HABITS'] ?? '{}') as Partial<Habits>;
@@ -85,10 +88,10 @@ const prefixed = (text: string): string =>
     (_, slash: string, half: string) => slash + (half === 'core' ? habits.corePrefix : habits.textPrefix),
   );
 
-/** A scope of the contract, as this service calls it. */
+/** A scope of the contract, as this service names it. */
 export const scopeOf = (scope: string): string => prefixed(scope);
 
-/** A path of the contract with our names in its query, as this service has them. */
+/** A path of the contract with this service's names in its query. */
 const onWire = (path: string): string => {
   const [bare = '', query] = path.split('?', 2);
   if (query === undefined) return prefixed(bare);
@@ -101,7 +104,7 @@ const onWire = (path: string): string => {
   return `${prefixed(bare)}?${renamed.join('&')}`;
 };
 
-/** An id in an answer: a number by the contract's tables, and digits in any case. */
+/** An id in an answer: a number in the contract's tables, and digits in any case. */
 export const shouldBeId = (id: unknown): void => {
   if (habits.ids === 'numbers') should(id).be.a.Number().and.not.below(0);
   else should(String(id)).match(/^\d+$/);
@@ -159,7 +162,7 @@ export const askConsent = (...phoneNumbers: string[]): Promise<Answer> =>
 export const consentOf = (phone: string): Promise<Answer> =>
   call('GET', `/text/messaging/consents?phone=${encodeURIComponent(phone)}`);
 
-/** Registered only where the simulator can bring it about. */
+/** Registered only if the simulator can do it. */
 export const simulated = (title: string, test: () => Promise<void>): void => {
   if (isSimulated) it(title, test);
 };

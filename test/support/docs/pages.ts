@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../installation';
 
-/** All that people read in this repository. */
+/** Everything in this repository that people read. */
 export const pagesOfDocs = (): string[] => [
   ...['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md'].map((name) => join(root, name)),
   ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })

@@ -1,7 +1,7 @@
 import type { Locator, Page } from 'playwright-core';
 import { dialogReady } from '../editor/setup';
 
-/** The editor as a person uses it: by mouse and keyboard alone. */
+/** The editor as a person uses it: only by mouse and keyboard. */
 const nodeOnFlow = (page: Page, label: string): Locator =>
   page.locator('.red-ui-flow-node', { hasText: new RegExp(`^\\s*${label}`) });
 

@@ -1,6 +1,6 @@
 import type { Locator, Page } from 'playwright-core';
 
-/** The nodes that the palette shows, in its order. */
+/** The nodes that the palette shows, in order. */
 export const shownInPalette = (page: Page): Promise<string[]> =>
   page.evaluate(
     `[...document.querySelectorAll('.red-ui-palette-node')]
@@ -8,7 +8,7 @@ export const shownInPalette = (page: Page): Promise<string[]> =>
       .map((node) => node.dataset.paletteLabel)`,
   );
 
-/** Types into the palette's search box, waits until it has been heard, and gives what is left. */
+/** Types into the palette's search box, waits until it has taken effect, and returns what is left. */
 export const searchPalette = async (page: Page, words: string): Promise<string[]> => {
   const box = page.locator('#red-ui-palette-search input').first();
   await box.fill('');
@@ -21,7 +21,7 @@ export const searchPalette = async (page: Page, words: string): Promise<string[]
   return shownInPalette(page);
 };
 
-/** Drags a node from the palette to a place on the canvas, as a person would, and gives its id. */
+/** Drags a node from the palette to a place on the canvas, as a person would, and returns its id. */
 export const dragFromPalette = async (page: Page, type: string, x: number, y: number): Promise<string> => {
   const node = page.locator(`.red-ui-palette-node[data-palette-type="${type}"]`);
   await node.scrollIntoViewIfNeeded();
@@ -36,7 +36,7 @@ export const dragFromPalette = async (page: Page, type: string, x: number, y: nu
   return page.evaluate<string>(`RED.nodes.filterNodes({ type: '${type}' })[0].id`);
 };
 
-/** The box of a typed input, whichever is in use. */
+/** The box of a typed input that is in use. */
 export const boxOf = (page: Page, field: string): Locator =>
   page
     .locator(`#node-input-${field} + .red-ui-typedInput-container`)

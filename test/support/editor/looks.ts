@@ -9,7 +9,7 @@ const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 
 export type Theme = 'light' | 'dark';
 
-/** Node-RED 4.1 has no dark theme of its own; that of 5 is part of the long run. */
+/** Node-RED 4.1 has no dark theme; that of 5 is part of the long run. */
 export const themesOf = (version: 4 | 5): readonly Theme[] =>
   version === 5 && isLong ? ['light', 'dark'] : ['light'];
 
@@ -29,7 +29,7 @@ export const keepPicture = async (page: Page, name: string): Promise<void> => {
     .screenshot({ path: join(output, `${name}.png`), animations: 'disabled' });
 };
 
-/** What axe finds serious or critical in the form that is open, or elsewhere. */
+/** What axe finds serious or critical, in the open form or elsewhere. */
 export const violations = async (page: Page, where = '.advisor-form'): Promise<string[]> => {
   if (!(await page.evaluate<boolean>(`typeof axe !== 'undefined'`))) await page.evaluate(axe);
   return page.evaluate<string[]>(`axe
@@ -39,7 +39,7 @@ export const violations = async (page: Page, where = '.advisor-form'): Promise<s
       .flatMap(({ id, nodes }) => nodes.map((node) => id + ': ' + node.target + ' ' + node.failureSummary)))`);
 };
 
-/** What a person can use in the form that is open and a screen reader has no name for. */
+/** Controls in the open form that have no name for a screen reader. */
 export const nameless = (page: Page): Promise<string[]> =>
   page.evaluate(`[...[...document.querySelectorAll('.advisor-form')].at(-1)
       .querySelectorAll('input, select, textarea, button, a, summary, [role=button]')]
@@ -49,7 +49,9 @@ export const nameless = (page: Page): Promise<string[]> =>
       || document.getElementById(one.getAttribute('aria-labelledby'))?.textContent.trim()))
     .map((one) => one.outerHTML)`);
 
-/** What reaches beyond the right edge of the fields, and words that are broken in labels, in the form that is open. */
+/**
+ * What reaches beyond the right edge of the fields, and words that are broken in labels, in the open form.
+ */
 export const ragged = (page: Page): Promise<string[]> =>
   page.evaluate(`(() => {
     const form = [...document.querySelectorAll('.advisor-form')].at(-1);

@@ -5,17 +5,17 @@ import { startRed, type FlowNode, type RealRed } from '../node-red';
 
 export interface Editor {
   readonly page: Page;
-  /** Whatever the developer tools would show in red, and dialogs that the editor could not prepare. */
+  /** What the developer tools would show in red, and dialogs that the editor could not prepare. */
   readonly errors: readonly string[];
 }
 
-/** Node-RED 5 shows a tip some seconds after it began to load, whether it has a place for it by then or not. */
+/** Node-RED 5 shows a tip a few seconds after it started to load, whether it has a place for it or not. */
 const isTip = (error: string): boolean => /reading 'html'\)\n +at \w+ \(\S+\/red\.min\.js\S*\)$/.test(error);
 
 export const openEditor = async (red: RealRed, browser: TestBrowser, login?: string): Promise<Editor> => {
   const { page, errors } = await browser.open({ viewport: { width: 1280, height: 1000 } });
   const trouble: string[] = [];
-  // The editor only mentions it when a form fails; its own warnings are not about us.
+  // The editor only logs it when a form fails; its own warnings are not about us.
   page.on('console', (message) => {
     const isOurs = message.type() === 'warning' && /advisor/i.test(message.text());
     if (isOurs || /^(oneditprepare|oneditsave|Definition error)/.test(message.text())) {
@@ -37,14 +37,14 @@ export const openEditor = async (red: RealRed, browser: TestBrowser, login?: str
   };
 };
 
-/** A Node-RED of its own, with its editor open. */
+/** A Node-RED for one test, with its editor open. */
 export interface StartedEditor extends Editor {
   readonly red: RealRed;
   readonly browser: TestBrowser;
   close(): Promise<void>;
 }
 
-/** `prepare` is done before the editor is opened. */
+/** `prepare` runs before the editor is opened. */
 export const startEditor = async (
   version: Version,
   flows: FlowNode[],
@@ -74,11 +74,11 @@ export const saved = (page: Page, id: string): Promise<Record<string, unknown>> 
 export const labelOf = (page: Page, id: string): Promise<string> =>
   page.evaluate(`RED.utils.getNodeLabel(RED.nodes.node('${id}'))`);
 
-/** What the red triangle on a node says. */
+/** The text of the red triangle on a node. */
 export const triangle = (page: Page, id: string): Promise<string[]> =>
   page.evaluate(`[RED.nodes.node('${id}').validationErrors].flat().filter(Boolean).map(String)`);
 
-/** Dialogs slide: what is pressed while they do may not hit what was meant. */
+/** Dialogs slide: a click while they do may miss. */
 const standsStill = (page: Page): Promise<unknown> =>
   page.waitForFunction(
     `[...document.querySelectorAll('.red-ui-tray')].every((tray) => getComputedStyle(tray).right === '0px')`,
@@ -87,7 +87,7 @@ const standsStill = (page: Page): Promise<unknown> =>
 const formOf = (type?: string): string =>
   type === undefined ? '.advisor-form' : `.advisor-form[data-type="advisor-${type}"]`;
 
-/** A dialog slides in, takes its width and then the focus. */
+/** A dialog slides in, gets its width and then the focus. */
 export const dialogReady = async (page: Page, type?: string): Promise<void> => {
   await page.locator(formOf(type)).waitFor();
   await page.waitForFunction(
@@ -119,7 +119,7 @@ export const closeEnvironment = async (page: Page, button: 'ok' | 'cancel' = 'ok
   await standsStill(page);
 };
 
-/** Presses what opens a window, and gives the window. */
+/** Clicks what opens a window, and returns the window. */
 export const windowFrom = async (page: Page, button: Locator): Promise<Page> => {
   const [opened] = await Promise.all([page.context().waitForEvent('page'), button.click()]);
   return opened;

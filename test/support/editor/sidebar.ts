@@ -15,7 +15,10 @@ export const waitNumber = (n: number): string => `+1202${String(n).padStart(7, '
 const inHours = (count: number): string =>
   new Date(Date.now() + count * 3_600_000).toISOString().slice(11, 16);
 
-/** One at work, one as good as stopped, one whose text hours are far from now, and one that needs an authorization. */
+/**
+ * One that works, one as good as stopped, one whose text hours are far from now, and one that needs an
+ * authorization.
+ */
 export const environments = (name: string): FlowNode[] => [
   { id: 'env', type: 'advisor-environment', name, service: 'simulator' },
   { id: 'slow', type: 'advisor-environment', name: 'Slow', service: 'simulator', requestsPerSecond: 0.001 },
@@ -44,7 +47,7 @@ export const environments = (name: string): FlowNode[] => [
   },
 ];
 
-/** A way in, named `in`, to a node that waits for consent. */
+/** An input, named `in`, to a node that waits for consent. */
 export const waitNodes = (changes: object = {}): FlowNode[] => [
   { id: 'in', type: 'test-port', z: 'tab', name: 'in', x: 100, y: 40, wires: [['waiting']] },
   {
@@ -61,10 +64,10 @@ export const waitNodes = (changes: object = {}): FlowNode[] => [
   },
 ];
 
-/** For very many waits: what is looked at is the sidebar, and not the simulator that answers polls beside it. */
+/** For very many waits: the sidebar is under test, not the simulator that answers polls beside it. */
 export const hourly = { pollEvery: 3600, pollFor: 3600, thenEvery: 3600 };
 
-/** A way in to a send node in each of these environments, named `text <environment>`. */
+/** An input to a send node in each of these environments, named `text <environment>`. */
 export const sendNodes = (
   of: readonly string[],
   wires: readonly (readonly string[])[] = [[], ['failed'], []],
@@ -93,7 +96,7 @@ export const sendNodes = (
 
 export type How = 'mouse' | 'Enter' | 'Space';
 
-/** The sidebar as a person finds their way about it; `name` is that of the environment that is mostly meant. */
+/** The sidebar as a person uses it; `name` is the default environment. */
 export class SidebarPage {
   readonly element: Locator;
 
@@ -128,14 +131,14 @@ export class SidebarPage {
     }
   }
 
-  /** Presses twice what asks whether it is meant. */
+  /** Clicks twice what asks for confirmation. */
   async confirm(row: Locator, name: string, how: How = 'mouse'): Promise<void> {
     await this.press(this.named(row, name), how);
     await this.press(this.named(row, 'Press again to confirm'), how);
     await row.waitFor({ state: 'detached' });
   }
 
-  /** Opens an environment in which nothing goes on. */
+  /** Opens an environment without activity. */
   async unfold(name: string): Promise<void> {
     const heading = this.section(name).locator('.advisor-side-heading');
     if ((await heading.getAttribute('aria-expanded')) !== 'true') await heading.click();
@@ -157,7 +160,7 @@ export class SidebarPage {
   }
 }
 
-/** The editor of somebody who logs in, with the sidebar open. */
+/** The editor of a logged-in user, with the sidebar open. */
 export const openSidebar = async (
   red: RealRed,
   browser: TestBrowser,
@@ -188,19 +191,22 @@ export const waitCount = async (red: RealRed): Promise<number> => {
 
 const perMessage = 10_000;
 
-/** Has so many wait, by lists, and resolves when all are on record. */
+/** Starts so many waits, by lists, and resolves when all are saved. */
 export const beginWaits = async (red: RealRed, from: number, to: number): Promise<void> => {
   const before = await waitCount(red);
   for (let first = from; first < to; first += perMessage) {
     const length = Math.min(perMessage, to - first);
     await red.send('in', { phone: Array.from({ length }, (_, n) => waitNumber(first + n)) });
-    // Lists that come faster than they can be put on record are refused at some point, as `queue_full`. A Node-RED that
-    // takes up very much has no time for a connection.
+    // Lists that come faster than they can be saved are rejected at some point, as `queue_full`. A Node-RED
+    // that is this busy has no time for a connection.
     while ((await waitCount(red).catch(() => 0)) < before + first - from + length) await pause(100);
   }
 };
 
-/** Megabytes of the process alone: pages of the store's file, which the system can drop at any time, are not counted. */
+/**
+ * Megabytes of the process alone: pages of the store's file, which the system can drop at any time, are not
+ * counted.
+ */
 export const processMemory = ({ pid }: RealRed): number =>
   Number(/RssAnon:\s+(\d+)/.exec(readFileSync(join('/proc', String(pid), 'status'), 'utf8'))?.[1]) * 0.001024;
 

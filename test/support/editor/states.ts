@@ -19,7 +19,7 @@ const openPicker = async (page: Page, field: string): Promise<void> => {
   await row.getByRole('combobox').press('ArrowDown');
 };
 
-/** What a dialog looks like when somebody has been at it: each goes on from the one before. */
+/** What a dialog looks like after somebody used it: each continues from the previous one. */
 export const statesOf: Readonly<Record<string, States>> = {
   'send-text': {
     'scheduled, with expressions, advanced open': async (page) => {

@@ -31,7 +31,7 @@ export const examples: readonly Example[] = examplesIn(join(root, 'examples'));
 
 export const examplesWithDashboard = examplesIn(join(root, 'examples', 'with Dashboard 2'));
 
-/** The dashboard itself is not installed: in place of its page there is a node that hears what it would show. */
+/** The dashboard is not installed: a node in place of its page receives what it would show. */
 export const withDashboard: Example = {
   title: 'with Dashboard 2',
   text: '',
@@ -60,7 +60,7 @@ const everyRun = [
 
 export type Run = (typeof everyRun)[number];
 
-/** The versions of Node-RED, and both services; which version it is makes no difference to a service. */
+/** The versions of Node-RED, and both services; the version makes no difference to a service. */
 export const runs: readonly Run[] = everyRun.filter(({ version }) => versions.includes(version));
 
 export const titleOf = ({ version, profile }: Run): string =>
@@ -78,7 +78,7 @@ export const startExamples = async (
   return { red, phones: await Phones.open(red, profile) };
 };
 
-/** The example as imported, except that what shows in the debug sidebar and the statuses are told to the test. */
+/** The example as imported, except that debug output and statuses are sent to the test. */
 export const overheard = ({ nodes }: Example): FlowNode[] => {
   const z = tabOf(nodes);
   const hears = nodes.map((node) =>
@@ -103,7 +103,7 @@ export class Clicked {
     this.tab = tabOf(example.nodes);
   }
 
-  /** As the button is pressed, or with other values than its own. */
+  /** As if the button was pressed, or with other values. */
   async press(button: string, values?: Readonly<Record<string, unknown>>): Promise<void> {
     const found = this.example.nodes.find((node) => node.type === 'inject' && nameOf(node) === button);
     if (!found) throw new Error(`${this.example.title} has no button ${button}.`);
@@ -132,7 +132,7 @@ export class Clicked {
   }
 }
 
-/** The simulator inside a Node-RED, by the way its phones page goes. */
+/** The simulator inside a Node-RED, reached like its phones page. */
 export class Phones {
   private constructor(
     private readonly red: RealRed,
@@ -167,14 +167,16 @@ export class Phones {
     return entries;
   }
 
-  /** What has arrived at a number, the oldest first. */
+  /** The messages that arrived at a number, the oldest first. */
   async texts(phone: string, advisor = 'default', kind = 'text'): Promise<string[]> {
     const { phones } = (await this.control('GET', `state?advisor=${advisor}`)) as StateView;
     const messages = phones.find((one) => one.phone === phone)?.messages ?? [];
     return messages.filter((one) => one.kind === kind && one.arrived).map(({ text }) => text);
   }
 
-  /** Moves the clock until what is awaited has come: how many looks a while has room for depends on the machine. */
+  /**
+   * Moves the clock until what is awaited has happened: how many polls fit in a while depends on the machine.
+   */
   async advanceUntil<T>(coming: Promise<T>, seconds = 5): Promise<T> {
     const state = { isOver: false };
     void coming.catch(() => undefined).finally(() => (state.isOver = true));

@@ -9,14 +9,14 @@ import { numbers } from '../numbers';
 import { only } from '../only';
 import { requestFolder, sendFolder } from '../texting/setup';
 
-/** All nodes that guards stand before, and the one that keeps the do-not-text list. */
+/** All nodes with guards, and the one that keeps the do-not-text list. */
 export const folders = [sendFolder, requestFolder, { spec: listSpec, runtime: listRuntime }];
 export const send = { id: 'send', type: 'advisor-send-text' };
 export const request = { id: 'request', type: 'advisor-request-consent' };
 export const block = { id: 'block', type: 'advisor-do-not-text' };
 
 export const { consented, unasked } = numbers;
-/** In New York, whose zone the numbers have, it is ten in the evening; in Honolulu five in the afternoon. */
+/** Ten in the evening in New York, the numbers' zone; five in the afternoon in Honolulu. */
 export const night = Date.UTC(2027, 0, 5, 3);
 export const hold = { textHours: { from: 8 * 60, until: 21 * 60, outside: 'hold' as const } };
 
@@ -36,7 +36,7 @@ export const environmentAt = (
     ),
   );
 
-/** The one outcome of a message. */
+/** The only outcome of a message. */
 export const ask = async (flow: Flow, msg: Message, to: string): Promise<Arrived> => {
   const coming = flow.arrivals.next();
   flow.send(msg, to);

@@ -13,7 +13,9 @@ import { block, folders, request, send } from './setup';
 
 const events = { id: 'events', type: 'advisor-events' };
 
-/** An environment as a Node-RED of its own has it: what it remembers is in the settings of its user directory. */
+/**
+ * An environment as a separate Node-RED has it: what it remembers is in the settings of its user directory.
+ */
 export class Started {
   readonly logged: string[] = [];
   readonly environment: RunningEnvironment;
@@ -83,7 +85,7 @@ export class Started {
     return status;
   }
 
-  /** What came out of the nodes that text people. */
+  /** The output of the nodes that text people. */
   outcomes(): Arrived[] {
     return this.flow.arrivals.all.filter(({ from }) => from === 'send' || from === 'request');
   }

@@ -29,7 +29,7 @@ const flat = (group: object, prefix = ''): Record<string, string> =>
     ),
   ) as Record<string, string>;
 
-/** All strings of a file, by their whole keys; the English of errors and reasons stands in the code. */
+/** All strings of a file, by their full keys; the English errors and reasons are in the code. */
 export const stringsOf = (language: string, file: string): Strings => {
   const found = JSON.parse(textOf(language, file)) as object;
   const inCode =
@@ -39,6 +39,6 @@ export const stringsOf = (language: string, file: string): Strings => {
   return flat({ ...found, ...inCode });
 };
 
-/** What is filled in, or must stay as it is written: `__name__`, `{{name}}`, `${VARIABLE}`. */
+/** Placeholders that must stay as written: `__name__`, `{{name}}`, `${VARIABLE}`. */
 export const placeholdersOf = (text: string): string[] =>
   [...text.matchAll(/__\w+?__|\{\{\w+\}\}|\$\{\w*\}/g)].map(([found]) => found).sort();

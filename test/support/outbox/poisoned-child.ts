@@ -7,7 +7,7 @@ import { acceptOne, requestsOn, type Requests } from './requests';
 const sealer = sealerOf('test');
 const warn = (): void => undefined;
 
-/** An outbox that dies whenever it is the turn of the item for `poison`, and prints what comes out. */
+/** An outbox that dies when it is the turn of the item for `poison`, and prints its output. */
 const deadly = (store: Store): Requests =>
   requestsOn(store, {
     work: async ({ item, begin }) => {
@@ -21,7 +21,10 @@ const deadly = (store: Store): Requests =>
     },
   });
 
-/** Opens the store in a directory or a database; `goOn` is called with each store whose items this process has. */
+/**
+ * Opens the store in a directory or a database; `goOn` is called with each store whose items this process
+ * has.
+ */
 const open = async (
   place: string,
   goOn: (store: Store) => Promise<void>,
@@ -46,7 +49,7 @@ const open = async (
   return { store, close };
 };
 
-/** With `accept`, accepts the item among forty others, and ends. */
+/** With `accept`, accepts the item among forty others, and exits. */
 const run = async (place: string, what: string): Promise<void> => {
   const outboxes: Requests[] = [];
   const goOn = async (store: Store): Promise<void> => {
@@ -60,7 +63,7 @@ const run = async (place: string, what: string): Promise<void> => {
     const [outbox] = outboxes;
     for (let each = 0; outbox && each < 41; each++)
       acceptOne(outbox, each === 20 ? 'poison' : `number ${each}`);
-    // All of it is on record before the first turn.
+    // Everything is saved before the first turn.
     await outbox?.close();
     await close();
     return;

@@ -3,7 +3,7 @@ import { createMemoryStore } from '../../../lib/state/memory';
 import type { Operation, Store } from '../../../lib/state/store';
 import { nextIteration } from '../event-loop';
 
-/** What a killed process waits for. */
+/** A killed process waits for this. */
 export const never = new Promise<never>(() => undefined);
 
 /** A process that can be killed at any commit. */
@@ -19,7 +19,7 @@ export class Disk {
   private reads = 0;
   private readonly holds = new Set<() => void>();
 
-  /** Reads take so many turns of the event loop each, one after the other. */
+  /** Reads take so many ticks each, one after the other. */
   constructor(
     private readonly delays: readonly number[],
     clock: { now(): number },
@@ -55,7 +55,7 @@ export class Disk {
     return process;
   }
 
-  /** A clock that does not wait for a process that is dead. */
+  /** A clock that does not wait for a dead process. */
   clockOf(process: Process, clock: MovableClock): Clock {
     return {
       now: () => clock.now(),
@@ -69,7 +69,7 @@ export class Disk {
     };
   }
 
-  /** As from a server: what was read may be old by the time it is here. */
+  /** As from a server: what was read may be old by the time it arrives. */
   private async late<T>(read: Promise<T>): Promise<T> {
     const found = await read;
     for (let turns = this.delays[this.reads++ % this.delays.length] ?? 0; turns > 0; turns--)
@@ -78,7 +78,7 @@ export class Disk {
   }
 }
 
-/** It dies when it has made so many more commits, or after a while. */
+/** It dies after so many more commits, or after a while. */
 export const kill = async (process: Process, commits: number): Promise<void> => {
   process.commitsLeft = commits;
   for (let turns = 0; turns < 20 && !process.isDead; turns++) await nextIteration();

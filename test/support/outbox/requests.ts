@@ -18,7 +18,7 @@ export const plainHost: Pick<Host, 'kindsOf' | 'outcomeFor' | 'held' | 'fault'> 
   },
 };
 
-/** The outbox of a node that does and tells what the test says. */
+/** The outbox of a node that does and emits what the test says. */
 export const requestsOn = (
   store: Store,
   host: Pick<Host, 'work' | 'emit'> & Partial<Host>,
@@ -36,18 +36,18 @@ export const requestsOn = (
     ...options,
   });
 
-/** Puts a list of so many on record, in one message. */
+/** Saves a list of so many, in one message. */
 export const acceptMany = (outbox: Requests, count: number, onRecord?: () => void): void => {
   const items = Array.from({ length: count }, (_, index) => ({ index }));
   outbox.accept({ message: {}, shared: {}, items, count, onRecord }, undefined);
 };
 
-/** Puts one on record, alone. */
+/** Saves a single one. */
 export const acceptOne = (outbox: Requests, phone: string): void => {
   outbox.accept({ message: {}, shared: {}, items: [{ index: 0, phone }], count: 1 }, undefined);
 };
 
-/** Tells whom an outcome is of, and the outcome. */
+/** Emits whose outcome it is, and the outcome. */
 export const tellingWhom = (told: string[]) => ({
   emit: async (_job: unknown, { phone }: OutboxItem, { outcome }: { readonly outcome: string }) => {
     told.push(`${String(phone)} ${outcome}`);

@@ -13,7 +13,7 @@ export interface WaitingNodeOptions<I, O> {
   readonly waitOf: (name: Buffer, item: I, shared: O) => Wait;
   readonly emit: QueueHost<I & OutboxItem, O, string>['emit'];
   readonly fault?: (fault: unknown) => void;
-  /** The outcome of an item that nobody can wait for. */
+  /** The outcome of an item that cannot be waited for. */
   readonly atOnce?: (item: I) => string | undefined;
   readonly space?: string;
   readonly clock?: Clock;

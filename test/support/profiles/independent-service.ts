@@ -7,10 +7,10 @@ import { environmentOn, type EnvironmentChoices, type TestEnvironment } from '..
 import { nextIteration } from '../event-loop';
 
 /**
- * A service by the letter of the interface document, and by nothing else: it shares no code with the package or its
- * simulator, and takes other freedoms than either. Ids are texts, or integers that no number holds; groups and content
- * are not numbered by page; writes are answered with 200, 201, 202 and 204, with and without a body; answers come in
- * pieces; a contact is there some time after it was asked.
+ * A service that follows only the letter of the interface document: it shares no code with the package or its
+ * simulator, and uses different freedoms than either. Ids are strings, or integers beyond the range of a
+ * number; groups and content have no page numbers; writes are answered with 200, 201, 202 and 204, with and
+ * without a body; answers arrive in pieces; a contact appears some time after it was asked.
  */
 export const independentNames = {
   'contacts.page': 'p',
@@ -36,13 +36,16 @@ interface Person {
 
 interface Consent {
   state: string;
-  /** Looks that are still answered with 404: the contact is made a moment later. */
+  /** Polls that are still answered with 404: the contact is created a moment later. */
   late: number;
 }
 
 const isE164 = /^\+[1-9]\d{7,14}$/;
 
-/** How a contact is read: without the texts that it lacks, with null or "" in their place, or with a national number. */
+/**
+ * How a contact is read: without its missing texts, with null or "" in their place, or with a national
+ * number.
+ */
 export const contactForms = ['missing', 'null', 'empty', 'national'] as const;
 type ContactForm = (typeof contactForms)[number];
 
@@ -77,10 +80,10 @@ export class IndependentService {
   readonly apiKey = 'k/ey+of=the operator'.replace(' ', '-');
   readonly token = 'opaque.token_of~the-advisor';
   readonly texts: string[] = [];
-  /** What was not by the letter of the document. */
+  /** Violations of the document. */
   readonly complaints: string[] = [];
   readonly people = new Map<string, Person>();
-  /** The bodies that memberships were replaced with. */
+  /** The bodies that replaced memberships. */
   readonly memberships: Record<string, unknown>[] = [];
   looks = 0;
   sends = 0;
@@ -88,7 +91,7 @@ export class IndependentService {
   form: ContactForm = 'missing';
   /** The first text is answered with 429. */
   isLimited = true;
-  /** In the contract's words; all of them unless a test says which. */
+  /** In the contract's words; all of them by default. */
   granted: ReadonlySet<string> | undefined;
   /** The answer to every text, whatever the consent. */
   refusal: object | undefined;
@@ -137,7 +140,7 @@ export class IndependentService {
       response.writeHead(status, headers).end();
       return;
     }
-    // In pieces, wherever they fall, also within a character.
+    // In arbitrary pieces, even within a character.
     response.writeHead(status, [...headers, 'CONTENT-TYPE', type]);
     const bytes = Buffer.from(`\r\n ${text}\n`);
     for (let at = 0; at < bytes.length; at += 61) {
@@ -249,11 +252,11 @@ export class IndependentService {
     const [, area, office, line] = /^\+1(\d{3})(\d{3})(\d{4})$/.exec(String(fields['phone'])) ?? [];
     const phone = form === 'national' && area ? `(${area}) ${String(office)}-${String(line)}` : read['phone'];
     const written = json({ ...read, phone, contactId, tags: ['x'] });
-    // No number could hold the ids.
+    // No number could represent the ids.
     return written.replace(/\}$/, `,"groupIds":[${groups.join(',')}]}`);
   }
 
-  /** A text is a text of at least one character, and every number is in E.164. */
+  /** A text has at least one character, and every number is in E.164. */
   private faultIn(given: Record<string, unknown>): string | undefined {
     if ('phone' in given && !isE164.test(String(given['phone']))) return 'phone';
     return inputTexts.find(
@@ -288,7 +291,7 @@ export class IndependentService {
         return [202];
       case 'PUT contact/contacts/:id/groups':
         this.memberships.push(given ?? {});
-        // As it is written: no number could hold them.
+        // As written: no number could represent them.
         if (person) person.groups = [...body.matchAll(/\d{10,}/g)].map(([digits]) => digits);
         return [200, 'null'];
       case 'GET contact/contacts':
@@ -307,7 +310,7 @@ export class IndependentService {
         const titles = ['Retire early', 'Retire well', 'Taxes'].filter((title) =>
           title.toLowerCase().includes((query['q'] ?? '').toLowerCase()),
         );
-        // All it has is for the web.
+        // Everything it has is for the web.
         const isWeb = ['All', 'WebContent'].includes(query['contentType'] ?? 'All');
         const data = isWeb ? titles.map((title) => ({ title, url: null, teaser: '…' })) : [];
         return [200, json({ data: data.slice((page - 1) * size, page * size), pageInfo: null })];

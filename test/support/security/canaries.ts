@@ -6,14 +6,14 @@ export type Kind = 'secret' | 'text' | 'phone' | 'person';
 
 export interface Canary {
   readonly kind: Kind;
-  /** What it stands for, to be told when it is found. */
+  /** What it stands for, reported when it is found. */
   readonly what: string;
-  /** The part that is found nowhere else. */
+  /** The part that occurs nowhere else. */
   readonly core: string;
   readonly value: string;
 }
 
-/** A place to look in. */
+/** A place to search. */
 export interface Place {
   readonly name: string;
   readonly bytes: Buffer;
@@ -21,7 +21,7 @@ export interface Place {
 
 export const unique = (): string => `canary${randomBytes(12).toString('hex')}`;
 
-/** The part of a base64 text that is the same whatever stands before and after the value, for each position. */
+/** The part of a base64 text that is the same whatever surrounds the value, for each position. */
 const base64Of = (core: string): string[] =>
   [0, 1, 2].flatMap((before) => {
     const whole = Buffer.from('-'.repeat(before) + core);
@@ -43,7 +43,7 @@ const spellingsOf = ({ core, value }: Canary): Buffer[] => {
   return [...new Set(texts)].map((text) => Buffer.from(text)).concat(Buffer.from(core, 'utf16le'));
 };
 
-/** Values that were never seen before, and the search for them: raw, base64, URL-encoded, hexadecimal, UTF-16. */
+/** Unique values, and the search for them: raw, base64, URL-encoded, hexadecimal, UTF-16. */
 export class Canaries {
   readonly all: Canary[] = [];
   private readonly spellings = new Map<Canary, Buffer[]>();
@@ -62,7 +62,7 @@ export class Canaries {
     return value;
   }
 
-  /** With signs that URLs and forms each write in their own way. */
+  /** With characters that URLs and forms encode differently. */
   secret(what: string): string {
     return this.add('secret', what, `${what.replaceAll(' ', '-')}/${unique()}+x=1`);
   }
@@ -75,14 +75,14 @@ export class Canaries {
     return this.add('person', what, `Zoë ${unique()}`);
   }
 
-  /** Fictional, and by its digits alone to be found in any format that keeps them together. */
+  /** Fictional, and recognizable by its digits in any format that keeps them together. */
   phone(what: string): string {
     const area = (201 + this.all.length).toString();
     const value = `+1${area}555${(100 + Math.floor(Math.random() * 100)).toString().padStart(4, '0')}`;
     return this.add('phone', what, value, value.slice(2));
   }
 
-  /** What of these kinds is in a place, as `what in where`. */
+  /** Which of these values are in a place, as `what in where`. */
   found(places: readonly Place[], kinds: readonly Kind[]): string[] {
     const everything = Buffer.concat(places.map(({ bytes }) => bytes));
     return this.all
@@ -104,7 +104,7 @@ export const place = (name: string, content: unknown): Place => ({
   bytes: Buffer.from(typeof content === 'string' ? content : JSON.stringify(content)),
 });
 
-/** Every file that the process may have written, the name of each included. */
+/** Every file that the process may have written, including its name. */
 export const filesIn = (userDir: string): Place[] =>
   readdirSync(userDir, { withFileTypes: true, recursive: true })
     .map((entry) => join(entry.parentPath, entry.name))

@@ -3,7 +3,7 @@ import type { Way } from './flow';
 import type { CanaryRun } from './run';
 import type { Manner, TokenManner } from './service';
 
-/** How a send can go wrong; whatever is said about it must not say too much. */
+/** How a send can go wrong; no report of it may reveal too much. */
 const failing: readonly Manner[] = [
   'noConsent',
   'rejected',
@@ -59,7 +59,7 @@ export const authorizations = async (run: CanaryRun): Promise<void> => {
   await run.ask('DELETE', route('advisors/carol'));
 };
 
-/** The editor's other questions, answered well and badly, for the deployed form and for one still open. */
+/** The editor's other requests, answered well and badly, for the deployed form and for one still open. */
 export const questions = async (run: CanaryRun): Promise<void> => {
   const { canaries, service } = run;
   const typed = { clientSecret: canaries.secret('typed secret'), apiKey: canaries.secret('typed key') };
@@ -105,7 +105,7 @@ export const consents = async (run: CanaryRun): Promise<void> => {
   const manners: readonly Manner[] = ['refused', 'unauthorized', 'gateway', 'shape', 'redirect', 'cut'];
   for (const kind of ['ask', 'look', 'wait']) {
     await run.pass(kind, message('ok')());
-    // Nothing but a refusal ends a wait.
+    // Only a rejection ends a wait.
     for (const manner of kind === 'wait' ? manners.slice(0, 1) : manners)
       await failEveryWay(run, kind, message(manner));
   }
@@ -125,7 +125,7 @@ export const addressBook = async (run: CanaryRun): Promise<void> => {
   for (const kind of kinds) await run.pass(kind, message(kind)());
   for (const manner of ['refused', 'missing', 'unauthorized', 'gateway', 'shape', 'cut'] as const) {
     service.manners.set('/v1/core', manner);
-    // A delete says nothing that could have another shape, and an id of any shape is passed on.
+    // A delete returns nothing that could have another shape, and an id of any shape is passed on.
     const shapeless = ['remove', 'create', 'group', 'update'];
     const failing = kinds.filter((kind) => manner !== 'shape' || !shapeless.includes(kind));
     await Promise.all(failing.map((kind) => failEveryWay(run, kind, message(kind))));
@@ -133,7 +133,7 @@ export const addressBook = async (run: CanaryRun): Promise<void> => {
   service.manners.delete('/v1/core');
 };
 
-/** An access token that has ended, and a token endpoint that does not help. */
+/** An expired access token, and a token endpoint that fails. */
 export const renewals = async (run: CanaryRun): Promise<void> => {
   const { canaries, service } = run;
   const manners: readonly TokenManner[] = ['unavailable', 'malformed', 'wrong client', 'refuse'];
@@ -149,7 +149,7 @@ export const renewals = async (run: CanaryRun): Promise<void> => {
   await run.authorize();
 };
 
-/** Killed with a text on its way, others behind it and a wait that goes on. */
+/** Killed with a text in flight, others behind it and a wait that continues. */
 export const kills = async (run: CanaryRun): Promise<void> => {
   const { canaries, service, red } = run;
   const waiting = numberFor(run, 'pending');
@@ -167,7 +167,7 @@ export const kills = async (run: CanaryRun): Promise<void> => {
   await run.outcomes(1);
 };
 
-/** All that the admin API tells about a flow. */
+/** Everything that the admin API returns about a flow. */
 export const exportedFlows = async (run: CanaryRun): Promise<void> => {
   for (const path of ['flows', 'flow/wired', 'settings', 'context/global', 'nodes', 'diagnostics'])
     await run.ask('GET', path);

@@ -5,11 +5,11 @@ import { routes } from '../../../nodes/environment/routes';
 export interface MountedRoute {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
-  /** What stands in front of it, if anything does. */
+  /** The middleware in front of it, if any. */
   readonly permission: string | undefined;
 }
 
-/** Every route there is on the admin root, told by what adds them: nobody has to remember to list a new one. */
+/** Every route on the admin root, recorded when it is added: nobody has to remember to list a new one. */
 export const mountedRoutes = (): MountedRoute[] => {
   const found: MountedRoute[] = [];
   const guards = new Map<unknown, string>();
@@ -39,12 +39,12 @@ export const mountedRoutes = (): MountedRoute[] => {
   return found.filter(({ path }) => path !== '/advisor-texting');
 };
 
-/** For people who have no login here, and for monitoring. */
+/** For people without a login here, and for monitoring. */
 export const openPaths = [
   '/advisor-texting/callback',
   '/advisor-texting/link/:token',
   '/advisor-texting/health',
 ];
 
-/** Looks for a key of its own before it asks for the permission. */
+/** Checks its own key before it asks for the permission. */
 export const keyedPath = '/advisor-texting/simulator';

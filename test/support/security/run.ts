@@ -7,7 +7,7 @@ import { Canaries, filesIn, place, type Place } from './canaries';
 import { canaryFlow, officeOn, type Way } from './flow';
 import { EchoingService } from './service';
 
-/** What the editor is told without asking: statuses, and errors for its sidebar. */
+/** What the editor receives without asking: statuses, and errors for its sidebar. */
 const listen = (red: RealRed): Promise<{ said: string[]; close: () => void }> =>
   new Promise((resolve, reject) => {
     const socket = new WebSocket(`${red.url.replace('http', 'ws')}/comms`);
@@ -26,7 +26,7 @@ const listen = (red: RealRed): Promise<{ said: string[]; close: () => void }> =>
     });
   });
 
-/** A whole Node-RED with canaries in every place a secret, a text or a person can be. */
+/** A whole Node-RED with canaries wherever a secret, a text or a person can be. */
 export class CanaryRun {
   readonly answers: Place[] = [];
   readonly disk: Place[] = [];
@@ -98,7 +98,7 @@ export class CanaryRun {
     return answer;
   }
 
-  /** The way back from the authorization page that `url` leads to. */
+  /** The redirect from the authorization page at `url`. */
   back(url: string, more: Readonly<Record<string, string>> = {}): string {
     const { searchParams } = new URL(url);
     const query = new URLSearchParams({
@@ -119,7 +119,7 @@ export class CanaryRun {
     if (status !== 200) throw new Error(`The callback was answered with ${status.toString()}.`);
   }
 
-  /** Sends it to a node, and waits until something has become of it. */
+  /** Sends it to a node, and waits for the result. */
   async pass(kind: string, msg: Message, way: Way = 'wired'): Promise<void> {
     await this.red.send(`${kind}-${way}`, msg);
     await this.outcomes(1, way);

@@ -3,7 +3,7 @@ import { sent } from '../sent';
 import { type Received, type Reply, type Scripted, startServer } from '../server';
 import { unique, type Canaries } from './canaries';
 
-/** How the service treats a request. All of them but the first two say back whatever they were sent. */
+/** How the service treats a request. All but the first two echo what they were sent. */
 export type Manner =
   | 'ok'
   | 'pending'
@@ -42,7 +42,7 @@ const problem = (status: number, code: string, said: string): Reply => ({
   },
 });
 
-/** A service and its token endpoint that give every secret back to whoever sent it, where a careless one would. */
+/** A service and its token endpoint that echo every secret, as a careless one might. */
 export class EchoingService {
   /** By a part of the request, such as a phone number or the end of a path. */
   readonly manners = new Map<string, Manner>();
@@ -162,7 +162,7 @@ export class EchoingService {
     return { data: [item], pageInfo: { page: 1, pageSize: 50, totalRecord: 1 } };
   }
 
-  /** Resolves when a request with this part has come. */
+  /** Resolves when a request with this part has arrived. */
   async reached(part: string): Promise<void> {
     while (!this.received.some(({ body, url }) => (decodeURIComponent(url) + body).includes(part)))
       await new Promise((resolve) => setTimeout(resolve, 10));

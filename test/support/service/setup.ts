@@ -48,7 +48,7 @@ export const clientOf = (url: string, options: Partial<ClientOptions> = {}): Cli
   return client;
 };
 
-/** The problem a call fails with. */
+/** The problem that a call fails with. */
 export const problemOf = async (call: Promise<unknown>): Promise<Problem> => {
   try {
     await call;
@@ -61,7 +61,7 @@ export const problemOf = async (call: Promise<unknown>): Promise<Problem> => {
 
 export const codeOf = async (call: Promise<unknown>): Promise<Code> => (await problemOf(call)).code;
 
-/** Moves the clock until the call has settled, and gives what it came to. */
+/** Moves the clock until the call has settled, and returns its result. */
 export const settle = async <T>(clock: MovableClock, call: Promise<T>, step = 20_000): Promise<T> => {
   const progress = { settled: false };
   const done = call.finally(() => (progress.settled = true));

@@ -5,14 +5,14 @@ import { join } from 'node:path';
 export interface Child {
   /** Lines the child has printed. */
   readonly lines: readonly string[];
-  /** Resolves when the child has printed this many lines, or has ended. */
+  /** Resolves when the child has printed this many lines, or has exited. */
   printed(count: number): Promise<void>;
   signal(name: 'SIGSTOP' | 'SIGCONT'): void;
   kill(): Promise<void>;
   ended(): Promise<number | null>;
 }
 
-/** Runs a script of this directory in a process of its own, which a test may kill as the system would. */
+/** Runs a script of this directory in a separate process, which a test may kill as the system would. */
 export const runChild = (script: string, ...args: string[]): Child => {
   const child: ChildProcess = spawn(
     process.execPath,

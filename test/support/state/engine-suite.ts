@@ -12,7 +12,7 @@ import {
 
 export interface Engine {
   open(): Promise<Store>;
-  /** Closes the store and opens it again, with the key of a word; undefined where nothing survives that. */
+  /** Closes the store and opens it again, with the key of a word; undefined if nothing survives that. */
   reopen?(store: Store, word?: string): Promise<Store>;
   dispose(): Promise<void>;
 }
@@ -45,7 +45,7 @@ export const testEngine = (name: string, create: () => Promise<Engine>): void =>
       await engine.dispose();
     });
 
-    it('gives back what was put, and nothing once it is removed', async () => {
+    it('returns what was put, and nothing once it is removed', async () => {
       assert.equal(await store.get('work', key('a')), undefined);
       assert.equal(await store.write([put('a', { text: 'hello' })]), true);
       assert.deepEqual((await store.get('work', key('a')))?.value, { text: 'hello' });
@@ -53,7 +53,7 @@ export const testEngine = (name: string, create: () => Promise<Engine>): void =>
       assert.equal(await store.get('work', key('a')), undefined);
     });
 
-    it('keeps every kind of value as it was', async () => {
+    it('keeps every kind of value unchanged', async () => {
       const values = [
         null,
         0,
@@ -81,7 +81,7 @@ export const testEngine = (name: string, create: () => Promise<Engine>): void =>
       assert.deepEqual((await store.get('work', key('f')))?.value, { name: 'Ann', list: [null, 3] });
     });
 
-    it('shares no record with whoever wrote or read it', async () => {
+    it('shares no record with its writer or reader', async () => {
       const value = { list: [1] };
       const written = store.write([put('a', value)]);
       value.list.push(2);
@@ -91,7 +91,7 @@ export const testEngine = (name: string, create: () => Promise<Engine>): void =>
       assert.deepEqual((await store.get('work', key('a')))?.value, { list: [1] });
     });
 
-    it('keeps its tables apart', async () => {
+    it('keeps its tables separate', async () => {
       await store.write([put('a', 1, 'wait'), put('b', 2, 'work')]);
       assert.deepEqual(await namesIn(store, 'wait'), ['a']);
       assert.deepEqual(await namesIn(store, 'work'), ['b']);
@@ -146,7 +146,7 @@ export const testEngine = (name: string, create: () => Promise<Engine>): void =>
       assert.equal(await store.count('work', key(Buffer.from([255])), key(Buffer.from([1]))), 0);
     });
 
-    it('fills each page, whatever of the range cannot be read', async () => {
+    it('fills each page, even if part of the range cannot be read', async () => {
       const nameOf = (n: number): string => String(n).padStart(3, '0');
       const names = Array.from({ length: 300 }, (_, n) => nameOf(n));
       // The first and the last cannot be read, nor can every other one, nor many in a row.
@@ -174,7 +174,7 @@ export const testEngine = (name: string, create: () => Promise<Engine>): void =>
         }
     });
 
-    it('finds what begins with a prefix', async () => {
+    it('finds keys that start with a prefix', async () => {
       await store.write([put('ab', 1), put('a', 2), put('b', 3)]);
       const prefix = Buffer.from('a');
       const page = await store.page('work', { from: prefix, to: endOf(prefix), limit: 10 });
@@ -191,7 +191,7 @@ export const testEngine = (name: string, create: () => Promise<Engine>): void =>
       assert.deepEqual(await namesIn(store), ['a']);
     });
 
-    it('gives each put of a record another version', async () => {
+    it('gives each put of a record a new version', async () => {
       const versions = new Set<unknown>();
       for (let n = 0; n < 5; n++) {
         await store.write([put('a', 'the same')]);
@@ -216,7 +216,7 @@ export const testEngine = (name: string, create: () => Promise<Engine>): void =>
       assert.deepEqual(await namesIn(store), []);
     });
 
-    it('sees, in its conditions, what came before in the same turn', async () => {
+    it('sees, in its conditions, earlier writes of the same tick', async () => {
       const a = { table: 'work', key: key('a') } as const;
       const results = await Promise.all([
         store.write([put('a', 1)], [a]),
@@ -229,7 +229,7 @@ export const testEngine = (name: string, create: () => Promise<Engine>): void =>
       assert.equal((await store.get('work', key('a')))?.value, 3);
     });
 
-    it('lets one of many that want the same record have it', async () => {
+    it('lets only one of many that want the same record have it', async () => {
       const results = await Promise.all(
         Array.from({ length: 50 }, async (_, n) => {
           await new Promise((resolve) => setTimeout(resolve, n % 5));
@@ -239,7 +239,7 @@ export const testEngine = (name: string, create: () => Promise<Engine>): void =>
       assert.equal(results.filter(Boolean).length, 1);
     });
 
-    it('takes writes in the order they came', async () => {
+    it('performs writes in order', async () => {
       const done: number[] = [];
       const writes = Array.from({ length: 200 }, (_, n) =>
         store
@@ -254,14 +254,14 @@ export const testEngine = (name: string, create: () => Promise<Engine>): void =>
       assert.equal((await store.get('work', key('a')))?.value, 199);
     });
 
-    it('has written nothing of what is not on record', async () => {
+    it('has written nothing of what is not saved', async () => {
       const written = store.write([put('a', 'x'.repeat(1000))]);
       await written;
       assert.equal(store.unwritten, 0);
       assert.equal(store.trouble, undefined);
     });
 
-    it('refuses a key or a record that is too large, and goes on', async () => {
+    it('rejects a key or a record that is too large, and keeps working', async () => {
       await assert.rejects(store.write([{ table: 'work', put: Buffer.alloc(1025), value: 1 }]), /1024/);
       await assert.rejects(store.write([{ table: 'work', put: Buffer.alloc(0), value: 1 }]), /without a key/);
       await assert.rejects(store.write([put('big', 'x'.repeat(65 * 1024 * 1024))]), /smaller/);
@@ -270,18 +270,18 @@ export const testEngine = (name: string, create: () => Promise<Engine>): void =>
       assert.equal(await store.count('work', everything.from, everything.to), 1);
     });
 
-    it('hashes what is personal to 16 bytes, the same each time', () => {
+    it('hashes personal values to 16 bytes, the same each time', () => {
       assert.equal(store.hash('+15550100').length, 16);
       assert.deepEqual(store.hash('+15550100'), store.hash('+15550100'));
       assert.notDeepEqual(store.hash('+15550100'), store.hash('+15550101'));
     });
 
-    it('refuses to write once it is closed', async () => {
+    it('rejects writes once it is closed', async () => {
       await store.close();
       await assert.rejects(store.write([put('a', 1)]), /closed/);
     });
 
-    it('behaves as a plain map does, whatever is done to it', async function () {
+    it('behaves like a plain map, whatever the operations', async function () {
       this.timeout(120_000);
       await fc.assert(
         fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 60 }), async (steps) => {
@@ -371,7 +371,8 @@ class Model {
       assert.equal(await store.count(table, from, to), inRange.length);
       return;
     }
-    // Versions are read first; the writes then go out in one turn, and what one changes is stale for the next.
+    // Versions are read first; the writes then go out in one tick, and what one changes is stale for the
+    // next.
     const changed = new Set<string>();
     const prepared: {
       readonly operations: readonly Operation[];

@@ -3,7 +3,7 @@ import { openPostgres } from '../../../lib/state/postgres';
 import { key } from '../../../lib/state/store';
 import { sealerOf } from './sealer';
 
-/** A process of its own that puts something on record and lives until it is killed. */
+/** A separate process that saves something and runs until it is killed. */
 const run = async (url: string, group: string): Promise<void> => {
   const handle = openPostgres({
     url,

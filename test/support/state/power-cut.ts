@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
-/** What a process did to one file, and what it had told the world, in order. */
+/** What a process did to one file, and what it had acknowledged, in order. */
 export type Event =
   | {
       readonly kind: 'write';
@@ -15,7 +15,7 @@ export type Event =
   /** The file has its name from here on. */
   | { readonly kind: 'named' }
   | { readonly kind: 'length'; readonly bytes: number }
-  | { readonly kind: 'sync-begun'; readonly id: number }
+  | { readonly kind: 'sync-started'; readonly id: number }
   | { readonly kind: 'synced'; readonly id: number }
   | { readonly kind: 'said'; readonly text: string };
 
@@ -40,7 +40,7 @@ const howToGetStrace =
   'The power cuts are rehearsed from a trace of system calls, which needs strace and the right to trace a process. ' +
   'Debian: sudo apt-get install strace. In a container: --cap-add=SYS_PTRACE.';
 
-/** Runs a command under strace; its trace is about the file at `path` and what was printed. */
+/** Runs a command under strace; the trace covers the file at `path` and the output. */
 export const traceOf = (command: readonly string[], path: string, traceFile: string): readonly Event[] => {
   const options = [
     '-f',
@@ -85,7 +85,7 @@ export const parse = (trace: string, path: string): readonly Event[] => {
   const begin = (call: string, args: string): number => {
     const id = nextId++;
     if (call === 'fdatasync' || call === 'fsync' || call === 'msync') {
-      if (isOurs(args) || call === 'msync') events.push({ kind: 'sync-begun', id });
+      if (isOurs(args) || call === 'msync') events.push({ kind: 'sync-started', id });
     } else if (call === 'write' && args.startsWith('1<')) {
       events.push({ kind: 'said', text: Buffer.concat(stringsIn(args)).toString() });
     } else if (call.includes('write') && isOurs(args)) {
@@ -120,15 +120,15 @@ export const parse = (trace: string, path: string): readonly Event[] => {
 
   for (const line of trace.split('\n')) {
     const whole = /^(\d+) +(\w+)\((.*)\) += (.*)$/.exec(line);
-    const begun = /^(\d+) +(\w+)\((.*) <unfinished \.\.\.>$/.exec(line);
+    const started = /^(\d+) +(\w+)\((.*) <unfinished \.\.\.>$/.exec(line);
     const resumed = /^(\d+) +<\.\.\. (\w+) resumed>(.*)\) += (.*)$/.exec(line);
     if (resumed) {
       const [, thread = '', call = '', , result = ''] = resumed;
       const before = unfinished.get(thread);
       if (before?.call === call) end(call, before.args, result, before.id);
       unfinished.delete(thread);
-    } else if (begun) {
-      const [, thread = '', call = '', args = ''] = begun;
+    } else if (started) {
+      const [, thread = '', call = '', args = ''] = started;
       unfinished.set(thread, { call, args, id: begin(call, args) });
     } else if (whole) {
       const [, , call = '', args = '', result = ''] = whole;
@@ -138,12 +138,12 @@ export const parse = (trace: string, path: string): readonly Event[] => {
   return events;
 };
 
-/** A disk writes these whole. */
+/** A disk writes these atomically. */
 const sector = 512;
 
 /**
- * The file as a power cut after `events[cut - 1]` may leave it: all that was synced, and of what came after it any sectors,
- * in any order. `keeps` decides for each.
+ * The file as a power cut after `events[cut - 1]` may leave it: everything that was synced, and any sectors
+ * of what came after it, in any order. `keeps` decides for each.
  */
 export const imageAt = (
   events: readonly Event[],
@@ -171,7 +171,7 @@ export const imageAt = (
         Buffer.alloc(Math.max(0, event.bytes - image.length)),
       ]);
     else if (event.kind === 'said') said += event.text;
-    else if (event.kind === 'sync-begun') issuedBefore.set(event.id, new Set(pending.map(({ id }) => id)));
+    else if (event.kind === 'sync-started') issuedBefore.set(event.id, new Set(pending.map(({ id }) => id)));
     else {
       const isDone = (each: { id: number; isSynced: boolean }): boolean =>
         event.kind === 'synced'

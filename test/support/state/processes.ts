@@ -22,7 +22,7 @@ export const childCommand = (...args: string[]): string[] => [
   ...args,
 ];
 
-/** A process with a store in a directory, in a process group of its own. */
+/** A process with a store in a directory, in its own process group. */
 export const startStore = (
   args: readonly string[],
   { env = {}, before = [] }: { env?: NodeJS.ProcessEnv; before?: readonly string[] } = {},
@@ -61,7 +61,7 @@ export const startStore = (
       try {
         process.kill(-pid, name);
       } catch {
-        // It has ended.
+        // It has exited.
       }
     },
   };

@@ -2,27 +2,27 @@ import { spawn, spawnSync, execFileSync } from 'node:child_process';
 import { cpSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A disk for one process that can be filled up and be made room on. */
+/** A disk for one process that can be filled up and freed. */
 export interface SmallDisk {
-  /** What goes before a command so that the command finds the disk at the directory. */
+  /** A prefix for a command that makes it find the disk at the directory. */
   readonly before: readonly string[];
-  /** Whether the system can tell that it is full before anything is written. */
+  /** Whether the system can detect that it is full before anything is written. */
   readonly tellsFree: boolean;
   fill(): void;
   makeRoom(pid: number): void;
-  /** What the disk holds in the end, at the directory itself. */
+  /** The final contents of the disk, at the directory itself. */
   unmount(): void;
 }
 
 /**
- * Bytes that a full disk still has: less than the store leaves free, and enough for a commit that is under way. A disk
- * without any might end the process in lmdb.
+ * Bytes that a full disk still has: less than the store leaves free, and enough for a commit in flight. A
+ * disk without any might crash the process in lmdb.
  */
 const leftFree = 512 * 1024;
 
 const inNamespace = ['unshare', '--user', '--map-root-user', '--mount', 'bash', '-c'] as const;
 
-/** A file system of eight megabytes, which only processes that are started with `before` have at the directory. */
+/** A file system of eight megabytes, which only processes started with `before` see at the directory. */
 const mountedDisk = async (directory: string): Promise<SmallDisk> => {
   const [command, ...rest] = inNamespace;
   const mount = 'mount -t tmpfs -o size=8m small "$0" && echo mounted && exec cat';
@@ -31,7 +31,7 @@ const mountedDisk = async (directory: string): Promise<SmallDisk> => {
     holder.stdout.once('data', () => resolve());
     holder.once('close', () => reject(new Error('The small disk could not be mounted.')));
   });
-  // It ends with its input, which ends with this process.
+  // It exits with its input, which ends with this process.
   holder.unref();
   const pid = String(holder.pid);
   const seen = join('/proc', pid, 'root', directory);
@@ -52,7 +52,7 @@ const mountedDisk = async (directory: string): Promise<SmallDisk> => {
   };
 };
 
-/** Where the machine lets nobody mount: files that may not grow beyond two megabytes. */
+/** Where the machine allows no mounts: files that may not exceed two megabytes. */
 const limitedFiles: SmallDisk = {
   before: ['bash', '-c', 'ulimit -S -f 2000; exec "$@"', 'bash'],
   tellsFree: false,

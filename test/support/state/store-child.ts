@@ -26,11 +26,11 @@ const hurry = (rate: number): void => {
 };
 
 /**
- * A process with a store, for tests that kill it. Prints `owner` and `trouble …` as they come, `asks` whenever it asks for
- * a sign of life, and `claims` whenever it claims the store from an owner that shows none. Its time passes `RATE` times
- * faster. With `write` it writes for
- * ever, with `hold` only from SIGUSR2 on, with `burst` 150 records, five at a time, and prints the number of each once it is
- * on record; with `read` it counts what there is. Ends, cleanly, on SIGTERM.
+ * A process with a store, for tests that kill it. Prints `owner` and `trouble …` as they happen, `asks`
+ * whenever it asks for a sign of life, and `claims` whenever it claims the store from an owner that shows
+ * none. Its time passes `RATE` times faster. With `write` it writes forever, with `hold` only from SIGUSR2
+ * on, with `burst` 150 records, five at a time, and prints the number of each once it is saved; with `read`
+ * it counts the records. Exits cleanly on SIGTERM.
  */
 const run = async (directory: string, name: string, work: string): Promise<void> => {
   const asked = new Promise((resolve) => process.once('SIGUSR2', resolve));
