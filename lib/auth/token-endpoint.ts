@@ -7,6 +7,7 @@ import { backoff, decide, readRetryAfter, RetryBudget, type Happened } from '../
 import type { Connection } from './connection';
 import { isBearer, readTokenAnswer, type TokenAnswer } from './grants';
 import { second } from '../durations';
+import { Listeners } from '../listeners';
 
 export type PostForm = (
   address: string,
@@ -176,7 +177,8 @@ export interface TokenEndpointsOptions {
 export class TokenEndpoints {
   private readonly options: TokenEndpointsOptions;
   private readonly accesses = new Map<string, EndpointAccess>();
-  private readonly listeners = new Set<() => void>();
+  private readonly listeners = new Listeners();
+  readonly onPause = this.listeners.add;
 
   constructor(options: TokenEndpointsOptions) {
     this.options = options;
@@ -188,11 +190,6 @@ export class TokenEndpoints {
     const { notBefore, pauseLength } = this.accessOf(connection);
     const left = notBefore - elapsedBy(clock);
     return left > 0 && pauseLength >= leastTold ? clock.now() + Math.ceil(left) : 0;
-  }
-
-  onPause(listener: () => void): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
   }
 
   /** Makes one request; `run` handles what it throws. */
@@ -302,7 +299,7 @@ export class TokenEndpoints {
         access.pause(now, Math.max(backoff(access.givenUp, 1), trouble.retryAfter));
         Object.assign(access, { retried: 0, limited: 0, givenUp: access.givenUp + 1, remembered: trouble });
     }
-    if (this.pausedUntil(connection) > 0) for (const listener of this.listeners) listener();
+    if (this.pausedUntil(connection) > 0) this.listeners.call();
   }
 
   /** Resolves when the time has come, something has changed, or the signal aborts. */

@@ -7,6 +7,7 @@ import type { Connection } from './connection';
 import { previousSecretVariable } from './data-keys';
 import { isOver, newGrant, type Grant } from './grants';
 import { second } from '../durations';
+import { Listeners } from '../listeners';
 
 export type GrantState = 'authorized' | 'authorize_again' | 'confirm';
 
@@ -134,7 +135,8 @@ export class Vault {
   private intents = new Map<string, Intent>();
   /** Names of authorizations that are in use and not saved yet. */
   private readonly unwritten = new Set<string>();
-  private readonly listeners = new Set<() => void>();
+  private readonly listeners = new Listeners();
+  readonly onChange = this.listeners.add;
   private views = new WeakMap<Connection, View>();
   private holders = 0;
   private openingStore: Promise<Store> | undefined;
@@ -289,11 +291,6 @@ export class Vault {
     }
     if (gone.size > 0) this.changed();
     return gone;
-  }
-
-  onChange(listener: () => void): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
   }
 
   // Renewing
@@ -576,7 +573,7 @@ export class Vault {
 
   private changed(): void {
     this.views = new WeakMap();
-    for (const listener of this.listeners) listener();
+    this.listeners.call();
   }
 }
 

@@ -1,3 +1,4 @@
+import { Listeners } from '../listeners';
 import type { Movable } from '../state/moving';
 import { endOf, key, nextKey, pagesUnder, type Store, type StoreCommand, unchanged } from '../state/store';
 
@@ -91,7 +92,8 @@ class StoreList implements DoNotText {
   private readonly cleared: Buffer;
   /** Attempts under way in this process, by number. */
   private readonly attempts = new Counter();
-  private readonly listeners = new Set<(phone: string) => void>();
+  private readonly listeners = new Listeners<[phone: string]>();
+  readonly onBlock = this.listeners.add;
   /** What the last look found; it only decides whether another look is worthwhile. */
   private wasEmpty = true;
 
@@ -137,7 +139,7 @@ class StoreList implements DoNotText {
   }
 
   async heard({ phone }: BlockCommand): Promise<void> {
-    for (const listener of this.listeners) listener(phone);
+    this.listeners.call(phone);
     await this.attempts.none(phone);
   }
 
@@ -146,13 +148,6 @@ class StoreList implements DoNotText {
     const isUnreadable = (await this.judge(phone)) === 'unreadable';
     await this.store.write([{ table, remove: this.keyOf(phone) }, ...(isUnreadable ? [cleared] : [])]);
     this.wasEmpty = true;
-  }
-
-  onBlock(listener: (phone: string) => void): () => void {
-    this.listeners.add(listener);
-    return () => {
-      this.listeners.delete(listener);
-    };
   }
 
   async judge(phone: string): Promise<BlockedBy | undefined> {

@@ -6,6 +6,7 @@ import { isItemName, isListName, itemIn, keysOf, listIn, records } from '../outb
 import { idsUnder } from '../outbox/removed-nodes';
 import { systemClock, within } from '../service/clock';
 import { day, second } from '../durations';
+import { Listeners } from '../listeners';
 import type { Problem } from '../service/errors';
 import { endOf, key, type Store, type StoreCommand } from '../state/store';
 import type { Environment } from './environment';
@@ -163,7 +164,10 @@ const isFor = (
 /** What goes on in one environment, read from the store page by page: for the sidebar, the routes and the activity node. */
 export class Activity {
   private readonly outboxes = new Map<string, { readonly node: NodeName; readonly outbox: ReadableOutbox }>();
-  private readonly listeners = new Set<() => void>();
+  private readonly listeners = new Listeners();
+  readonly onChange = this.listeners.add;
+  /** Called when something that is shown may have changed. */
+  readonly changed = this.listeners.call;
   private failing: FailureRecord[] = [];
   private forgetTimer: (() => void) | undefined;
   private writing: Promise<void> | undefined;
@@ -176,18 +180,6 @@ export class Activity {
     this.outboxes.set(node.id, added);
     return () => {
       if (this.outboxes.get(node.id) === added) this.outboxes.delete(node.id);
-    };
-  }
-
-  /** Called when something that is shown may have changed. */
-  changed(): void {
-    for (const listener of this.listeners) listener();
-  }
-
-  onChange(listener: () => void): () => void {
-    this.listeners.add(listener);
-    return () => {
-      this.listeners.delete(listener);
     };
   }
 

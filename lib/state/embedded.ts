@@ -30,6 +30,7 @@ import {
   type Table,
   type Version,
 } from './store';
+import { Listeners } from '../listeners';
 import { processMemory } from '../process-memory';
 
 export interface EmbeddedOptions {
@@ -65,9 +66,6 @@ const neverBack = (now: () => number): (() => number) => {
   return () => (latest = Math.max(latest, now()));
 };
 
-/** Files of an earlier version that the log has named already. */
-const mentioned = processMemory('saidOnce', new Set<string>());
-
 type FoundOwner = NonNullable<ReturnType<typeof ownerIn>>;
 const ownerIn = (file: DatabaseFile): { readonly value: Ownership; readonly version: number } | undefined =>
   file.meta('owner');
@@ -90,7 +88,8 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
   private readonly boot: string | undefined;
   private readonly holder = randomBytes(16).toString('hex');
   private readonly queue = new CommitQueue<Fence>(this);
-  private readonly listeners = new Set<() => void>();
+  private readonly listeners = new Listeners();
+  readonly onChange = this.listeners.add;
   trouble: string | undefined = 'The saved data is being opened.';
   /** Reads and commits that wait until this process owns the file. */
   private waiting: { readonly resolve: () => void; readonly reject: (fault: Error) => void }[] = [];
@@ -155,11 +154,6 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
 
   get unwritten(): number {
     return this.queue.unwritten;
-  }
-
-  onChange(listener: () => void): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
   }
 
   now(): number {
@@ -506,7 +500,6 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     this.hasDamage = file.hasDamage;
     this.inode = statSync(this.path, { throwIfNoEntry: false })?.ino;
     this.isGone = false;
-    this.nameOldFile();
     clearTimeout(this.calm);
     this.calm = setTimeout(() => forgetStarts(this.path), calmAfter).unref();
     this.setTrouble(undefined);
@@ -561,7 +554,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     if (trouble === this.trouble) return;
     if (trouble !== undefined) this.warn(trouble);
     this.trouble = trouble;
-    for (const listener of [...this.listeners]) listener();
+    this.listeners.call();
   }
 
   failed(fault: unknown): void {
@@ -630,13 +623,6 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     void this.hideLife();
     clearTimeout(this.look);
     this.look = setTimeout(() => void this.lookNow(), 0);
-  }
-
-  private nameOldFile(): void {
-    const old = join(this.directory, 'state.mdb');
-    if (mentioned.has(old) || !existsSync(old)) return;
-    mentioned.add(old);
-    this.warn(`${old} was written by a version before the first release and is not used. It can be deleted.`);
   }
 
   async close(): Promise<void> {

@@ -1,4 +1,4 @@
-import type { Pool, PoolClient } from 'pg';
+import type { Pool } from 'pg';
 import type { ReasonWord } from '../service/errors';
 import { schema } from './leases';
 import { Sealing, type Sealer } from './sealing';
@@ -46,23 +46,20 @@ export interface KeyRow {
   write(document: object): Promise<'stored' | 'failed' | 'unkept'>;
 }
 
-/**
- * Statements that bring the tables from each version to the next. Instances of the version before run on until they are
- * restarted, so a step leaves in place what they read and write. A released step is never changed.
- */
-const steps = [
-  `create table ${schema}.lease (
-     grp bytea not null, slot integer not null, holder text not null, token bigint not null, seq bigint not null,
-     until timestamptz not null, primary key (grp, slot)
-   );
-   create table ${schema}.wait (key bytea primary key, value bytea not null);
-   create table ${schema}.work (key bytea primary key, value bytea not null);
-   alter table ${schema}.wait alter column value set storage external;
-   alter table ${schema}.work alter column value set storage external;`,
-  `alter table ${schema}.lease add column if not exists busy boolean not null default false;`,
-  `alter table ${schema}.lease add column if not exists starts integer not null default 0;`,
-];
-const formatVersion = steps.length;
+const formatVersion = 1;
+const tables = `
+  create schema if not exists ${schema};
+  create table ${schema}.meta (name text primary key, value text not null);
+  insert into ${schema}.meta values ('version', '${formatVersion}');
+  create table ${schema}.lease (
+    grp bytea not null, slot integer not null, holder text not null, token bigint not null, seq bigint not null,
+    until timestamptz not null, busy boolean not null default false, starts integer not null default 0,
+    primary key (grp, slot)
+  );
+  create table ${schema}.wait (key bytea primary key, value bytea not null);
+  create table ${schema}.work (key bytea primary key, value bytea not null);
+  alter table ${schema}.wait alter column value set storage external;
+  alter table ${schema}.work alter column value set storage external;`;
 /** unique_violation, duplicate_schema and duplicate_table: another process is making the same tables. */
 const madeByAnother = new Set(['23505', '42P06', '42P07']);
 
@@ -127,48 +124,19 @@ export class PostgresConnection {
   }
 
   private async prepareTables(pool: Pool): Promise<void> {
-    const found = await pool.query<{ there: string | null }>(`select to_regclass($1) as there`, [
-      `${schema}.meta`,
-    ]);
-    if (!found.rows[0]?.there) await this.makeSchema(pool);
-    const select = `select value from ${schema}.meta where name = 'version'`;
-    const versionIn = async (on: Pool | PoolClient, query: string): Promise<number> => {
-      const version = Number((await on.query<{ value: string }>(query)).rows[0]?.value ?? 0);
-      if (version > formatVersion) throw new NewerFormat();
-      return version;
-    };
-    if ((await versionIn(pool, select)) === formatVersion) return;
-    const client = await pool.connect();
-    try {
-      await client.query('begin');
-      // Of several processes that find an earlier version, one makes the steps; the lock lets the others see that they
-      // are done.
-      for (const step of steps.slice(await versionIn(client, `${select} for update`)))
-        await client.query(step);
-      await client.query(`update ${schema}.meta set value = '${formatVersion}' where name = 'version'`);
-      await client.query('commit');
-    } catch (fault) {
-      await client.query('rollback').catch(() => undefined);
-      throw fault;
-    } finally {
-      client.release();
-    }
-  }
-
-  /** Makes the schema with nothing in it, which is version 0. */
-  private async makeSchema(pool: Pool): Promise<void> {
-    const statements = `
-      create schema if not exists ${schema};
-      create table if not exists ${schema}.meta (name text primary key, value text not null);
-      insert into ${schema}.meta values ('version', '0') on conflict do nothing;`;
-    for (;;) {
+    const find = `select to_regclass('${schema}.meta') as there`;
+    const isThere = async (): Promise<boolean> =>
+      (await pool.query<{ there: string | null }>(find)).rows[0]?.there != null;
+    while (!(await isThere())) {
       try {
-        await pool.query(statements);
-        return;
+        await pool.query(tables);
       } catch (fault) {
         if (!madeByAnother.has((fault as { code?: string }).code ?? '')) throw fault;
       }
     }
+    const select = `select value from ${schema}.meta where name = 'version'`;
+    const { rows } = await pool.query<{ value: string }>(select);
+    if (Number(rows[0]?.value) > formatVersion) throw new NewerFormat();
   }
 
   private async readKeys(pool: Pool): Promise<Sealer> {

@@ -35,6 +35,7 @@ import {
   type StoreCommand,
 } from './store';
 import { minute, second } from '../durations';
+import { Listeners } from '../listeners';
 import { processMemory } from '../process-memory';
 
 /**
@@ -60,11 +61,8 @@ export interface PostgresOptions {
 
 const shortestPause = 250;
 const longestPause = 2 * second;
-/**
- * The prefix of the commands in each slot: what its holder is to do. On record they are called orders: instances of
- * another version may share the database.
- */
-const commands = keyOf('order');
+/** The prefix of the commands in each slot. */
+const commands = keyOf('command');
 /** Milliseconds after which nobody waits for an answer any more: the longest request has ended by then. */
 const answeredWithin = 2 * minute;
 /** Milliseconds between two checks whether other processes have carried out a command. */
@@ -100,16 +98,20 @@ class SlotRegister implements SlotDatabase, JointWriter {
   private readonly connection: PostgresConnection;
   private readonly leases: Leases;
   private readonly watch: LeaseWatch;
-  private readonly orphanListeners = new Set<(store: Slot) => void>();
+  private readonly orphans = new Listeners<[slot: Slot]>();
   private readonly commandListeners = new Set<StoreCommandListener>();
-  private readonly newsListeners = new Set<() => void>();
+  private readonly news = new Listeners();
+  /** Calls the listener after a pulse when other processes have written since the last. */
+  readonly onNews = this.news.add;
   /** The keys of commands that are being carried out. */
-  private readonly obeying = new Set<string>();
+  private readonly handling = new Set<string>();
   /** When new commands were last read, by the store's time. */
   private commandsReadAt = 0;
   /** When all commands were last read, by the monotonic clock. */
   private allCommandsReadAt = -Infinity;
-  private readonly listeners = new Set<() => void>();
+  private readonly listeners = new Listeners();
+  readonly onChange = this.listeners.add;
+  private readonly changed = this.listeners.call;
   private pulse: NodeJS.Timeout | undefined;
   /** The end of the last change of slots: the pulse and those that open one take turns. */
   private taking: Promise<unknown> = Promise.resolve();
@@ -183,28 +185,16 @@ class SlotRegister implements SlotDatabase, JointWriter {
     return this.time.now();
   }
 
-  onChange(listener: () => void): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
-  }
-
   /** Calls the listener with each slot of a process that has ended: this process is to go on with its work. */
-  onOrphan(listener: (store: Slot) => void): () => void {
-    this.orphanListeners.add(listener);
+  onOrphan(listener: (slot: Slot) => void): () => void {
     for (const slot of this.slots.values()) if (slot.kind === 'orphan') listener(slot);
-    return () => this.orphanListeners.delete(listener);
+    return this.orphans.add(listener);
   }
 
   /** Calls the listener with each command that another process has given. */
   onCommand(listener: StoreCommandListener): () => void {
     this.commandListeners.add(listener);
     return () => this.commandListeners.delete(listener);
-  }
-
-  /** Calls the listener after a pulse when other processes have written since the last. */
-  onNews(listener: () => void): () => void {
-    this.newsListeners.add(listener);
-    return () => this.newsListeners.delete(listener);
   }
 
   /** How many of `most` requests at once this process may make. */
@@ -347,10 +337,6 @@ class SlotRegister implements SlotDatabase, JointWriter {
 
   get unwritten(): number {
     return this.writes.unwritten;
-  }
-
-  private changed(): void {
-    for (const listener of [...this.listeners]) listener();
   }
 
   /** Shows the trouble; resolves when the task may be repeated, and rejects when the database is closed. */
@@ -505,7 +491,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
     const ended = this.watch.ended(others, performance.now());
     // A slot that another process has handed on to this one is taken at once.
     for (const row of others) if (row.holder === this.holder || ended.includes(row)) await this.adopt(row);
-    if (hasNews) for (const listener of [...this.newsListeners]) listener();
+    if (hasNews) this.news.call();
     if (++this.pulses % dropEvery === 0) await this.dropEmpty();
   }
 
@@ -528,7 +514,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
          join ${schema}.work on key >= a and key < b and key > $3 order by key limit ${commandsAtOnce}`,
         [starts, ends, last],
       );
-      this.obeyAll(rows);
+      this.handleCommands(rows);
       const final = rows.at(-1);
       if (!final || rows.length < commandsAtOnce) break;
       last = final.key;
@@ -537,20 +523,20 @@ class SlotRegister implements SlotDatabase, JointWriter {
     if (areAllDue) this.allCommandsReadAt = elapsed;
   }
 
-  private obeyAll(rows: readonly { readonly key: Buffer; readonly value: Buffer }[]): void {
+  private handleCommands(rows: readonly { readonly key: Buffer; readonly value: Buffer }[]): void {
     for (const { key, value } of rows) {
       const slot = this.slots.get(key.readUInt32BE(8));
       const name = asName(key);
-      if (!slot || this.obeying.has(name)) continue;
-      this.obeying.add(name);
-      void this.obey(slot, key.subarray(12), value)
+      if (!slot || this.handling.has(name)) continue;
+      this.handling.add(name);
+      void this.handleCommand(slot, key.subarray(12), value)
         // The next pulse reads the command again.
         .catch(() => undefined)
-        .finally(() => this.obeying.delete(name));
+        .finally(() => this.handling.delete(name));
     }
   }
 
-  private async obey(slot: Slot, key: Buffer, value: Buffer): Promise<void> {
+  private async handleCommand(slot: Slot, key: Buffer, value: Buffer): Promise<void> {
     const command = this.sealing.open('work', key, value)?.value as StoreCommand | undefined;
     // Nobody could carry the command out: its node has left the flow.
     const isOver = !command || this.now() - command.at >= keptAfterRemoval;
@@ -562,8 +548,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
   private async adopt(row: LeaseRow): Promise<void> {
     const lease = await this.leases.take(row);
     if (!lease || this.isClosed) return;
-    const slot = await this.have(lease, 'orphan');
-    for (const listener of [...this.orphanListeners]) listener(slot);
+    this.orphans.call(await this.have(lease, 'orphan'));
   }
 
   private async lost(engine: SlotEngine, row: LeaseRow | undefined): Promise<void> {
@@ -620,21 +605,9 @@ class SlotRegister implements SlotDatabase, JointWriter {
   }
 }
 
-/** The store of a group of processes, as one of the processes uses it. */
-export interface PostgresHandle extends Pick<
-  SlotRegister,
-  | 'trouble'
-  | 'isGone'
-  | 'processes'
-  | 'share'
-  | 'addLoad'
-  | 'onChange'
-  | 'onOrphan'
-  | 'onCommand'
-  | 'onNews'
-  | 'handOn'
-  | 'takeIn'
-> {
+/** The store of a group of processes, for one of its users in this process. */
+export interface PostgresHandle {
+  readonly database: SlotRegister;
   /** Resolves when the database is open. After `isLost`, this is a new promise, for a new slot. */
   readonly opened: Promise<Slot>;
   /** Ends the waiting for a database that has not been reached yet. */
@@ -673,27 +646,11 @@ export const openPostgres = (options: PostgresOptions): PostgresHandle => {
   const { database } = mine;
   let isOpen = true;
   return {
+    database,
     get opened() {
       mine.opened = mine.opened.then((slot) => (slot.peers.isLost ? database.open([]) : slot));
       return mine.opened;
     },
-    get trouble() {
-      return database.trouble;
-    },
-    get isGone() {
-      return database.isGone;
-    },
-    get processes() {
-      return database.processes;
-    },
-    onChange: (listener) => database.onChange(listener),
-    onOrphan: (listener) => database.onOrphan(listener),
-    onCommand: (listener) => database.onCommand(listener),
-    onNews: (listener) => database.onNews(listener),
-    share: (most) => database.share(most),
-    addLoad: (load) => database.addLoad(load),
-    handOn: (slot, to) => database.handOn(slot, to),
-    takeIn: (id) => database.takeIn(id),
     abandon: () => {
       if (database.slots.size > 0 || sharedDatabases.get(name) !== mine) return;
       sharedDatabases.delete(name);

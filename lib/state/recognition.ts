@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { Listeners } from '../listeners';
 import { key, nextKey, unchanged, type Store, type StoreEntry } from './store';
 
 /** Which store this is. One that was lost and begun anew has another id. */
@@ -35,18 +36,14 @@ export interface RememberedStore {
  */
 export class StoreRecognition {
   private isOther = false;
-  private readonly listeners = new Set<() => void>();
+  private readonly listeners = new Listeners();
+  readonly onChange = this.listeners.add;
 
   constructor(private readonly remembered: RememberedStore) {}
 
   /** The store is another than the one that this place had, and nobody has confirmed it. */
   get isLost(): boolean {
     return this.isOther;
-  }
-
-  onChange(listener: () => void): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
   }
 
   /** Compares the store with the one that this place had, and remembers it where there was none. */
@@ -60,7 +57,7 @@ export class StoreRecognition {
     if (!isOther && known !== id) await this.remembered.write(id);
     if (isOther === this.isOther) return;
     this.isOther = isOther;
-    for (const listener of [...this.listeners]) listener();
+    this.listeners.call();
   }
 
   /** Takes the store for that of this place from now on; false when there is nothing to confirm. */

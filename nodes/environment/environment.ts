@@ -45,6 +45,7 @@ import type { Services, SharedServices } from './services';
 import { SharedStore, type SharedStoreHost } from './shared-store';
 import type { VariableValue } from './variables';
 import { second } from '../../lib/durations';
+import { Listeners } from '../../lib/listeners';
 
 /** A control message to a node, for all instances. */
 interface ControlCommand extends StoreCommand {
@@ -83,7 +84,9 @@ export class RunningEnvironment implements Environment {
   private toldPause = -Infinity;
   /** Listeners by the id of their node. */
   private readonly controlListeners = new Map<string, ControlListener>();
-  private readonly listeners = new Set<() => void>();
+  private readonly listeners = new Listeners();
+  readonly onChange = this.listeners.add;
+  private readonly changed = this.listeners.call;
   private readonly pendingCounts = new Set<{
     readonly path: readonly string[];
     readonly count: () => number | Promise<number>;
@@ -126,9 +129,7 @@ export class RunningEnvironment implements Environment {
     this.sharedStore = this.shared && new SharedStore(this, this.sharedStoreHost());
     if (this.service === 'simulator') this.endings.push(services.simulator.use(() => this.forgetTexts()));
     else {
-      const unlisten = this.ownServices.recognition.onChange(() => {
-        this.changed();
-      });
+      const unlisten = this.ownServices.recognition.onChange(this.changed);
       this.endings.push(async () => {
         unlisten();
       });
@@ -139,12 +140,8 @@ export class RunningEnvironment implements Environment {
   /** Authorizations are in the store, whatever `journal` says. */
   private openVault(): void {
     const { vault } = this.ownServices;
-    const unlisten = vault.onChange(() => {
-      this.changed();
-    });
-    const unlistenToPauses = this.ownServices.tokens.onPause(() => {
-      this.changed();
-    });
+    const unlisten = vault.onChange(this.changed);
+    const unlistenToPauses = this.ownServices.tokens.onPause(this.changed);
     this.endings.push(async () => {
       unlisten();
       unlistenToPauses();
@@ -370,13 +367,6 @@ export class RunningEnvironment implements Environment {
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
-  onChange(listener: () => void): () => void {
-    this.listeners.add(listener);
-    return () => {
-      this.listeners.delete(listener);
-    };
-  }
-
   keepStoreOpen(): () => void {
     let release = (): void => undefined;
     const held = new Promise<void>((resolve) => {
@@ -430,9 +420,7 @@ export class RunningEnvironment implements Environment {
       noteTrouble: (trouble, isOpen) => {
         this.noteTrouble(trouble, isOpen, this.sharedStore?.isGone);
       },
-      changed: () => {
-        this.changed();
-      },
+      changed: this.changed,
       load: () => this.load(),
       obey: (command, view) => this.obey(command, view),
     };
@@ -457,7 +445,7 @@ export class RunningEnvironment implements Environment {
     try {
       const count = await moveToDatabase(
         file,
-        { store, takeIn: (id) => handle.takeIn(id) },
+        { store, takeIn: (id) => handle.database.takeIn(id) },
         this.id,
         this.knownConnection(),
         this.otherServices().every(({ isInDatabase }) => isInDatabase),
@@ -595,9 +583,5 @@ export class RunningEnvironment implements Environment {
       ...address,
       token: (advisor, rejected) => tokens.token(connection, advisor, rejected),
     };
-  }
-
-  private changed(): void {
-    for (const listener of this.listeners) listener();
   }
 }

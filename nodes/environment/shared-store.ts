@@ -63,11 +63,11 @@ export class SharedStore {
 
   /** How many of `most` requests at once this process may make: the processes share the limits. */
   share(most: number): number {
-    return this.handle?.share(most) ?? most;
+    return this.handle?.database.share(most) ?? most;
   }
 
   get isGone(): boolean {
-    return this.handle?.isGone ?? false;
+    return this.handle?.database.isGone ?? false;
   }
 
   onStore(listener: StoreListener): () => void {
@@ -95,19 +95,20 @@ export class SharedStore {
 
   async open(handle: PostgresHandle): Promise<Store> {
     this.handle = handle;
+    const { database } = handle;
     this.endings = [
-      handle.onChange(() => this.look()),
-      handle.onOrphan((slot) => {
+      database.onChange(() => this.look()),
+      database.onOrphan((slot) => {
         this.goOnWith(slot);
         this.forgetRemovedNodes(this.existingNodes);
       }),
-      handle.addLoad(() => this.host.load()),
-      handle.onNews(() => {
+      database.addLoad(() => this.host.load()),
+      database.onNews(() => {
         activityOf(this.environment).changed();
         // Another process may now have the nodes of a slot that this one has taken over.
         this.handOnLater();
       }),
-      handle.onCommand(async (slot, command) => {
+      database.onCommand(async (slot, command) => {
         const view = this.orphans.get(slot);
         return (slot === this.own || view !== undefined) && this.host.obey(command, view);
       }),
@@ -126,7 +127,7 @@ export class SharedStore {
   /** Checks which slots this process has lost; a lost slot of its own is replaced by a new one. */
   look(): void {
     const { handle, host, own } = this;
-    host.noteTrouble(handle?.trouble, own !== undefined);
+    host.noteTrouble(handle?.database.trouble, own !== undefined);
     for (const [slot, view] of this.orphans) {
       if (!slot.peers.isLost) continue;
       this.orphans.delete(slot);
@@ -144,7 +145,7 @@ export class SharedStore {
     const { existingEverywhere, forgetRemovedNodes } = lazy.removedNodes();
     const forget = async (): Promise<void> => {
       const own = await this.environment.store();
-      const everywhere = await existingEverywhere(own, existing, () => this.handle?.processes ?? 1);
+      const everywhere = await existingEverywhere(own, existing, () => this.handle?.database.processes ?? 1);
       if (!everywhere) return;
       await forgetRemovedNodes(own, everywhere);
       for (const view of this.orphans.values()) await forgetRemovedNodes(await view.store(), everywhere);
@@ -213,7 +214,7 @@ export class SharedStore {
       if (to === undefined) continue;
       const uses = this.host.uses().filter(({ orphans }) => orphans.has(slot));
       await Promise.all(uses.map((each) => each.letGoOf(slot)));
-      const isGone = await handle.handOn(slot, to).catch(() => false);
+      const isGone = await handle.database.handOn(slot, to).catch(() => false);
       if (!isGone && !slot.peers.isLost) for (const each of uses) each.goOnWith(slot);
     }
   }

@@ -45,7 +45,7 @@ const open = async (
   });
   const close = (): Promise<void> => handle.close();
   const store = storeOf(await handle.opened, close);
-  handle.onOrphan((slot) => void goOn(storeOf(slot, close)));
+  handle.database.onOrphan((slot) => void goOn(storeOf(slot, close)));
   return { store, close };
 };
 

@@ -259,12 +259,12 @@ describe('several processes on one PostgreSQL', function () {
     const environment: Environment = {
       ...environmentOver(own),
       onStore: (listener) =>
-        handle.onOrphan((left) => {
+        handle.database.onOrphan((left) => {
           if (isHeir && !process.isDead) void listener(environmentOver(left), 'orphan');
         }),
     };
     const store = await environment.store();
-    handle.onCommand(async (slot, command) => {
+    handle.database.onCommand(async (slot, command) => {
       if (!process.isDead && isBlockCommand(command))
         await noteBlocked(slot === own ? environment : environmentOver(slot), command);
       return !process.isDead;

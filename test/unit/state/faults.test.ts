@@ -145,13 +145,6 @@ describe('a failing store', function () {
         assert.equal(table('work').doesExist(key('a')), true);
       });
     });
-
-    it('is mentioned once when it is older, and stays where it is', async () => {
-      writeFileSync(join(directory, 'state.mdb'), 'old');
-      for (let n = 0; n < 2; n++) await (await open()).close();
-      assert.equal(warnings.filter((text) => text.includes('state.mdb')).length, 1);
-      assert.equal(statSync(join(directory, 'state.mdb')).size, 3);
-    });
   });
 
   describe('on a full disk', () => {
