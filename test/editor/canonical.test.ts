@@ -5,7 +5,7 @@ import { launchBrowser, type TestBrowser } from '../support/browser';
 import { startRed, type RealRed } from '../support/node-red';
 import { phoneOf } from '../support/simulator-page';
 
-/** The editor gives imported nodes ids of their own. */
+/** The editor gives imported nodes new ids. */
 const environmentId = `(() => {
   let id = '';
   RED.nodes.eachConfig((node) => { if (node.type === 'advisor-environment') id = node.id; });
@@ -13,7 +13,7 @@ const environmentId = `(() => {
 })()`;
 
 for (const version of [4, 5] as const) {
-  describe(`the consent flow as a newcomer meets it, on Node-RED ${version.toString()}`, function () {
+  describe(`the consent flow for a newcomer, on Node-RED ${version.toString()}`, function () {
     this.timeout(180_000);
     let red: RealRed;
     let browser: TestBrowser;
@@ -26,7 +26,7 @@ for (const version of [4, 5] as const) {
       await red.close();
     });
 
-    it('imported from the menu, deployed and pressed, it texts Elif once she has accepted on her phone', async () => {
+    it('texts Elif once she has accepted on her phone, after it was imported from the menu, deployed and pressed', async () => {
       const { page, errors } = await browser.open({ viewport: { width: 1500, height: 900 } });
       await page.goto(red.url);
       await page.locator('#red-ui-header-button-sidemenu').click();

@@ -20,7 +20,7 @@ import {
 
 const flowTypes = ['send-text', 'request-consent', 'check-consent', 'contact', 'group', 'content'];
 
-/** Nodes as a flow of an older version would have them: hardly a property saved. */
+/** Nodes as in a flow of an older version: hardly a property saved. */
 const flows: FlowNode[] = [
   { id: 'tab', type: 'tab', label: 'Forms' },
   { id: 'environment', type: 'advisor-environment', service: 'simulator' },
@@ -61,12 +61,12 @@ for (const version of versions) {
     const badge = (): Promise<string | null> =>
       page.locator('.advisor-badge-line > span').first().textContent();
 
-    it('take a flow of an older version as it is: defaults, and no red triangle', async () => {
+    it('accept a flow of an older version as it is: defaults, and no red triangle', async () => {
       for (const id of ['environment', ...flowTypes]) (await triangle(page, id)).should.eql([]);
     });
 
     for (const theme of themesOf(version)) {
-      it(`open for every node in the ${theme} theme, whole, in words and accessible`, async () => {
+      it(`open for every node in the ${theme} theme, complete, in words and accessible`, async () => {
         await setTheme(page, theme);
         for (const name of flowTypes) {
           await openNode(page, name);
@@ -89,7 +89,7 @@ for (const version of versions) {
       });
     }
 
-    it('stay accessible and named, whatever is chosen, open or wrong in them', async () => {
+    it('stay accessible and labelled, whatever is chosen, open or wrong in them', async () => {
       // The lighter theme of 5 is that of 4.
       await setTheme(page, version === 5 ? 'dark' : 'light');
       for (const [id, states] of Object.entries(statesOf)) {
@@ -105,7 +105,7 @@ for (const version of versions) {
       await setTheme(page, 'light');
     });
 
-    it('fill in what an older flow does not have when it is saved', async () => {
+    it('fill in what an older flow lacks when it is saved', async () => {
       for (const name of ['check-consent', 'contact']) {
         await openNode(page, name);
         await closeNode(page);
@@ -124,7 +124,7 @@ for (const version of versions) {
       });
     });
 
-    it('ask with client credentials for no more than the flow did when it is saved', async () => {
+    it('request no more with client credentials than the flow did when it is saved', async () => {
       await openEnvironment(page, 'itself');
       await closeEnvironment(page);
       (await saved(page, 'itself')).should.containEql({
@@ -160,7 +160,7 @@ for (const version of versions) {
       (await triangle(page, 'send-text')).should.eql([]);
     });
 
-    it('take a text of several lines and count its segments', async () => {
+    it('accept a text of several lines and count its segments', async () => {
       await openNode(page, 'send-text');
       await chooseType(page, 'text', 'str');
       const count = page.locator('.advisor-count');
@@ -180,7 +180,7 @@ for (const version of versions) {
       (await labelOf(page, 'send-text')).should.equal('text “Dear Ann, see you…”');
     });
 
-    it('take a date and time from a picker, as the same moment everywhere', async () => {
+    it('accept a date and time from a picker, as the same moment everywhere', async () => {
       await openNode(page, 'send-text');
       await page.locator('#node-input-schedule').selectOption('at');
       await chooseType(page, 'deliveryDate', 'str');
@@ -195,7 +195,7 @@ for (const version of versions) {
       (await labelOf(page, 'send-text')).should.match(/^text “Dear Ann, see you…” on .*31, 2040.*0?9/);
     });
 
-    it('let choose the zone of a date, and have it again when they are opened again', async () => {
+    it('offer the zone of a date, and show it again when they are reopened', async () => {
       const zone = page.locator('.advisor-zone select');
       await openNode(page, 'send-text');
       await zone.selectOption('Asia/Tokyo');
@@ -212,7 +212,7 @@ for (const version of versions) {
       (await saved(page, 'send-text')).should.containEql({ deliveryDate: '2040-01-31T09:00' });
     });
 
-    it('offer the zone of the environment first, also of one that is chosen meanwhile', async () => {
+    it('offer the zone of the environment first, even of one that is chosen meanwhile', async () => {
       await page.evaluate(`RED.nodes.node('itself').timeZone = 'Pacific/Honolulu'`);
       await openNode(page, 'send-text');
       const first = page.locator('.advisor-zone select option').first();
@@ -228,7 +228,7 @@ for (const version of versions) {
       await closeNode(page);
     });
 
-    it('keep a date that only the machine of the flow knows', async () => {
+    it("keep a date that only the flow's machine knows", async () => {
       await page.evaluate(`RED.nodes.node('send-text').deliveryDate = '\${WHEN}'`);
       await openNode(page, 'send-text');
       (await boxOf(page, 'deliveryDate').inputValue()).should.equal('${WHEN}');
@@ -237,7 +237,7 @@ for (const version of versions) {
       (await saved(page, 'send-text')).should.containEql({ deliveryDate: '${WHEN}', schedule: 'now' });
     });
 
-    it('show only the fields that apply, and four numbers only to those who want them', async () => {
+    it('show only the fields that apply, and four numbers only on request', async () => {
       await openNode(page, 'check-consent');
       (await page.locator('#node-input-pace').isHidden()).should.be.true();
       await page.locator('#node-input-mode').selectOption('wait');
@@ -273,7 +273,7 @@ for (const version of versions) {
       await closeNode(page, 'cancel');
     });
 
-    it('ask a real service for what it needs, and take a variable for the choice', async () => {
+    it('ask for what a real service needs, and accept a variable for the choice', async () => {
       await openEnvironment(page, 'environment');
       const field = (name: string) => page.locator(`#node-config-input-${name}`);
       (await field('baseUrl').isHidden()).should.be.true();
@@ -300,7 +300,7 @@ for (const version of versions) {
       await environmentForm(page).waitFor({ state: 'detached' });
     });
 
-    it('show a direction only for an order, and an advisor only where there may be several', async () => {
+    it('show a direction only for an order, and an advisor only if there may be several', async () => {
       const shown = (field: string): Promise<boolean> => page.locator(`[data-field=${field}]`).isVisible();
       await openNode(page, 'contact');
       await page.locator('#node-input-operation').selectOption('search');
@@ -334,7 +334,7 @@ for (const version of versions) {
       await closeEnvironment(page, 'cancel');
     });
 
-    it('take a contact field by field, with a picture for that, and from a variable', async () => {
+    it('accept a contact field by field, with a picture for that, and from a variable', async () => {
       await openNode(page, 'contact');
       await page.locator('#node-input-operation').selectOption('create');
       await page
@@ -352,7 +352,7 @@ for (const version of versions) {
       await closeNode(page, 'cancel');
     });
 
-    it('come with help that fits two screens and a narrow sidebar, and whose first paragraph the palette can show', async () => {
+    it('have help that fits two screens and a narrow sidebar, and whose first paragraph the palette can show', async () => {
       for (const name of [...flowTypes, 'environment']) {
         await page.evaluate(`RED.sidebar.help.show('advisor-${name}')`);
         const help = page.locator('.red-ui-help:visible').first();

@@ -99,7 +99,7 @@ for (const version of versions) {
       await page.getByLabel('Key of another advisor').fill(advisor);
       await page.getByLabel('Key of another advisor').press('Enter');
     };
-    /** Asks for the authorization page where the browser lets no window open, and gives its address. */
+    /** Requests the authorization page with popups blocked, and returns its address. */
     const blockedLink = async (advisor: string, words: string): Promise<string> => {
       await page.evaluate('window.realOpen = window.open; window.open = () => null');
       await press(advisor, words).click();
@@ -114,7 +114,7 @@ for (const version of versions) {
       await openEnvironment(page, 'simulated');
       const badge = page.locator('.advisor-badge');
       (await badge.textContent())?.should.match(/Simulator: nobody is really texted/);
-      // Its name, and what is read by the recipients' country and zone.
+      // Its name, and the recipients' country and zone.
       (await environmentForm(page).locator('input:visible, .advisor-card:visible').count()).should.equal(3);
       const phones = await windowFrom(page, badge.getByRole('button', { name: 'Open the phones' }));
       await phones.waitForURL('**/red/advisor-texting/simulator/**');
@@ -123,7 +123,7 @@ for (const version of versions) {
       await closeEnvironment(page, 'cancel');
     });
 
-    it('shows permissions as the service calls them, and refuses what cannot be a prefix or a proxy', async () => {
+    it('shows permissions as the service names them, and rejects an invalid prefix or proxy', async () => {
       await openEnvironment(page, 'simulated');
       await field('service').selectOption('sandbox');
       const form = environmentForm(page);
@@ -152,7 +152,7 @@ for (const version of versions) {
       await closeEnvironment(page, 'cancel');
     });
 
-    it('has text hours for the asking: each says what it means, and is there again when reopened', async function () {
+    it('offers text hours: each says what it means, and is shown again when reopened', async function () {
       this.timeout(240_000);
       const choice = field('textHours');
       const note = page.locator('.form-row', { has: choice }).locator('.advisor-hint');
@@ -200,7 +200,7 @@ for (const version of versions) {
       await closeEnvironment(page, 'cancel');
     });
 
-    it('is that of the other nodes for one that is dragged in, whose dialog opens the phones, too', async () => {
+    it("is the other nodes' environment for a node that is dragged in, whose dialog opens the phones, too", async () => {
       const chosen = (type: string): Promise<string> =>
         page.evaluate(`RED.view.createNode('${type}', 300, 300).node.environment`);
       should(await chosen('advisor-contact')).equal('simulated');
@@ -217,7 +217,7 @@ for (const version of versions) {
       ['a use of a subflow', 'use', 'ask inside'],
       ['a node inside a subflow', 'inside', 'ask inside'],
     ] as const) {
-      it(`says, when ${what} is disabled, how much rests without it`, async () => {
+      it(`says, when ${what} is disabled, how many items pause without it`, async () => {
         const waiting = `advisor-texting/simulated/pending?node=other&node=${id}`;
         const count = async (): Promise<unknown> =>
           ((await red.request('GET', waiting)).json as { count: number }).count;
@@ -240,7 +240,7 @@ for (const version of versions) {
       });
     }
 
-    it('has nodes that speak of keys and how long they are remembered only where texts are sent once', async () => {
+    it('has nodes that mention keys and how long they are remembered only if texts are sent once', async () => {
       await openNode(page, 'send');
       await page.locator('.advisor-advanced summary').click();
       const rememberFor = page.locator('[data-field=onceFor]');
@@ -277,7 +277,7 @@ for (const version of versions) {
       await closeEnvironment(page, 'cancel');
     });
 
-    it('says that what was filled in for the sandbox is not that of production', async () => {
+    it("says that the sandbox's settings are not those of production", async () => {
       const set = (service: string, baseUrl: string): Promise<unknown> =>
         page.evaluate(
           `Object.assign(RED.nodes.node('simulated'), ${JSON.stringify({ service, baseUrl })}) && undefined`,
@@ -294,7 +294,7 @@ for (const version of versions) {
       await set('simulator', '');
     });
 
-    it('authorizes before the first deploy, from what the form holds', async () => {
+    it('authorizes before the first deploy, from the contents of the form', async () => {
       await openNode(page, 'send');
       await page
         .locator('#node-input-btn-environment-add, #node-input-lookup-environment-add')
@@ -334,7 +334,7 @@ for (const version of versions) {
       environment = await page.evaluate(`RED.nodes.node('send').environment`);
     });
 
-    it('keeps that over a deploy and a restart, so that texts go out', async () => {
+    it('keeps the authorization over a deploy and a restart, so that texts go out', async () => {
       const from = red.lines.length;
       await page.locator('#red-ui-header-button-deploy').click();
       await red.logged(/Started (modified )?(flows|nodes)/, { from });
@@ -348,7 +348,7 @@ for (const version of versions) {
         .length.should.equal(1);
     });
 
-    it('shows a link when the browser opens no window, and follows by itself', async () => {
+    it('shows a link when the browser blocks the window, and updates by itself', async () => {
       await openEnvironment(page, environment);
       await stateOf('default', 'Authorized');
       await add('ann');
@@ -358,7 +358,7 @@ for (const version of versions) {
       (await factsOf('ann')).should.match(/Jordan Blake/);
     });
 
-    it('lets nobody but this browser finish what was begun in it, at the page of another site', async () => {
+    it('lets only this browser finish what was started in it, even against a page of another site', async () => {
       await field('authUrl').fill(simulator.authUrl.replace('127.0.0.1', 'localhost'));
       await add('eve');
       const approval = await windowFrom(page, press('eve', 'Authorize'));
@@ -381,7 +381,7 @@ for (const version of versions) {
       await field('authUrl').fill(simulator.authUrl);
     });
 
-    it('says of a window that was closed, or in which access was denied, what happened', async () => {
+    it('says what happened when a window was closed or access was denied in it', async () => {
       await add('zoe');
       const closed = await windowFrom(page, press('zoe', 'Authorize'));
       await closed.locator('button[value=approve]').waitFor();
@@ -396,7 +396,7 @@ for (const version of versions) {
       await stateOf('zoe', 'Not authorized yet');
     });
 
-    it('finishes with an address that was pasted', async () => {
+    it('finishes with a pasted address', async () => {
       await add('bob');
       const { back } = await decideFrom(await blockedLink('bob', 'Authorize'), 'riley');
       await press('bob', 'Paste the address').click();
@@ -410,7 +410,7 @@ for (const version of versions) {
       await stateOf('bob', 'Authorized');
     });
 
-    it('gives a link for an advisor who has no login', async () => {
+    it('offers a link for an advisor without a login', async () => {
       await press('bob', 'Copy link').click();
       const url = await page.getByLabel('Link for the advisor').inputValue();
       url.should.startWith(`${red.adminUrl}/advisor-texting/link/`);
@@ -462,13 +462,13 @@ for (const version of versions) {
       await page.unroute('**/advisors?*');
     });
 
-    it('takes names for text', async () => {
+    it('shows names as text', async () => {
       await add(hostile);
       await stateOf(hostile, 'Not authorized yet');
       should(await page.evaluate('window.hacked')).be.undefined();
     });
 
-    it('says what to do when the login is gone', async () => {
+    it('says what to do when the login has expired', async () => {
       await page.route('**/advisors?*', (route) => route.fulfill({ status: 401, body: 'Unauthorized' }));
       await page.getByText('You are not logged in, or you lack the permission').first().waitFor();
       await page.unroute('**/advisors?*');
@@ -487,7 +487,7 @@ for (const version of versions) {
       await closeEnvironment(page, 'cancel');
     });
 
-    it('leaves no error in the console but the refusals that it shows', () => {
+    it('leaves no error in the console except the rejections that it shows', () => {
       // While Node-RED restarts, the editor itself tries to reach it.
       const others = editor.errors.filter((line) => !/status of 40[01]|ERR_CONNECTION_REFUSED/.test(line));
       others.should.eql([]);

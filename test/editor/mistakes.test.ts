@@ -59,7 +59,7 @@ for (const version of versions) {
       await boxOf(page, field).press('End');
     };
 
-    it('are told of a number that the node would refuse, whole or in a list', async () => {
+    it('include a number that the node would reject, alone or in a list', async () => {
       await openNode(page, 'send');
       await enter(page, 'phone', 'str', '+1 (202) 55');
       await boxOf(page, 'phone').press('End');
@@ -74,7 +74,7 @@ for (const version of versions) {
       (await triangle(page, 'send')).should.eql([sentence]);
     });
 
-    it('are told row by row in a contact, and at the triangle with the name of the row', async () => {
+    it('are shown row by row in a contact, and at the triangle with the name of the row', async () => {
       (await triangle(page, 'contact')).should.eql(['Fill in at least one field.']);
       await openNode(page, 'contact');
       (await sentences()).should.eql(['Fill in at least one field.']);
@@ -102,7 +102,7 @@ for (const version of versions) {
       (await triangle(page, 'contact')).should.eql([]);
     });
 
-    it('are told of a group that is to be deleted by its name', async () => {
+    it('include a group that would be deleted by its name', async () => {
       await openNode(page, 'group');
       await enter(page, 'groupId', 'str', 'Friends');
       await boxOf(page, 'groupId').press('End');
@@ -112,7 +112,7 @@ for (const version of versions) {
       await closeNode(page, 'cancel');
     });
 
-    it('are told of a variable without a name, which is not taken for the simulator', async () => {
+    it('include a variable without a name, which is not mistaken for the simulator', async () => {
       await openEnvironment(page, 'open');
       await page.locator('#node-config-input-service').selectOption({ index: 3 });
       (await page.locator('[data-field=service] .advisor-error').textContent())?.should.match(
@@ -138,7 +138,7 @@ for (const version of versions) {
       (await saved(page, 'open')).should.containEql({ service: '${SERVICE}' });
     });
 
-    it('are told at the triangle of every credential that is missing, and of permissions', async () => {
+    it('are shown at the triangle for every missing credential and permission', async () => {
       for (const credential of ['Client ID', 'Client secret', 'API key']) {
         (await triangle(page, 'open')).join().should.containEql(`${credential}: fill this in.`);
       }
@@ -153,7 +153,7 @@ for (const version of versions) {
       (await triangle(page, 'open')).join().should.match(/Select at least one permission/);
     });
 
-    it('are kept as they are when another version made them, and flagged', async () => {
+    it('are kept and flagged if another version made them', async () => {
       (await labelOf(page, 'newer')).should.equal('contact: “upsert”');
       (await triangle(page, 'newer')).should.eql([unknown]);
       await openNode(page, 'newer');

@@ -109,7 +109,7 @@ for (const version of versions) {
       return message ?? {};
     };
 
-    it('has a category of its own, the nodes in the order in which they are used', async () => {
+    it('has its own category, with the nodes in the order of their use', async () => {
       const category = page.locator('#red-ui-palette-container-advisor_texting');
       (await category.locator('.red-ui-palette-header').textContent())
         ?.trim()
@@ -126,7 +126,7 @@ for (const version of versions) {
       await german.close();
     });
 
-    it('speaks Spanish to a browser whose language has no region', async () => {
+    it('is Spanish in a browser whose language has no region', async () => {
       const { page: spanish } = await editor.browser.open({ locale: 'es' });
       await spanish.goto(`${editor.red.adminUrl}/`, { timeout: 30_000 });
       const header = spanish.locator('#red-ui-palette-header-advisor_texting');
@@ -148,7 +148,7 @@ for (const version of versions) {
       (await searchPalette(page, 'advisor')).should.eql(labels);
     });
 
-    it('is found by what a person wants to do, though its label says it otherwise', async () => {
+    it('is found by what a person wants to do, though its label uses other words', async () => {
       const box = page.locator('#red-ui-palette-search input').first();
       const shown = `[...document.querySelectorAll('.red-ui-palette-node[data-palette-type^=advisor-]')]
         .filter(({ dataset }) => dataset.filter !== 'true').map(({ dataset }) => dataset.paletteType).join()`;

@@ -97,7 +97,7 @@ for (const version of versions) {
       should(await saved(page, 'moving')).containEql({ country: 'GB', timeZone: '${ZONE}' });
     });
 
-    it('says what is missing in red only after somebody has been at the field', async () => {
+    it('says what is missing in red only after somebody has visited the field', async () => {
       await openEnvironment(page, 'moving');
       await page.locator('#node-config-input-service').selectOption('production');
       const row = environmentForm(page).locator('[data-field=baseUrl]');
@@ -151,7 +151,7 @@ for (const version of versions) {
       await closeNode(page, 'cancel');
     });
 
-    it('calls a group that was chosen by its name', async () => {
+    it('shows a chosen group by its name', async () => {
       await openNode(page, 'group');
       const row = page.locator('[data-field=groupId]');
       await row.locator('.advisor-icon-button').click();
@@ -169,7 +169,7 @@ for (const version of versions) {
       should(await labelOf(page, 'content')).equal('content search “retirement”');
     });
 
-    it('proposes another name for a simulator that goes to production', async () => {
+    it('suggests another name for a simulator that goes to production', async () => {
       await openEnvironment(page, 'moving');
       const use = environmentForm(page).getByRole('button', { name: 'Call it “Production”' });
       should(await use.isVisible()).be.false();
@@ -180,7 +180,7 @@ for (const version of versions) {
       await closeEnvironment(page, 'cancel');
     });
 
-    it('names those who wait before an environment is deleted, and no other takes its place', async () => {
+    it('names the waits before an environment is deleted, and no other replaces it', async () => {
       await editor.red.send('in', { phone: unasked, text: 'Hello' });
       await editor.red.send('ask', { phone: [{ phone: silent, name: 'Ada' }] });
       await status('sim needs consent').waitFor();

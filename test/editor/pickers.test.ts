@@ -50,7 +50,7 @@ for (const version of versions) {
     const saved = (id: string, field: string): Promise<unknown[]> =>
       page.evaluate(`[RED.nodes.node('${id}').${field}Type, RED.nodes.node('${id}').${field}]`);
 
-    it('finds a contact by name, page after page, and takes it by a click', async () => {
+    it('finds a contact by name, page after page, and selects it with a click', async () => {
       await openNode(page, 'contact');
       await open('contactId');
       await filter('contactId').fill('zimmer');
@@ -66,7 +66,7 @@ for (const version of versions) {
       (await saved('contact', 'contactId')).should.eql(['num', id]);
     });
 
-    it('takes names for text', async () => {
+    it('shows names as text', async () => {
       await openNode(page, 'contact');
       await open('contactId');
       await filter('contactId').fill('<img');
@@ -89,7 +89,7 @@ for (const version of versions) {
       (await saved('contact', 'contactId')).should.eql(['num', /id (\d+)/.exec(words)?.[1]]);
     });
 
-    it('takes an id that is typed in, also where nothing is found', async () => {
+    it('accepts an id that is typed in, even if nothing is found', async () => {
       await openNode(page, 'contact');
       await open('contactId');
       await filter('contactId').fill('987654');
@@ -99,7 +99,7 @@ for (const version of versions) {
       (await saved('contact', 'contactId')).should.eql(['num', '987654']);
     });
 
-    it('takes several groups, and gives one back', async () => {
+    it('accepts several groups, and removes one', async () => {
       await openNode(page, 'group');
       await open('groupIds');
       await options('groupIds').nth(2).waitFor();
@@ -113,7 +113,7 @@ for (const version of versions) {
       (await saved('group', 'groupIds')).should.eql(['json', JSON.stringify([ids[0], ids[2]])]);
     });
 
-    it('shows what a content search finds, and takes the search or a title', async () => {
+    it('shows what a content search finds, and accepts the search or a title', async () => {
       await openNode(page, 'content');
       await open('search');
       await filter('search').fill('budget');
@@ -145,7 +145,7 @@ for (const version of versions) {
       await closeNode(page, 'cancel');
     });
 
-    it('leaves no error in the console but the refusal that it shows', () => {
+    it('leaves no error in the console except the rejection that it shows', () => {
       editor.errors.filter((line) => !line.includes('status of 400')).should.eql([]);
     });
   });

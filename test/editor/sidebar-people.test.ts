@@ -41,7 +41,7 @@ const flows: FlowNode[] = [
   ...sendNodes(['env', 'slow'], wires),
 ];
 
-/** Has the sidebar read all environments. */
+/** Makes the sidebar read all environments. */
 const comesIntoView = `document.dispatchEvent(new Event('visibilitychange'))`;
 
 /** What the editor itself needs. */
@@ -49,7 +49,7 @@ const editorOnly = ['flows', 'settings', 'nodes', 'plugins', 'library', 'icons',
   (what) => `${what}.read`,
 );
 
-describe('the sidebar, for each as they may', function () {
+describe('the sidebar, for each kind of user', function () {
   this.timeout(240_000);
   let red: RealRed;
   let browser: TestBrowser;
@@ -86,7 +86,7 @@ describe('the sidebar, for each as they may', function () {
     return sidebar;
   };
 
-  it('shows a reader the last four digits and no button that fails', async () => {
+  it('shows a reader the last four digits and no button that would fail', async () => {
     const sidebar = await editorOf('reader');
     const { page } = sidebar;
     const refused: string[] = [];
@@ -126,13 +126,13 @@ describe('the sidebar, for each as they may', function () {
     should(file).not.match(/confidential|onerror|only for tests/);
     should(refused).be.empty();
 
-    // What somebody else cancels goes from this one's screen, too.
+    // What somebody else cancels disappears from this screen, too.
     await admin.confirm(admin.wait(unasked), 'Cancel');
     await sidebar.wait('…0112').waitFor({ state: 'detached' });
     await page.context().close();
   });
 
-  it('asks nothing for who may not read, and says so', async () => {
+  it('requests nothing for users who may not read, and says so', async () => {
     const asked: string[] = [];
     const { page, element } = await editorOf('outsider', 'en-US', async (opened) => {
       opened.on('request', (request) => {
@@ -145,7 +145,7 @@ describe('the sidebar, for each as they may', function () {
     await page.context().close();
   });
 
-  it('follows rights that change while it is open', async () => {
+  it('follows permissions that change while it is open', async () => {
     await red.login('reader');
     const reading = red.token ?? '';
     await red.login();
@@ -172,7 +172,7 @@ describe('the sidebar, for each as they may', function () {
     await admin.named(admin.wait(numbered(13)), 'Cancel').waitFor();
   });
 
-  it('takes no name, number or answer for markup', async () => {
+  it('shows no name, number or answer as markup', async () => {
     await admin.page.route('**/check', (route) =>
       route.fulfill({
         status: 400,
@@ -188,7 +188,7 @@ describe('the sidebar, for each as they may', function () {
     should(await admin.page.locator('.advisor-sidebar img, .red-ui-notification img').count()).equal(0);
   });
 
-  it('goes on by itself when Node-RED was restarted', async () => {
+  it('recovers by itself when Node-RED was restarted', async () => {
     await admin.wait(silent).waitFor();
     await red.restart();
     await red.login();
@@ -207,10 +207,10 @@ describe('the sidebar, for each as they may', function () {
     await admin.page.clock.setSystemTime(Date.now());
   });
 
-  it('reads a few times for a hundred announcements, and draws nothing where nothing is new', async () => {
+  it('reads a few times for a hundred notifications, and draws nothing if nothing is new', async () => {
     const { page } = admin;
     await admin.wait(silent).waitFor();
-    // Of each route its next answer, from then on: meanwhile nothing is new.
+    // The next answer of each route, from then on: meanwhile nothing is new.
     const answers = new Map<string, Promise<APIResponse>>();
     let readings = 0;
     await page.route('**/advisor-texting/env/*', async (route) => {
@@ -228,7 +228,7 @@ describe('the sidebar, for each as they may', function () {
       await page.evaluate(event);
       await (await read).finished();
     };
-    // The second begins when the first is shown.
+    // The second starts when the first is shown.
     await readAfter(comesIntoView);
     await readAfter(comesIntoView);
     await page.evaluate(`(() => {
@@ -269,7 +269,7 @@ describe('the sidebar, for each as they may', function () {
     );
     await page.evaluate(comesIntoView);
   };
-  /** A string of ours, whatever stands in its places. */
+  /** One of our strings, with anything in its placeholders. */
   const saying = (words = ''): RegExp =>
     new RegExp(
       words
@@ -279,7 +279,7 @@ describe('the sidebar, for each as they may', function () {
     );
 
   for (const [language, side] of languages) {
-    it(`says in ${language} on the ${side} what is wrong, in no more room than there is, in light and dark`, async () => {
+    it(`says in ${language} on the ${side} what is wrong, within the available room, in light and dark`, async () => {
       await red.request('POST', 'settings/user', {
         editor: {
           sidebar: {
@@ -338,13 +338,13 @@ describe('the sidebar, for each as they may', function () {
     });
   }
 
-  it('says which waits rest since their flow is disabled, and that an environment is', async () => {
+  it('says which waits pause because their flow is disabled, and that an environment is', async () => {
     await red.deploy(
       flows.map((node) =>
         node.id === 'other' ? { ...node, disabled: true } : node.id === 'slow' ? { ...node, d: true } : node,
       ),
     );
-    // As whoever takes over what somebody else has deployed.
+    // As somebody who accepts what another has deployed.
     await admin.page.evaluate(`$.getJSON('flows').then((flows) => {
       RED.nodes.clear();
       RED.nodes.import(flows.flows ?? flows);
@@ -365,7 +365,7 @@ describe('the sidebar, for each as they may', function () {
     await admin.section('Slow').getByText('This environment is disabled').waitFor();
   });
 
-  it('reads an environment no longer that was removed while it was read, and keeps the focus', async () => {
+  it('stops reading an environment that was removed while it was read, and keeps the focus', async () => {
     const sidebar = admin;
     const { page } = sidebar;
     await sidebar.section('Slow').waitFor();
@@ -392,10 +392,10 @@ describe('the sidebar, for each as they may', function () {
     await (await answered).finished();
     const asked: string[] = [];
     page.on('request', (request) => {
-      // What waits in a node that is removed is asked by the warning about that.
+      // The warning about a removed node asks about its waits.
       if (/advisor-texting\/slow\/(?!pending)/.test(request.url())) asked.push(request.url());
     });
-    // Longer than from one reading to the next.
+    // Longer than the interval between two reads.
     const read = page.waitForResponse(/advisor-texting\/env\/waits/);
     await page.clock.fastForward(70_000);
     await (await read).finished();

@@ -22,7 +22,7 @@ import { closeEnvironment, dialogReady, startEditor, type StartedEditor } from '
 
 const { landline } = numbers;
 
-/** Two uses of a subflow that has an environment, and nodes with it and with one outside. */
+/** Two instances of a subflow that has an environment, and nodes with it and with one outside. */
 const subflow: FlowNode[] = [
   {
     id: 'sub',
@@ -92,7 +92,7 @@ for (const version of versions) {
     const readings = new Map<string, number>();
 
     before(async () => {
-      // Credentials come with a deploy alone.
+      // Credentials come only with a deploy.
       editor = await startEditor(version, flows, (red) => red.deploy(flows));
       editor.page.setDefaultTimeout(60_000);
       editor.page.on('request', (request) => {
@@ -107,7 +107,7 @@ for (const version of versions) {
       await editor.close();
     });
 
-    /** The name of what has the focus. */
+    /** The name of the focused element. */
     const focused = (): Promise<string> =>
       editor.page.evaluate(`document.activeElement.ariaLabel || document.activeElement.textContent`);
     const picture = async (name: string): Promise<void> => {
@@ -143,14 +143,14 @@ for (const version of versions) {
       );
     });
 
-    it('shows an environment that is not filled in, with what there is to do, beside the others', async () => {
+    it('shows an incomplete environment, with what to do, beside the others', async () => {
       const empty = sidebar.section('Empty');
       should(await empty.getByRole('alert').textContent()).match(/address/i);
       should(await empty.locator('.advisor-side-waits li').count()).equal(0);
       await sidebar.section('Branch › Own').waitFor();
     });
 
-    it('shows the waits of each use of a subflow, and checks and cancels the one that is meant', async () => {
+    it('shows the waits of each instance of a subflow, and checks and cancels the right one', async () => {
       const { red, page } = editor;
       const own = 'Branch › Own';
       await red.send('North', { phone: numbered(1) });
@@ -173,8 +173,8 @@ for (const version of versions) {
       await page.evaluate(`RED.workspaces.show('tab')`);
     });
 
-    it('puts environments in which something goes on first, and folds the others', async () => {
-      // Nothing moves under somebody's hand.
+    it('puts environments with activity first, and folds the others', async () => {
+      // Nothing moves under somebody's mouse.
       await editor.page.mouse.move(0, 0);
       await editor.page.evaluate('document.activeElement.blur()');
       await editor.page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`);
@@ -187,12 +187,12 @@ for (const version of versions) {
       }
       await sidebar.unfold('Quiet');
       await sidebar.part('service', 'Quiet').locator('li').first().waitFor();
-      // Where there is nothing, nothing is open.
+      // Without activity, nothing is open.
       should(await sidebar.part('lists', 'Quiet').getAttribute('open')).be.null();
       should(await sidebar.part('waits').getAttribute('open')).not.be.null();
     });
 
-    it('shows whom not to text, finds them, and takes them off the list after a question', async () => {
+    it('shows the do-not-text list, searches it, and removes people after a confirmation', async () => {
       const { red, page } = editor;
       const phones = [
         { phone: numbered(40), reason: 'wrote STOP' },
@@ -223,7 +223,7 @@ for (const version of versions) {
       await list.locator('summary').click();
     });
 
-    it('finds a number and a name, and lets nobody lose the focus', async () => {
+    it('finds a number and a name, and keeps the focus', async () => {
       const { page } = editor;
       const search = sidebar.section().getByLabel('Search by number or name');
       await search.fill('0112');
@@ -242,7 +242,7 @@ for (const version of versions) {
       await editor.red.send('in', { phone: '+12065550012' });
       await sidebar.wait('+12065550012').waitFor();
       should(await button.evaluate((element) => element === document.activeElement)).be.true();
-      // By the tab key, as they are read.
+      // By the tab key, in reading order.
       await search.focus();
       const order: string[] = [];
       for (let n = 0; n < 4; n++) {
@@ -252,7 +252,7 @@ for (const version of versions) {
       should(order).deepEqual(['Check now', 'Cancel', 'Show the node', 'Check now']);
     });
 
-    it('cancels nobody for a double click or a key that is held down', async () => {
+    it('cancels nobody on a double click or a key that is held down', async () => {
       const { page } = editor;
       const cancel = sidebar.named(sidebar.wait(unasked), 'Cancel');
       const asking = sidebar.named(sidebar.wait(unasked), 'Press again to confirm');
@@ -274,7 +274,7 @@ for (const version of versions) {
       should(deleted).be.empty();
     });
 
-    it('does all by mouse and by keyboard, and nothing that is not meant', async () => {
+    it('does everything by mouse and by keyboard, and nothing unintended', async () => {
       const { red, page } = editor;
       const hows = ['mouse', key] as const;
       await red.send('in', { phone: hows.map((_, at) => numbered(10 + at)) });
@@ -329,7 +329,7 @@ for (const version of versions) {
       const { red } = editor;
       const held = sidebar.part('held', 'Quiet');
       const hows = ['mouse', 'Enter'] as const;
-      // The zone of the environment counts for a number that says nothing of its own.
+      // The environment's zone applies to a number that implies none.
       const phones = hows.map((_, at) => `+1800555010${String(at)}`);
       await red.send('text quiet', { phone: phones[0], text: 'confidential' });
       await red.send('text quiet', { phone: phones[1], text: 'confidential' });
@@ -381,26 +381,26 @@ for (const version of versions) {
       should(await waits.locator('li').count()).equal(20);
       await sidebar.press(sidebar.named(waits, 'Next page'), 'mouse');
       await shown(21);
-      // There are no further ones: the focus is not left on what is disabled.
+      // There are no further ones: the focus does not stay on a disabled button.
       should(await focused()).equal('Previous page');
       await sidebar.press(sidebar.named(waits, 'Previous page'), key);
       await shown(1);
       should(await focused()).equal('Next page');
     });
 
-    it('reads the environments in which something has changed, and leaves the others alone', () => {
+    it('reads the environments that have changed, and leaves the others alone', () => {
       const [busy = 0, idle = 0] = [readings.get('env'), readings.get('empty')];
       should(idle).be.above(0);
       should(2 * idle).be.below(busy);
     });
 
-    it('goes on over a deploy that renames its node and takes an environment away', async () => {
+    it('continues over a deploy that renames its node and removes an environment', async () => {
       const { red, page } = editor;
       const changed = flows
         .filter(({ id }) => id !== 'empty' && id !== 'send empty')
         .map((node) => (node.id === 'send env' ? { ...node, name: 'renamed' } : node));
       await red.deploy(changed, 'nodes');
-      // The editor asks whether to take over what somebody else has deployed.
+      // The editor asks whether to accept what somebody else has deployed.
       await page.evaluate(`$.getJSON('flows').then((flows) => {
         RED.nodes.clear();
         RED.nodes.import(flows.flows ?? flows);
@@ -413,12 +413,12 @@ for (const version of versions) {
     });
 
     for (const theme of themesOf(version)) {
-      it(`is accessible in the ${theme} theme, and says nothing in red`, async () => {
+      it(`is accessible in the ${theme} theme, and shows nothing in red`, async () => {
         await setTheme(editor.page, theme);
         should(await violations(editor.page, '.advisor-sidebar')).deepEqual([]);
         should(await sidebar.wide()).deepEqual([]);
         await picture(theme);
-        // The deploy may have taken it away while it was read.
+        // The deploy may have removed it while it was read.
         should(editor.errors.filter((error) => !error.includes('/advisor-texting/empty/'))).deepEqual([]);
       });
     }

@@ -218,7 +218,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
           "{ class: 'advisor-option-title', html: visible(choice.title) }",
         ],
       ],
-      shownBy: { 'editor/security/browser.test.ts': ['are text in the list to choose from'] },
+      shownBy: { 'editor/security/browser.test.ts': ['are text in a picker (${id})'] },
       needsBuild: true,
     },
     {

@@ -25,7 +25,9 @@ export const threats: Readonly<Record<number, Threat>> = {
         'can only be finished there, and an attempt elsewhere does no harm',
       ],
       'node-red/auth/real-routes.test.ts': ['binds an authorization to the browser that began it'],
-      'editor/environment.test.ts': ['lets nobody but this browser finish what was begun in it'],
+      'editor/environment.test.ts': [
+        'lets only this browser finish what was started in it, even against a page of another site',
+      ],
     },
   },
   2: {
@@ -71,15 +73,15 @@ export const threats: Readonly<Record<number, Threat>> = {
     threat: 'script in a page or dialog',
     shownBy: {
       'node-red/auth/real-routes.test.ts': ['answers the callback with static pages and a strict policy'],
-      'editor/environment.test.ts': ['takes names for text'],
-      'editor/pickers.test.ts': ['takes names for text'],
+      'editor/environment.test.ts': ['shows names as text'],
+      'editor/pickers.test.ts': ['shows names as text'],
       'editor/security/browser.test.ts': [
-        'are text in the list to choose from',
+        'are text in a picker (${id})',
         'are text where a list says why it is empty',
         'are text in the dialog of the environment',
-        'are not on the page that the authorization leads back to',
+        'are not on the page that the authorization redirects to',
       ],
-      'editor/simulator/page-lists.test.ts': ['treats hostile names and texts as text, everywhere'],
+      'editor/simulator/page-lists.test.ts': ['treat hostile names and texts as text, everywhere'],
     },
   },
   6: {
@@ -347,7 +349,7 @@ export const threats: Readonly<Record<number, Threat>> = {
         'is one line in each status and each message of ours',
         'is shown to who may write, and to a reader are code and time',
       ],
-      'editor/security/browser.test.ts': ['are text in the list to choose from'],
+      'editor/security/browser.test.ts': ['are text in a picker (${id})'],
     },
   },
   24: {

@@ -26,7 +26,7 @@ describe('the pictures of the docs', function () {
     wanted.filter((file) => !text.includes(`pictures/${file}`)).should.eql([]);
   });
 
-  it('are small enough to look at on the road', () => {
+  it('are small enough for a slow connection', () => {
     const bytes = readdirSync(folder).map((file) => statSync(join(folder, file)).size);
     bytes.reduce((sum, size) => sum + size, 0).should.be.below(1_500_000);
   });
@@ -51,12 +51,12 @@ describe('the pictures of the docs', function () {
       await red.close();
     });
 
-    it('of every dialog and page that is in them', async () => {
+    it('of every dialog and page in them', async () => {
       const { show } = await stage();
       for (const picture of pictures) await show(editor, picture);
     });
 
-    it('and not of something that is gone', async () => {
+    it('and not of something that no longer exists', async () => {
       const { show } = await stage();
       editor.page.setDefaultTimeout(1_000);
       const [first] = pictures;

@@ -18,11 +18,11 @@ interface Box {
 /** A debug node has a button on its right side. */
 const rightOf = ({ type, x, w }: Box): number => x + w / 2 + (type === 'debug' ? 26 : 0);
 
-/** How much of the canvas is to be seen beside the sidebars; in Node-RED 5 the right one lies over the canvas. */
+/** How much of the canvas is visible beside the sidebars; in Node-RED 5 the right one covers the canvas. */
 const readRoom = `document.querySelector('#red-ui-sidebar').getBoundingClientRect().left -
   document.querySelector('#red-ui-workspace-chart').getBoundingClientRect().left`;
 
-/** The editor alone knows how wide a label makes a node. */
+/** Only the editor knows how wide a label makes a node. */
 const readBoxes = `(() => {
   const boxes = [];
   RED.nodes.eachNode(({ z, name, type, x, y, w, h }) => boxes.push({ z, type, label: name || type, x, y, w, h }));
@@ -48,7 +48,7 @@ for (const version of versions) {
       const canvases = flows.filter(({ type }) => type === 'tab' || type === 'subflow').map(({ id }) => id);
       for (const id of canvases) {
         await page.evaluate(`RED.workspaces.show('${id}')`);
-        // Drawn, and so measured: those of the canvas before are still there for a moment.
+        // Drawn, and so measured: those of the previous canvas still exist for a moment.
         await page.waitForFunction(
           `RED.nodes.filterNodes({ z: '${id}' }).every(({ id }) => document.getElementById(id))`,
         );
@@ -71,7 +71,7 @@ for (const version of versions) {
         }
     });
 
-    it('come after a welcome that lists them, line below line', () => {
+    it('start with a welcome that lists them, line by line', () => {
       const [welcome, ...tabs] = flows.filter(({ type }) => type === 'tab');
       const listed = [...String(welcome?.['info']).matchAll(/^- (.+)$/gm)].map(([, title]) => title);
       should(listed).deepEqual(tabs.map(({ label }) => label));
@@ -80,7 +80,7 @@ for (const version of versions) {
       should([...new Set(lines.map(({ x, w }) => x - w / 2))]).have.length(1);
     });
 
-    it('share a simulator, which a node dragged onto the welcome is on at once', async () => {
+    it('share a simulator, which a node dragged onto the welcome uses immediately', async () => {
       const environments = flows.filter(({ type }) => type === 'advisor-environment');
       should(environments.map(({ name }) => name)).deepEqual([
         'Simulator',
@@ -100,7 +100,7 @@ for (const version of versions) {
       should(chosen).equal(environments[0]?.id);
     });
 
-    it('are welcomed with a link that shows the phones beside the editor', async () => {
+    it('have a welcome with a link that shows the phones beside the editor', async () => {
       const welcome = flows.find(({ type }) => type === 'tab')?.id ?? '';
       await page.evaluate(`RED.workspaces.show('${welcome}'); RED.sidebar.info.show()`);
       const link = page.getByRole('link', { name: 'Open the phones' }).first();
@@ -112,7 +112,7 @@ for (const version of versions) {
       await phones.close();
     });
 
-    it('begin at the left edge and fit beside the sidebars of a window of 1440 pixels', async () => {
+    it('start at the left edge and fit beside the sidebars of a window of 1440 pixels', async () => {
       const room = await page.evaluate<number>(readRoom);
       should(room).be.within(800, 1200);
       for (const box of boxes) {
@@ -121,7 +121,7 @@ for (const version of versions) {
       }
     });
 
-    it('name their pages by links that lead to where this Node-RED is', async () => {
+    it('link to their pages on this Node-RED', async () => {
       for (const [tab, link, heading] of [
         ['ex08tab00000000', 'Open the form', 'New contact'],
         ['ex12tab00000000', 'Open the dashboard', '10 contacts'],

@@ -67,7 +67,7 @@ describe('a Node-RED 5 whose language is German', function () {
     return page;
   };
 
-  /** Without its spaces: the palette breaks long labels. */
+  /** Without spaces: the palette breaks long labels. */
   const palette = async (page: Page, type: string): Promise<string> =>
     (
       await page
@@ -97,7 +97,7 @@ describe('a Node-RED 5 whose language is German', function () {
     should((shown?.['status'] as { text: string }).text).match(/^sim gesendet \d{1,2}:\d\d$/);
   });
 
-  it('says errors in German, and what is missing by the names of the form', async () => {
+  it('reports errors in German, and names what is missing as the form does', async () => {
     await red.send('in', { phone: '2025550123', text: 'Hallo' });
     await red.send('inUnready', { phone: numbers.consented, text: 'Hallo' });
     const failed = (await red.messages('failed', 2)).map(text).sort();
@@ -120,7 +120,7 @@ describe('a Node-RED 5 whose language is German', function () {
     page.text.should.match(/<html lang="de">/).and.match(/Das hat nicht geklappt/);
   });
 
-  it('has a page of phones in the language of the browser, or in the one of its address', async () => {
+  it('has a phones page in the language of the browser, or in the one of its address', async () => {
     const phones = async (language: string, query = ''): Promise<string> =>
       (
         await red.request('GET', `advisor-texting/simulator/${query}`, undefined, {
@@ -151,7 +151,7 @@ describe('a Node-RED 5 whose language is German', function () {
     );
   });
 
-  it('has an editor in the language that was chosen in it, whatever the browser speaks', async () => {
+  it("has an editor in the language chosen in it, whatever the browser's is", async () => {
     const page = await editorIn('en-US', 'de');
     (await palette(page, 'advisor-request-consent')).should.equal('Einwilligunganfragen');
     (await helpOf(page, 'advisor-contact')).should.match(
@@ -190,7 +190,7 @@ describe('a Node-RED 5 whose language is German', function () {
     (await ragged(page)).should.eql([]);
   });
 
-  it('gives the editor German for Austria, and English for a language that nobody has translated to', async () => {
+  it('gives the editor German for Austria, and English for an untranslated language', async () => {
     const labelIn = async (language: string): Promise<unknown> => {
       const address = `nodes/@advisor-texting/node-red/advisor-group/messages?lng=${language}`;
       const { json } = await red.request('GET', address);

@@ -15,7 +15,7 @@ import { type FlowNode, type RealRed, startRed } from '../../support/node-red';
 import { type Reply, startServer } from '../../support/server';
 import { officeOn } from '../../support/security/flow';
 
-/** It ends with a terminal code and an override of the direction. */
+/** It ends with a terminal code and a direction override. */
 const hostile = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\u001b[2J\u202e';
 const shown = visible(hostile);
 const record = {
@@ -99,7 +99,7 @@ describe('hostile data and errors in a real browser', function () {
     ['group', 'groupIds'],
     ['content', 'search'],
   ] as const) {
-    it(`are text in the list to choose from (${id})`, async () => {
+    it(`are text in a picker (${id})`, async () => {
       answer = { body: { data: [record], pageInfo: { page: 1, pageSize: 20, totalRecord: 1 } } };
       await showsIn(id, field, (list) => list.getByRole('option'));
     });
@@ -110,8 +110,8 @@ describe('hostile data and errors in a real browser', function () {
     await showsIn('contact', 'contactId', (list) => list.getByRole('status'));
   });
 
-  it('are text in the dialog of the environment: who signed in, and what a test of the connection says', async () => {
-    // A page of contacts and a contact in one: the test of the connection repeats how its dates are written.
+  it('are text in the dialog of the environment: who signed in, and the results of a connection test', async () => {
+    // A page of contacts and a contact in one: the connection test shows how its dates are written.
     const contact = { ...record, birthDate: hostile, groupIds: [] };
     const pageInfo = { page: 1, pageSize: 20, totalRecord: 1 };
     answer = { body: { ...contact, state: 'none', data: [contact], pageInfo } };
@@ -126,14 +126,14 @@ describe('hostile data and errors in a real browser', function () {
     await closeEnvironment(page, 'cancel');
   });
 
-  it('are text in the sidebar, where errors that nobody takes are shown', async () => {
+  it('are text in the sidebar, which shows uncaught errors', async () => {
     answer = problemReply('invalid_request', { code: hostile });
     await page.evaluate("RED.sidebar.show('debug')");
     await red.send('in', { phone: '+12025550123', text: hostile });
     await page.locator('.red-ui-debug-msg').filter({ hasText: 'The service answered' }).first().waitFor();
   });
 
-  it('are not on the page that the authorization leads back to', async () => {
+  it('are not on the page that the authorization redirects to', async () => {
     const query = new URLSearchParams({ error: hostile, error_description: hostile, state: hostile });
     const back = await page.context().newPage();
     await back.goto(`${red.adminUrl}/advisor-texting/callback?${query.toString()}`);

@@ -8,7 +8,7 @@ import { languages } from '../../../lib/languages';
 import { isLong } from '../../support/extent';
 import { type Bench, benchForEach, phoneOf } from '../../support/simulator-page';
 
-/** Ink of the paper's own colour: axe takes that for hidden text and only calls it undecided. */
+/** Ink in the colour of the paper: axe treats that as hidden text and only calls it undecided. */
 const isInvisible = ({ any }: NodeResult): boolean =>
   any.some(({ data }) => (data as { messageKey?: string } | null)?.messageKey === 'equalRatio');
 
@@ -43,14 +43,14 @@ describe("access to the simulator's page", () => {
 
   for (const colorScheme of ['light', 'dark'] as const) {
     describe(`in the ${colorScheme} theme`, () => {
-      it('has nothing for axe to complain about when nothing has arrived', async () => {
+      it('passes axe when nothing has arrived', async () => {
         const page = await bench().open({ colorScheme });
         await page.getByRole('heading', { name: 'Nothing has arrived yet' }).waitFor();
         should(await violations(page)).eql([]);
       });
 
       for (const locale of languagesIn(colorScheme)) {
-        it(`has nothing for axe to complain about with phones in every state and all tools open (${locale})`, async () => {
+        it(`passes axe with phones in every state and all tools open (${locale})`, async () => {
           const page = await bench().open({ colorScheme, locale });
           await fill(bench());
           await phoneOf(page, '+1 415 555 0123').waitFor();
@@ -66,7 +66,7 @@ describe("access to the simulator's page", () => {
       }
 
       for (const name of isLong || colorScheme === 'dark' ? ['Messages', 'Contacts'] : []) {
-        it(`has nothing for axe to complain about in ${name}`, async () => {
+        it(`passes axe in ${name}`, async () => {
           await fill(bench());
           const page = await bench().open({ colorScheme });
           await page.getByRole('tab', { name: new RegExp(`^${name}`) }).click();
@@ -91,7 +91,7 @@ describe("access to the simulator's page", () => {
     should(await page.evaluate(() => document.activeElement?.closest('article')?.innerText)).match(/0123/);
   });
 
-  it('can be worked from the first key press to the last by keyboard alone', async () => {
+  it('can be used by keyboard alone, from the first key press to the last', async () => {
     await bench().askConsent('+14155550123');
     const page = await bench().open();
     await phoneOf(page, '+1 415 555 0123').waitFor();
@@ -153,7 +153,7 @@ describe("access to the simulator's page", () => {
     }
   });
 
-  it('says when the simulator is gone, and is live again when it is back', async () => {
+  it('says when the simulator is gone, and recovers when it is back', async () => {
     const page = await bench().open();
     await bench().restart(() => page.getByText('Connection lost').waitFor());
     await bench().askConsent('+14155550123');

@@ -16,7 +16,7 @@ describe("the languages of the simulator's page", () => {
     bench().open({ locale, ...timeZone }, `${bench().simulator.url}/${address}`);
 
   for (const language of languages) {
-    it(`speaks to a browser in its own: ${language}`, async () => {
+    it(`include the browser's own: ${language}`, async () => {
       const { page: said } = simulatorWordsIn(language).catalogue;
       await bench().askConsent(number);
       const page = await opened(language);
@@ -40,7 +40,7 @@ describe("the languages of the simulator's page", () => {
     });
   }
 
-  it('follows ?lang= rather than the browser, also in what the simulator refuses', async () => {
+  it('follow ?lang= rather than the browser, even in what the simulator rejects', async () => {
     const page = await opened('ja', '?lang=de');
     should(await languageOf(page)).equal('de');
     await page.getByRole('tab', { name: /^Telefone/ }).waitFor();
@@ -55,7 +55,7 @@ describe("the languages of the simulator's page", () => {
     bench().forgive(/status of 400|ERR_FAILED/);
   });
 
-  it('takes English for a language that nobody has translated to, and the next best one the browser names', async () => {
+  it("fall back to the browser's next one, then to English", async () => {
     const language = async (header: string): Promise<string | null> =>
       (await fetch(bench().simulator.url, { headers: { 'accept-language': header } })).headers.get(
         'content-language',
@@ -67,7 +67,7 @@ describe("the languages of the simulator's page", () => {
     should(await language(';;q=x,,__proto__')).equal('en-US');
   });
 
-  it('writes numbers, times and amounts of time as the region of the browser does', async () => {
+  it('write numbers, times and durations as the region of the browser does', async () => {
     bench().simulator.change({ consentRequired: false });
     const at = Date.UTC(2031, 5, 3, 14, 5);
     const schedule = { scheduleDelivery: true, deliveryDate: at };
@@ -80,7 +80,7 @@ describe("the languages of the simulator's page", () => {
       ['ja-JP', '14:05', '6月3日(火)', '+5 分'],
     ] as const) {
       const page = await opened(locale);
-      // Browsers put off the drawing of a phone, and what is not drawn has no innerText.
+      // Browsers delay drawing a phone, and what is not drawn has no innerText.
       const shown = (await phoneOf(page, readable).locator('.bubble time').textContent()) ?? '';
       should(shown.replaceAll(/\s/g, ' ')).containEql(time).and.containEql(day);
       should(await page.locator('#advance button').allInnerTexts()).containEql(step);
@@ -88,7 +88,7 @@ describe("the languages of the simulator's page", () => {
     }
   });
 
-  it('tells whoever uses the control API what is wrong in their language', async () => {
+  it("apply to the control API's errors too", async () => {
     const refusal = async (language: string, path: string, body: unknown): Promise<string> => {
       const answer = await fetch(`${bench().simulator.url}/control/${path}`, {
         method: 'POST',

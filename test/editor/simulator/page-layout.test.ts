@@ -5,7 +5,7 @@ import { type Bench, benchForEach } from '../../support/simulator-page';
 
 const widths = [360, 375, 768, 1280, 1500, 1920];
 
-/** Elements that a line break makes ragged or hard to read: numbers, buttons, tabs, and what says how things stand. */
+/** Elements that a line break makes ragged or hard to read: numbers, buttons, tabs, and states. */
 const inOneLine =
   '.phone-number, .badge span:last-child, .ahead, .live, .row .button, [role=tab], .kind, .answers .button';
 
@@ -66,7 +66,7 @@ describe("the layout of the simulator's page", () => {
     });
   }
 
-  it('leads from the phones to the controls where those come after them', async () => {
+  it('links from the phones to the controls where those come after them', async () => {
     await fill(bench());
     const page = await bench().open({ viewport: { width: 375, height: 740 } });
     should(

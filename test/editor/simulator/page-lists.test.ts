@@ -7,7 +7,7 @@ describe("the lists of the simulator's page", () => {
   const tab = (name: string) => on.page.getByRole('tab', { name: new RegExp(`^${name}`) });
   const count = (selector: string): Promise<number> => on.page.locator(selector).count();
 
-  it('shows an advisor’s contacts page by page, with their number', async () => {
+  it('show an advisor’s contacts page by page, with their number', async () => {
     await tab('Contacts').click();
     await on.page.getByText('Page 1 of 3').waitFor();
     should(await tab('Contacts').innerText()).match(new RegExp(String(on.bench.shown.contacts.count)));
@@ -20,7 +20,7 @@ describe("the lists of the simulator's page", () => {
     should(await on.page.getByRole('button', { name: 'Next' }).isDisabled()).be.true();
   });
 
-  it('finds contacts by name or number, and counts a new one at once', async () => {
+  it('find contacts by name or number, and count a new one immediately', async () => {
     await tab('Contacts').click();
     await on.page.getByText('Page 1 of 3').waitFor();
     await on.bench.call('POST', '/core/contact/contacts', {
@@ -34,7 +34,7 @@ describe("the lists of the simulator's page", () => {
     should(await on.page.locator('#contact-rows').innerText()).match(/Zelda Quist\s+\+1 415 555 0177/);
   });
 
-  it('lists every message, newest first', async () => {
+  it('include every message, newest first', async () => {
     on.bench.simulator.change({ consentRequired: false });
     await on.bench.send('+14155550101', 'first');
     await on.bench.send('+14155550102', 'second');
@@ -43,7 +43,7 @@ describe("the lists of the simulator's page", () => {
     should(await on.page.locator('#message-rows td.text').allInnerTexts()).eql(['second', 'first']);
   });
 
-  it('shows one phone for a number that several advisors text, and says on each message whose it is', async () => {
+  it('show one phone for a number that several advisors text, and on each message whose it is', async () => {
     await on.bench.askConsent('+14155550101', 'default');
     const phone = phoneOf(on.page, '+1 415 555 0101');
     await phone.locator('.bubble').waitFor();
@@ -68,7 +68,7 @@ describe("the lists of the simulator's page", () => {
     await on.page.locator('#message-rows td.whose-column', { hasText: 'Riley Chen' }).first().waitFor();
   });
 
-  it('wipes a phone for every advisor who texted it', async () => {
+  it('wipe a phone for every advisor who texted it', async () => {
     on.bench.simulator.change({ consentRequired: false });
     await on.bench.send('+14155550101', 'from Alex', {}, 'default');
     await on.bench.send('+14155550101', 'from Riley', {}, 'riley');
@@ -79,7 +79,7 @@ describe("the lists of the simulator's page", () => {
     should(on.bench.shown.phones.some(({ messages }) => messages.length > 0)).be.false();
   });
 
-  it('shows the contacts of all advisors with whose they are, or of the one who is chosen', async () => {
+  it('show the contacts of all advisors and whose they are, or of the selected one', async () => {
     await on.bench.askConsent('+14155550102', 'default');
     await on.bench.askConsent('+14155550102', 'riley');
     await phoneOf(on.page, '+1 415 555 0102').getByText('Riley Chen', { exact: true }).first().waitFor();
@@ -99,7 +99,7 @@ describe("the lists of the simulator's page", () => {
     should(await on.page.locator('#contacts .whose-column').first().isVisible()).be.false();
   });
 
-  it('stays usable with hundreds of phones: the newest first, the rest one press or a filter away', async () => {
+  it('stay usable with hundreds of phones: the newest first, the rest one click or a filter away', async () => {
     on.bench.simulator.change({ consentRequired: false });
     for (let line = 100; line < 330; line++) {
       await on.bench.send(`+14155550${String(line)}`, `Text number ${String(line)}`);
@@ -118,7 +118,7 @@ describe("the lists of the simulator's page", () => {
     should(await count('article')).equal(48);
   });
 
-  it('treats hostile names and texts as text, everywhere', async () => {
+  it('treat hostile names and texts as text, everywhere', async () => {
     const hostile = '<img src=x onerror="window.struck = true"><script>window.struck = true</script>';
     on.bench.simulator.change({ consentRequired: false });
     await on.bench.call('POST', '/core/contact/contacts', {

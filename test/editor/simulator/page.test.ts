@@ -5,11 +5,11 @@ import { pageForEach, phoneOf } from '../../support/simulator-page';
 const number = '+14155550123';
 const readable = '+1 415 555 0123';
 
-describe("the simulator's page of somebody who has flows on it", () => {
+describe("the simulator's page of somebody with flows on it", () => {
   let hasFlows = false;
   const on = pageForEach({ hasFlows: () => hasFlows });
 
-  it('tells them to press a button, not to import an example, from the deploy on', async () => {
+  it('says to press a button, not to import an example, from the deploy on', async () => {
     await on.page.getByText('import an example').waitFor();
     hasFlows = true;
     on.bench.simulator.flowsChanged();
@@ -98,7 +98,7 @@ describe("the simulator's page", () => {
     should(await on.bench.consent(number)).equal('none');
   });
 
-  it('says where one wipes a phone that flows go on knowing whom they asked', async () => {
+  it('says next to the wipe of a phone that flows still know whom they asked', async () => {
     await on.bench.askConsent(number);
     await press('Accept');
     const wipe = phoneOf(on.page, readable).getByRole('button', { name: /^Wipe this phone/ });
@@ -112,7 +112,7 @@ describe("the simulator's page", () => {
     await told.waitFor({ state: 'hidden' });
   });
 
-  it('shows a scheduled text with its time, and as arrived once the clock is there', async () => {
+  it('shows a scheduled text with its time, and as arrived once that is reached', async () => {
     await on.bench.askConsent(number);
     await press('Accept');
     await badge('accepted').waitFor();
@@ -141,7 +141,7 @@ describe("the simulator's page", () => {
     await on.page.getByText('1 day 1 hour ahead').waitFor();
   });
 
-  it('says how far ahead the clock is in the amounts that one pressed, whatever the moving itself took', async () => {
+  it('says how far ahead the clock is in the amounts pressed, whatever the move itself took', async () => {
     const pill = on.page.locator('#ahead');
     let sum = 0;
     for (const [seconds, shown] of [
@@ -158,7 +158,7 @@ describe("the simulator's page", () => {
     }
   });
 
-  it('says why the clock does not go back, and how to be back in real time, once it is ahead', async () => {
+  it('says why the clock does not go back, and how to return to real time, once it is ahead', async () => {
     const question = on.page.getByText('Return to real time?');
     should(await question.isVisible()).be.false();
     await on.bench.simulator.advance(86_400);
@@ -171,7 +171,7 @@ describe("the simulator's page", () => {
       should(said).containEql(word);
   });
 
-  it('takes the lead of the clock from the simulator, not from the machine of the browser', async () => {
+  it("takes the lead of the clock from the simulator, not from the browser's machine", async () => {
     const page = await on.bench.open();
     await page.clock.install({ time: Date.now() - 3_600_000 });
     await page.reload();
@@ -179,7 +179,7 @@ describe("the simulator's page", () => {
     should(await page.locator('#ahead').isVisible()).be.false();
   });
 
-  it('switches a fault on for the next request, and shows when it is used up', async () => {
+  it('turns a fault on for the next request, and shows when it is used up', async () => {
     await on.page.getByText('Make something go wrong').click();
     await on.page.getByRole('combobox', { name: 'Fault', exact: true }).selectOption('conflict');
     await on.page.getByRole('button', { name: 'Turn on' }).click();
@@ -190,7 +190,7 @@ describe("the simulator's page", () => {
     should((await on.bench.call('GET', '/core/contact/groups')).status).equal(200);
   });
 
-  it('switches all faults off', async () => {
+  it('turns all faults off', async () => {
     await on.page.getByText('Make something go wrong').click();
     await on.page.getByLabel('How often').selectOption({ label: 'Every request' });
     await on.page.getByRole('button', { name: 'Turn on' }).click();
@@ -199,7 +199,7 @@ describe("the simulator's page", () => {
     should((await on.bench.call('GET', '/core/contact/groups')).status).equal(200);
   });
 
-  it('can take away the set-up for consent, so that a consent request meets a 409', async () => {
+  it('can remove the set-up for consent, so that a consent request gets a 409', async () => {
     await on.page.getByText('Account settings').click();
     const changed = on.page.waitForResponse((response) => response.url().endsWith('control/settings'));
     await on.page.getByLabel('Set up for consent collection').uncheck();
@@ -210,7 +210,7 @@ describe("the simulator's page", () => {
     should(answer.status).equal(409);
   });
 
-  it('resets only after a second thought', async () => {
+  it('resets only after a confirmation', async () => {
     await on.bench.askConsent(number);
     await phoneOf(on.page, readable).waitFor();
     await on.page.getByRole('button', { name: 'Reset the simulator' }).click();
@@ -221,7 +221,7 @@ describe("the simulator's page", () => {
     await on.page.getByRole('heading', { name: 'Nothing has arrived yet' }).waitFor();
   });
 
-  it('is another service when one is chosen, says what an environment needs, and takes habits one by one', async () => {
+  it('becomes another service on request, says what an environment needs, and accepts habits one by one', async () => {
     const { page, bench } = on;
     const profile = page.getByRole('combobox', { name: 'Simulated service' });
     should(await profile.inputValue()).equal('usual');
