@@ -4,7 +4,7 @@ import { numbers, Sandbox, senderId, toldOf, waiterId } from '../support/sandbox
 
 const sends = ['sent', 'failed', 'needs consent'];
 const waits = ['accepted', 'wait failed', 'not accepted'];
-/** Each says what is deployed and how, with the list under way and the waits waiting. */
+/** Each says what is deployed and how, with the list in progress and the waits waiting. */
 const deploys: readonly (readonly [type: DeployType, name: string])[] = [
   ['full', ''],
   ['nodes', 'renamed'],
@@ -26,7 +26,7 @@ for (const version of [4, 5] as const) {
     });
     after(() => on.close());
 
-    it('of every type lose and repeat nothing of a list under way and of waits', async () => {
+    it('of every type lose and repeat nothing of a list in progress and of waits', async () => {
       const { red, simulator } = on;
       const listed = numbers(600, 1000);
       const waiting = numbers(20);

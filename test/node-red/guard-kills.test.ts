@@ -4,14 +4,16 @@ import { versions } from '../support/extent';
 import type { FlowNode, Message, RealRed } from '../support/node-red';
 import { environmentId, numbers, randomFrom, Sandbox } from '../support/sandbox';
 
-/** `npm run proof -- guard-kills 10`: so many kills of each version, and the opening of the hours waited for. */
+/**
+ * `npm run proof -- guard-kills 10`: so many kills of each version, and the start of the hours waited for.
+ */
 const kills = Number(process.env['GUARD_KILLS'] ?? 0);
 const seed = Number(process.env['GUARD_KILLS_SEED'] ?? 20);
 const limit = 120_000;
 const minute = 60_000;
 
 const timeOfDay = (at: number): string => new Date(at).toISOString().slice(11, 16);
-/** The zone of the environment: a toll-free number has none of its own. */
+/** The environment's zone: a toll-free number implies none. */
 const heldPhone = (n: number): string => `+1800555${String(1000 + n)}`;
 
 const port = (name: string, to: string[] = []): FlowNode => ({
@@ -39,14 +41,14 @@ const flows: FlowNode[] = [
 
 const codeOf = ({ error }: Message): string | undefined => (error as { code?: string } | undefined)?.code;
 
-/** What left a node for the message that was marked so; none of them leaves twice but as repeated. */
+/** What left a node for the message with this mark; none leaves twice except as repeated. */
 const outcome = async (red: RealRed, from: string, mark: string): Promise<Message> => {
   const isMeant = ({ port: name, msg }: { port: string; msg: Message }): boolean =>
     name === `${from} out` && msg['mark'] === mark;
   return (await red.until(() => red.arrived.find(isMeant), `The outcome of ${mark}`, limit)).msg;
 };
 
-/** Resolves when these, and no others, are held. */
+/** Resolves when exactly these are held. */
 const areHeld = async (red: RealRed, phones: readonly string[]): Promise<void> => {
   const path = `advisor-texting/${environmentId}/queue?state=held&pageSize=100`;
   for (const end = Date.now() + limit; ;) {
@@ -58,7 +60,7 @@ const areHeld = async (red: RealRed, phones: readonly string[]): Promise<void> =
   }
 };
 
-/** Of texts that the service has taken. */
+/** Of texts that the service has accepted. */
 const textsTo = ({ simulator }: Sandbox, phone: string, text?: string): number =>
   simulator.ledger
     .entries()
@@ -90,7 +92,7 @@ for (const version of versions)
     };
     afterEach(() => on.close());
 
-    it('a key is sent once, who was blocked receives nothing, what is held stays so and can be cancelled', async () => {
+    it('a key is sent once, blocked people receive nothing, held texts stay held and can be cancelled', async () => {
       await start(Date.now() + 8 * 60 * minute, Date.now() + 10 * 60 * minute);
       const { red, simulator } = on;
       const held: string[] = [];
@@ -138,7 +140,7 @@ for (const version of versions)
     });
 
     if (kills > 0)
-      it('what is held leaves once, though the process is killed again and again as the hours begin', async () => {
+      it('held texts leave once, though the process is killed again and again as the hours start', async () => {
         // A whole minute, and long enough for a start; too short for the texts to be spread.
         const opening = (Math.floor(Date.now() / minute) + 2) * minute;
         await start(opening, opening + 4 * minute);

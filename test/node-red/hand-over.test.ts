@@ -16,7 +16,7 @@ import {
 const sends = ['sent', 'failed', 'needs consent'];
 const milliseconds = (count: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, count));
 
-/** Whoever accepts is texted at once. */
+/** People who accept are texted immediately. */
 const waitThenSend = (): FlowNode[] =>
   twoNodes().map((node) =>
     node.id === waiterId ? { ...node, wires: [[senderId], ['wait failed'], ['not accepted']] } : node,
@@ -32,7 +32,7 @@ for (const version of versions) {
     });
     after(() => on.close());
 
-    it('a text behind a wait is sent once, also when the process is killed as the service takes it', async () => {
+    it('a text after a wait is sent once, even if the process is killed as the service accepts it', async () => {
       const { red, simulator } = on;
       const random = randomFrom(7000 + version);
       const phones = numbers(60);
@@ -65,7 +65,7 @@ for (const version of versions) {
       }
     });
 
-    it('what was accepted for one service reaches no other that the environment is pointed to', async () => {
+    it('a message accepted for one service reaches no other that the environment is pointed to', async () => {
       const { red } = on;
       const other = await startSimulator({ contacts: 100, settings: { consentRequired: false } });
       try {

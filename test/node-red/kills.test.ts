@@ -8,12 +8,12 @@ import { numbers, randomFrom, Sandbox, type Told, toldOf } from '../support/sand
 
 const sends = ['sent', 'failed', 'needs consent'];
 const waits = ['accepted', 'wait failed', 'not accepted'];
-/** Of each kind and version, and how many texts and waits they are among. */
+/** Of each kind and version, and among how many texts and waits. */
 const kills = isLong ? 5 : 2;
 const texts = isLong ? 2000 : 800;
 const waiting = isLong ? 1000 : 400;
 
-/** Everyone was told of; whatever came again says so. */
+/** Everyone has an outcome; repeated ones are marked. */
 const toldWell = (phones: readonly string[], byPhone: ReadonlyMap<string, readonly Told[]>): void => {
   const silent = phones.filter((phone) => !byPhone.has(phone));
   should(silent).deepEqual([]);
@@ -35,7 +35,7 @@ const countedIn = (file: string, name: string): Map<string, number> => {
   }
   return counts;
 };
-/** Of how many an outcome was told again. */
+/** How many outcomes were emitted again. */
 const againIn = (byPhone: ReadonlyMap<string, readonly Told[]>): number =>
   [...byPhone.values()].filter((told) => told.some(({ isRepeated }) => isRepeated)).length;
 const sum = (counts: ReadonlyMap<string, number>): number =>
@@ -64,7 +64,7 @@ for (const version of versions) {
       rmSync(folder, { recursive: true, force: true });
     });
 
-    it(`${kills} times in a list of ${texts}: each outcome is told, no text is sent twice, none is missing, and metrics count none twice`, async () => {
+    it(`${kills} times in a list of ${texts}: each outcome is emitted, no text is sent twice, none is missing, and metrics count none twice`, async () => {
       const { red, simulator } = on;
       const random = randomFrom(4000 + version);
       const phones = numbers(texts, 2000);
@@ -97,9 +97,9 @@ for (const version of versions) {
           unknown += 1;
         }
       }
-      // At most 16 requests are in flight, and as many more are begun ahead.
+      // At most 16 requests are in flight, and as many more are started ahead.
       should(unknown).be.belowOrEqual(kills * 32);
-      // Metrics count each text once at most, and whatever a kill has not cut off.
+      // Metrics count each text once at most, and everything that a kill has not cut off.
       const requests = countedIn(metered, 'requests').get('sendMessage 200') ?? 0;
       should(requests)
         .be.belowOrEqual(received.size)

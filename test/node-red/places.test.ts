@@ -24,7 +24,7 @@ const changed = (id: string, changes: object): FlowNode[] =>
 const tab = 'f0f0f0f0f0f0f0f0';
 
 for (const version of versions) {
-  describe(`waits wherever their node goes, on Node-RED ${version.toString()}`, function () {
+  describe(`waits of a node that is moved, on Node-RED ${version.toString()}`, function () {
     this.timeout(180_000);
     let red: RealRed;
     let phones: Phones;
@@ -45,7 +45,7 @@ for (const version of versions) {
       const { json } = await red.request('GET', `advisor-texting/${environmentId}/waits?pageSize=1`);
       return (json as { pageInfo: { totalRecord: number | null } }).pageInfo.totalRecord;
     };
-    /** Time moves once the wait is accepted: it would begin later otherwise, and be polled less often. */
+    /** Time moves once the wait is accepted: it would otherwise start later, and be polled less often. */
     const begin = async (whom: string, port = 'wait'): Promise<void> => {
       const [before, had] = [await polls(), await waits()];
       await red.send(port, { phone: whom, topic: 'kept' });
@@ -53,13 +53,13 @@ for (const version of versions) {
       while ((await polls()) === before) await phones.advance(5);
     };
 
-    /** After a start each wait is looked at within its interval: time is moved until they have been. */
+    /** After a start each wait is polled within its interval: time is moved until they have been. */
     const movedUntil = async (port: string): Promise<Message[]> => {
       while (!red.arrived.some((one) => one.port === port)) await phones.advance(30);
       return red.messages(port);
     };
 
-    it('a day of silence is 298 polls, and then it has expired', async () => {
+    it('are polled 298 times in a day of silence, and then expire', async () => {
       await begin(silent);
       await phones.advance(day + 60);
       const [msg] = await red.messages('not accepted');
@@ -67,7 +67,7 @@ for (const version of versions) {
       should(await polls()).equal(298);
     });
 
-    it('a disabled tab keeps them and their start: what expired meanwhile gets one last look', async () => {
+    it('are kept with their start in a disabled tab: those that expired meanwhile get one last poll', async () => {
       await begin(silent);
       await phones.advance(60);
       await red.deploy(changed(tab, { disabled: true }), 'flows');
@@ -81,7 +81,7 @@ for (const version of versions) {
       should(await polls()).equal(before + 1);
     });
 
-    it('moved to another tab, a node goes on waiting', async () => {
+    it('continue when the node is moved to another tab', async () => {
       await begin(phone);
       const elsewhere = changed(waiterId, { z: 'elsewhere' }).map((node) =>
         ['accepted', 'wait failed', 'not accepted', 'wait'].includes(node.id)
@@ -95,7 +95,7 @@ for (const version of versions) {
       should(msg).not.have.property('repeated');
     });
 
-    it('copied, a node takes nothing of the waits of its original', async () => {
+    it('are not shared with a copy of the node', async () => {
       await begin(phone);
       const original = flows.find(({ id }) => id === waiterId);
       const copy: FlowNode = { ...original, id: 'copy', type: 'advisor-check-consent' };
@@ -107,7 +107,7 @@ for (const version of versions) {
       should(red.arrived.map(({ port }) => port)).deepEqual(['accepted']);
     });
 
-    it('given another environment, a node asks nothing there and says that the wait was cancelled', async () => {
+    it('are cancelled when the node gets another environment, which is not asked', async () => {
       await begin(phone);
       const before = await polls();
       await red.deploy(changed(waiterId, { environment: 'another' }), 'nodes');
@@ -118,7 +118,7 @@ for (const version of versions) {
       should(await polls()).equal(before);
     });
 
-    it('in a subflow, each instance goes on with its own waits after a restart', async () => {
+    it('continue after a restart in each instance of a subflow', async () => {
       const inner: FlowNode = {
         ...flows.find(({ id }) => id === waiterId),
         id: 'inner',
@@ -149,7 +149,7 @@ for (const version of versions) {
       should((await movedUntil('out second')).map((msg) => msg['phone'])).deepEqual([other]);
     });
 
-    it('begun when the clock had been moved ahead, a wait goes on after a restart', async () => {
+    it('continue after a restart if they started when the clock had been moved ahead', async () => {
       await phones.advance(5 * day);
       await begin(phone);
       await red.restart();

@@ -10,7 +10,7 @@ import { numbers, Sandbox, toldOf, waiterId } from '../support/sandbox';
 const sends = ['sent', 'failed', 'needs consent'];
 const waits = ['accepted', 'wait failed', 'not accepted'];
 
-describe('two Node-RED on one PostgreSQL', function () {
+describe('two Node-RED instances on one PostgreSQL', function () {
   this.timeout(180_000);
   let server: Postgres;
   let on: Sandbox;
@@ -74,7 +74,7 @@ describe('two Node-RED on one PostgreSQL', function () {
     return all;
   };
 
-  it('both send, by one authorization that is renewed once', async () => {
+  it('both send, with one authorization that is refreshed once', async () => {
     const [one = '', two = ''] = numbers(2, 100);
     await Promise.all([
       on.red.send('send', { phone: one, text: 'From one' }),
@@ -87,7 +87,7 @@ describe('two Node-RED on one PostgreSQL', function () {
     should(renewals.length).be.belowOrEqual(2);
   });
 
-  it('of which one is told to cancel and to check: the other does so with what it has', async () => {
+  it('carry out a cancel or check given to one, for the items of the other', async () => {
     const [cancelled = '', checked = ''] = numbers(2, 5100);
     await on.red.send('slow wait', { phone: cancelled });
     await on.red.send('slow wait', { phone: checked });
@@ -107,7 +107,7 @@ describe('two Node-RED on one PostgreSQL', function () {
     await ended('accepted', checked);
   });
 
-  it('of which one is killed: the other goes on with its list and its waits, and sends no text twice', async () => {
+  it('take over a list and waits when one is killed, and send no text twice', async () => {
     const phones = numbers(600, 1000);
     const [waiting = ''] = numbers(1, 5000);
     await on.red.send('wait', { phone: waiting });

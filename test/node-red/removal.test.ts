@@ -45,7 +45,7 @@ describe('the package, removed from the palette', function () {
   let timersBefore: number;
 
   before(async () => {
-    // A directory of its own: npm writes into the files of an installation.
+    // A separate directory: npm writes into the files of an installation.
     userDir = mkdtempSync(join(tmpdir(), 'advisor-texting-removal-'));
     install(userDir, tarball());
     addTestPort(userDir);
@@ -87,7 +87,7 @@ describe('the package, removed from the palette', function () {
     should(answers.filter(({ status }) => status !== 404)).eql([]);
   });
 
-  it('keeps what it has stored, for whoever installs it again', () => {
+  it('keeps what it has stored, for a later installation', () => {
     should(readdirSync(join(userDir, 'advisor-texting'))).containEql('store.mdb');
   });
 });

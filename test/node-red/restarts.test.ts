@@ -20,7 +20,7 @@ for (const version of versions) {
     });
     after(() => on.close());
 
-    it(`a list of ${many} goes on where a restart at number ${many * 0.3} stopped it`, async () => {
+    it(`continue a list of ${many} that a restart stopped at number ${many * 0.3}`, async () => {
       const { red } = on;
       const phones = numbers(many, 1000);
       await red.send('send', { phone: phones, text: 'Hello' });
@@ -35,7 +35,7 @@ for (const version of versions) {
       should(on.entries('sendMessage')).have.length(many);
     });
 
-    it('waits that expired while the machine was off end at once, with one last look each', async () => {
+    it('end waits that expired while the machine was off immediately, with one last poll each', async () => {
       const { red } = on;
       const phones = numbers(50);
       await red.send('wait', { phone: phones, topic: 'kept' });

@@ -44,7 +44,7 @@ for (const version of versions) {
     after(() => on.close());
 
     const sends = (): number => on.entries('sendMessage').length;
-    /** Resolves when the one text in the queue is held. */
+    /** Resolves when the only text in the queue is held. */
     const held = async (): Promise<void> => {
       for (let state: string | undefined; state !== 'held';) {
         const { json } = await on.red.request('GET', `advisor-texting/${environmentId}/queue`);
@@ -52,7 +52,7 @@ for (const version of versions) {
       }
     };
 
-    it('holds a text whose consent is not believed, over kill -9, and asks nobody twice', async () => {
+    it('holds a text whose consent the service ignores, over kill -9, and asks nobody twice', async () => {
       const { red } = on;
       await red.send('send', { phone: documented.disbelieved, text: 'Hello' });
       await on.received('sendMessage', 2);

@@ -83,7 +83,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [['      RED.auth.needsPermission(permission) as RequestHandler,\n', '']],
       shownBy: {
         'node-red/security/routes.test.ts': [
-          'each ask for a permission of ours, but for those that are open to all',
+          'each require one of our permissions, except those that are open to all',
         ],
       },
     },
@@ -96,7 +96,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
           "const write = { method: 'post', permission: 'advisor-texting.read' } as const;",
         ],
       ],
-      shownBy: { 'node-red/security/routes.test.ts': ['let nobody change anything who may only read'] },
+      shownBy: { 'node-red/security/routes.test.ts': ['let users who may only read change nothing'] },
     },
     {
       what: 'a variable is resolved for users who may deploy, or where it is deployed',
@@ -104,7 +104,11 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [
         ['return this.mayDeploy || textsIn(name, this.written[name]).includes(text);', 'return true;'],
       ],
-      shownBy: { 'node-red/security/routes.test.ts': ['resolves no variable for ${user}'] },
+      shownBy: {
+        'node-red/security/routes.test.ts': [
+          'resolve no variable for ${user} that the deployed environment does not refer to there (${environment})${inAllForms}',
+        ],
+      },
       needsBuild: true,
     },
     {
@@ -116,7 +120,11 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
           'return sufficient.length > 0 || scope === undefined;',
         ],
       ],
-      shownBy: { 'node-red/security/routes.test.ts': ['resolves no variable for ${user}'] },
+      shownBy: {
+        'node-red/security/routes.test.ts': [
+          'resolve no variable for ${user} that the deployed environment does not refer to there (${environment})${inAllForms}',
+        ],
+      },
       needsBuild: true,
     },
     {
@@ -130,8 +138,8 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       ],
       shownBy: {
         'node-red/security/routes.test.ts': [
-          'tells ${user} none either, who may use them',
-          'names a missing scope as it is written',
+          'reveal none to ${user} either, who may use them${inAllForms}',
+          'name a missing scope as it is written',
         ],
       },
       needsBuild: true,
@@ -142,7 +150,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [["form.hasVariable('redirectUri') ? '' : redirectUri", 'redirectUri']],
       shownBy: {
         'node-red/security/routes.test.ts': [
-          'uses what the deployed environment refers to for whoever may ask, and tells nobody',
+          'use what the deployed environment refers to for users who may ask, and reveal it to nobody (${grant})',
         ],
       },
       needsBuild: true,
@@ -167,7 +175,11 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       what: 'a page of another site cannot post',
       file: 'nodes/environment/admin-routes.ts',
       changes: [["      ...(method === 'post' ? [jsonOnly] : []),\n", '']],
-      shownBy: { 'node-red/auth/real-routes.test.ts': ['takes nothing but JSON'] },
+      shownBy: {
+        'node-red/auth/real-routes.test.ts': [
+          'accept only JSON, so that no page of another site can post here',
+        ],
+      },
       needsBuild: true,
     },
   ],
@@ -193,7 +205,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       ],
       shownBy: {
         'node-red/auth/real-routes.test.ts': [
-          'uses the configured redirect address, whatever the request says about its host',
+          'use the configured redirect address, whatever host the request names',
         ],
       },
       needsBuild: true,
@@ -205,7 +217,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'nodes/environment/pages.ts',
       changes: [["    'Content-Security-Policy': policy,\n", '']],
       shownBy: {
-        'node-red/auth/real-routes.test.ts': ['answers the callback with static pages and a strict policy'],
+        'node-red/auth/real-routes.test.ts': ['answer the callback with static pages and a strict policy'],
       },
       needsBuild: true,
     },
@@ -306,7 +318,9 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       what: 'the editor never gets a secret',
       file: 'nodes/environment/spec.ts',
       changes: [["name: 'clientSecret', secret: true", "name: 'clientSecret', secret: false"]],
-      shownBy: { 'node-red/auth/real-routes.test.ts': ['gives the editor no secret of what is deployed'] },
+      shownBy: {
+        'node-red/auth/real-routes.test.ts': ['give the editor no secret of a deployed environment'],
+      },
       needsBuild: true,
     },
   ],
@@ -408,7 +422,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [['      if (offer.claims === 0) conclude(id);\n', '']],
       shownBy: {
         'node-red/hand-over.test.ts': [
-          'a text behind a wait is sent once, also when the process is killed as the service takes it',
+          'a text after a wait is sent once, even if the process is killed as the service accepts it',
         ],
       },
       needsBuild: true,
@@ -914,7 +928,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [['    kept.includes(sign)\n', '    kept.includes(sign) || sign !== ""\n']],
       shownBy: {
         'node-red/security/foreign-words.test.ts': [
-          'is escaped where it cannot be seen, and is otherwise as it was',
+          'is escaped where it is invisible, and otherwise unchanged',
           'is one line in the log, in a status and in a sentence of every language',
         ],
       },
@@ -965,7 +979,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [['mayWrite ? all : all.map(maskedFailure)', 'all']],
       shownBy: {
         'node-red/security/foreign-words.test.ts': [
-          'is shown to who may write, and to a reader are code and time',
+          'are shown to users who may write; a reader sees code and time',
         ],
       },
       needsBuild: true,
@@ -976,7 +990,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [['if (mayWrite) return { code', 'if (mayWrite || code) return { code']],
       shownBy: {
         'node-red/security/foreign-words.test.ts': [
-          'is shown to who may write, and to a reader are code and time',
+          'are shown to users who may write; a reader sees code and time',
         ],
       },
       needsBuild: true,

@@ -24,7 +24,9 @@ export const threats: Readonly<Record<number, Threat>> = {
         'never uses a state or verifier twice',
         'can only be finished there, and an attempt elsewhere does no harm',
       ],
-      'node-red/auth/real-routes.test.ts': ['binds an authorization to the browser that began it'],
+      'node-red/auth/real-routes.test.ts': [
+        'bind an authorization to the browser that started it, by a cookie of our own page',
+      ],
       'editor/environment.test.ts': [
         'lets only this browser finish what was started in it, even against a page of another site',
       ],
@@ -34,13 +36,13 @@ export const threats: Readonly<Record<number, Threat>> = {
     threat: 'an unguarded admin route, or one that reveals too much',
     shownBy: {
       'node-red/security/routes.test.ts': [
-        'each ask for a permission of ours, but for those that are open to all',
+        'each require one of our permissions, except those that are open to all',
         'pass where the permission allows, and nowhere else',
-        'resolves no variable for ${user}',
-        'tells ${user} none either, who may use them',
+        'resolve no variable for ${user} that the deployed environment does not refer to there (${environment})${inAllForms}',
+        'reveal none to ${user} either, who may use them${inAllForms}',
       ],
       'node-red/auth/real-routes.test.ts': [
-        'takes nothing but JSON, so that no page of another site can post here',
+        'accept only JSON, so that no page of another site can post here',
       ],
       'unit/auth/form.test.ts': [
         'reaches no server that only the form names for users who may not deploy, except the one that is ${what}',
@@ -57,7 +59,7 @@ export const threats: Readonly<Record<number, Threat>> = {
         'ignores unknown parameters, even those that name another advisor or environment',
       ],
       'node-red/auth/real-routes.test.ts': [
-        'takes a callback once, on either root, and no smuggled parameters',
+        'accept a callback once, on either root, and no smuggled parameters',
       ],
     },
   },
@@ -65,14 +67,14 @@ export const threats: Readonly<Record<number, Threat>> = {
     threat: 'a redirect to somewhere else',
     shownBy: {
       'node-red/auth/real-routes.test.ts': [
-        'uses the configured redirect address, whatever the request says about its host',
+        'use the configured redirect address, whatever host the request names',
       ],
     },
   },
   5: {
     threat: 'script in a page or dialog',
     shownBy: {
-      'node-red/auth/real-routes.test.ts': ['answers the callback with static pages and a strict policy'],
+      'node-red/auth/real-routes.test.ts': ['answer the callback with static pages and a strict policy'],
       'editor/environment.test.ts': ['shows names as text'],
       'editor/pickers.test.ts': ['shows names as text'],
       'editor/security/browser.test.ts': [
@@ -108,10 +110,10 @@ export const threats: Readonly<Record<number, Threat>> = {
     shownBy: {
       'node-red/security/canary.test.ts': [
         'are nowhere in the log, whatever its level, and numbers show four digits at most',
-        'are in no status, and in nothing else that the editor is told',
+        'are in no status, and in nothing else that the editor receives',
         'as secrets are in no message',
-        'as texts and numbers are in no error, but for what the service said',
-        'come back to no browser: secrets and texts never, people only where they are looked up',
+        "as texts and numbers are in no error, except in the service's words",
+        'are sent to no browser: secrets and texts never, people only where they are looked up',
         'cannot be read on disk, neither after a kill nor at the end',
       ],
       'editor/environment.test.ts': ['gives the browser no secret'],
@@ -123,7 +125,7 @@ export const threats: Readonly<Record<number, Threat>> = {
       'unit/service/hostile.test.ts': ['that redirects elsewhere never makes the token arrive there'],
       'unit/service/transport.test.ts': ['follows no redirect', 'requires TLS, except on localhost'],
       'unit/auth/tokens.test.ts': ['are never sent to a server other than the one that issued them'],
-      'node-red/auth/real-routes.test.ts': ['sends no stored secret to an address that only the form names'],
+      'node-red/auth/real-routes.test.ts': ['send no stored secret to an address that only the form names'],
     },
   },
   9: {
@@ -133,9 +135,11 @@ export const threats: Readonly<Record<number, Threat>> = {
       'unit/service/faults.test.ts': [
         '${kind}: a send is not retried with ${repeatSends}, and its outcome is unknown',
       ],
-      'node-red/kills.test.ts': ['each outcome is told, no text is sent twice, none is missing'],
+      'node-red/kills.test.ts': [
+        '${kills} times in a list of ${texts}: each outcome is emitted, no text is sent twice, none is missing, and metrics count none twice',
+      ],
       'node-red/hand-over.test.ts': [
-        'a text behind a wait is sent once, also when the process is killed as the service takes it',
+        'a text after a wait is sent once, even if the process is killed as the service accepts it',
       ],
       'unit/state/power-cut.test.ts': [
         'leaves everything that was saved, and nothing half-written (${images} images)',
@@ -234,7 +238,7 @@ export const threats: Readonly<Record<number, Threat>> = {
     threat: 'a test text that reaches a real person',
     shownBy: {
       'node-red/hand-over.test.ts': [
-        'what was accepted for one service reaches no other that the environment is pointed to',
+        'a message accepted for one service reaches no other that the environment is pointed to',
       ],
       'unit/texting/record.test.ts': ['are not sent when the node gets another environment'],
       'unit/security/switched.test.ts': [
@@ -297,7 +301,7 @@ export const threats: Readonly<Record<number, Threat>> = {
         'is accepted when its node closes, and continued by the next',
       ],
       'node-red/spinning.test.ts': [
-        'holds a text whose consent is not believed, over kill -9, and asks nobody twice',
+        'holds a text whose consent the service ignores, over kill -9, and asks nobody twice',
         'delays a message that its failure leads back to its node, and loses it in no kill',
       ],
     },
@@ -341,13 +345,13 @@ export const threats: Readonly<Record<number, Threat>> = {
     threat: 'forged lines in a log; the service’s words shown to a user with `read` alone',
     shownBy: {
       'node-red/security/foreign-words.test.ts': [
-        'is escaped where it cannot be seen, and is otherwise as it was',
+        'is escaped where it is invisible, and otherwise unchanged',
         'is one line in the log, in a status and in a sentence of every language',
         'shows four digits of a number in the log, however it is written',
-        'is left out of what a reader is shown, and our own words stay',
-        'forges no line in the log, and shows no number in it',
-        'is one line in each status and each message of ours',
-        'is shown to who may write, and to a reader are code and time',
+        'is left out of what a reader sees, and our own words stay',
+        'forge no line in the log, and show no number in it',
+        'are one line in each status and each of our messages',
+        'are shown to users who may write; a reader sees code and time',
       ],
       'editor/security/browser.test.ts': ['are text in a picker (${id})'],
     },

@@ -71,7 +71,7 @@ const flows: FlowNode[] = [
   { id: 'creep', type: 'advisor-send-text', z: 'tab', environment: 'slow', wires: [[], ['failed'], []] },
 ];
 
-describe('the routes of what goes on, on a real Node-RED', function () {
+describe('the activity routes on a real Node-RED', function () {
   this.timeout(120_000);
   let red: RealRed;
   const tokens = new Map<string, string | undefined>();
@@ -120,7 +120,7 @@ describe('the routes of what goes on, on a real Node-RED', function () {
     }
   };
 
-  it('show who is not texted, masked for whoever may only read, and take them off for the others', async () => {
+  it('show the do-not-text list, masked for users who may only read, and remove entries for the others', async () => {
     const phones = ['+12025550141', '+12025550142'];
     await red.send('block', { phone: phones });
     await red.messages('blocked', 2);
@@ -141,13 +141,13 @@ describe('the routes of what goes on, on a real Node-RED', function () {
     should((await page('clerk', 'env/do-not-text')).pageInfo.totalRecord).equal(1);
   });
 
-  it('show numbers to who may write, and the last four digits to who may only read', async () => {
+  it('show numbers to users who may write, and the last four digits to users who may only read', async () => {
     await red.send('in', { phone: [{ phone: silent, name: 'Ada' }, { phone: unasked }] });
     const { data } = await waiting(2);
     should(data.map(({ phone }) => phone).toSorted()).deepEqual([silent, unasked]);
     should(data.map(({ name }) => name).toSorted()).deepEqual(['Ada', undefined]);
     should((await page('clerk', 'env/waits?phone=ada')).data.map(({ phone }) => phone)).deepEqual([silent]);
-    // As it is written where the environment is.
+    // As written for the environment.
     should((await page('clerk', 'env/waits?phone=(202)%20555-0111')).data).have.length(1);
     const shown = await page('viewer', 'env/waits');
     should(shown.data.map(({ phone }) => phone).toSorted()).deepEqual(['…0111', '…0112']);
@@ -171,14 +171,14 @@ describe('the routes of what goes on, on a real Node-RED', function () {
       const { advice } = failures as Page & { advice: string[] };
       should(advice).have.length(2);
       should(advice.join(' ')).match(/use one such as/);
-      // What the service said.
+      // The service's words.
       should(JSON.stringify(failures).includes('opted out')).equal(user === 'clerk');
       should(JSON.stringify(failures).includes(numbers.optedOut)).equal(user === 'clerk');
     }
     should((await page('viewer', 'env/queue')).data).be.empty();
   });
 
-  it('check and cancel one wait, for who may write, and the audit log says who it was', async () => {
+  it('check and cancel one wait for users who may write, and the audit log says who did', async () => {
     const from = red.lines.length;
     const { data } = await waiting(2);
     const id = data.find(({ phone }) => phone === unasked)?.id ?? '';
@@ -191,7 +191,7 @@ describe('the routes of what goes on, on a real Node-RED', function () {
     const again = await ask('clerk', 'DELETE', `env/waits/${id}`);
     should(again.status).equal(404);
     should((again.json as { message: string }).message).match(/finished/);
-    // An id of one kind is not taken for another's.
+    // An id of one kind is not accepted for another.
     for (const path of [`env/queue/${id}`, `env/lists/${id}`, 'env/queue/q', 'env/lists/l'])
       should((await ask('clerk', 'DELETE', path)).status).equal(404);
     await waiting(1);
@@ -200,7 +200,7 @@ describe('the routes of what goes on, on a real Node-RED', function () {
     should(auditIn(red, from)).deepEqual(['check', 'cancel'].map((event) => ({ event, ...clerk })));
   });
 
-  it('list what is queued and the lists in progress by pages, and cancel and stop them, with who it was', async () => {
+  it("list queued items and lists in progress by pages, and cancel and stop them, with the user's name", async () => {
     const from = red.lines.length;
     const lists = (path = ''): Promise<Page> => page('viewer', `slow/lists${path}`);
     for (let n = 0; n < 3; n++)
@@ -220,7 +220,7 @@ describe('the routes of what goes on, on a real Node-RED', function () {
     should(auditIn(red, from)).deepEqual(['stop', 'cancel'].map((event) => ({ event, ...clerk })));
   });
 
-  it('wait for a deploy to end instead of missing an environment that it starts anew', async () => {
+  it('wait for a deploy to finish instead of missing an environment that it restarts', async () => {
     red.token = tokens.get('admin');
     const statuses = new Set<number>();
     const deploys = { areOver: false };
@@ -241,7 +241,7 @@ describe('the routes of what goes on, on a real Node-RED', function () {
     should([...statuses]).deepEqual([200]);
   });
 
-  it('say that all is well, to anybody, on both roots', async () => {
+  it('report good health to anybody, on both roots', async () => {
     for (const root of ['red', 'api']) {
       const answer = await fetch(`${red.url}/${root}/advisor-texting/health`);
       should(answer.status).equal(200);
@@ -250,7 +250,7 @@ describe('the routes of what goes on, on a real Node-RED', function () {
   });
 });
 
-describe('what goes on, for others than people', () => {
+describe('activity, for programs', () => {
   const healthOf = (RED: Red): { status: number; body: unknown } => {
     const said = { status: 0, body: undefined as unknown };
     const response = {
@@ -267,7 +267,7 @@ describe('what goes on, for others than people', () => {
     return said;
   };
 
-  it('is not well once the store could not be written for thirty seconds, however the clock is set and whatever is deployed meanwhile', async () => {
+  it('is unhealthy once the store could not be written for thirty seconds, regardless of clock changes and deploys', async () => {
     const hour = 3_600_000;
     let [wall, elapsed] = [Date.now(), 5000];
     const clock: Clock = { now: () => wall, elapsed: () => elapsed, after: () => () => undefined };
@@ -300,11 +300,11 @@ describe('what goes on, for others than people', () => {
     should(healthOf(RED).status).equal(200);
     elapsed += 29_999;
     should(healthOf(RED).status).equal(200);
-    // It is said again, and is no new trouble.
+    // It is reported again, and is not a new problem.
     become('The disk is full.');
     wall -= 2 * hour;
     elapsed += 1;
-    // Why, only those may read who have rights here.
+    // Only users with permissions here may read why.
     should(healthOf(RED)).deepEqual({ status: 503, body: { status: 'unavailable' } });
     const shown = (): Promise<object> =>
       serviceState({ form: { running: environment }, request: { headers: {} }, mayWrite: false } as never);
@@ -317,7 +317,7 @@ describe('what goes on, for others than people', () => {
     should(healthOf(RED).status).equal(200);
     elapsed += 1;
     should(healthOf(RED).status).equal(503);
-    // A deploy makes the environment anew, over the same store.
+    // A deploy recreates the environment, over the same store.
     runningOf(RED).delete(environment);
     await environment.close();
     const next = new RunningEnvironment(services, 'env', {}, () => undefined);
@@ -331,12 +331,12 @@ describe('what goes on, for others than people', () => {
     await next.close();
   });
 
-  it('tells editors where something has changed, not what, and not for each change', async () => {
+  it('notifies editors where something has changed, not what, and not for each change', async () => {
     const published: unknown[][] = [];
     const heard = new Promise<void>((resolve) => {
       const publish = (...said: unknown[]): void => {
         published.push(said);
-        // Once more, since what has changed may be on record only a moment later.
+        // Once more, since what has changed may be saved only a moment later.
         if (published.length === 2) resolve();
       };
       const announce = announcerOf({ comms: { publish } } as unknown as Red);
@@ -354,7 +354,7 @@ describe('what goes on, for others than people', () => {
     );
   });
 
-  it('numbers that so that an editor sees when it has missed the end of a runtime and the start of the next', async () => {
+  it('is numbered so that an editor notices when it has missed the end of a runtime and the start of the next', async () => {
     const numbersOfTwo = (): Promise<number[]> =>
       new Promise((resolve) => {
         const numbers: number[] = [];
@@ -367,14 +367,14 @@ describe('what goes on, for others than people', () => {
     for (const number of await numbersOfTwo()) should(before).not.containEql(number - 1);
   });
 
-  describe('while the store is away', () => {
+  describe('while the store is unavailable', () => {
     beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
     let services: ReturnType<typeof servicesOf>;
     afterEach(async () => {
       mock.timers.reset();
       await (await services.simulator.start()).close();
     });
-    /** Moves time until the work has ended. */
+    /** Moves time until the work has finished. */
     const settled = async <T>(work: Promise<T>): Promise<T | Error> => {
       let result: { readonly value: T | Error } | undefined;
       work.then(
@@ -400,7 +400,7 @@ describe('what goes on, for others than people', () => {
       return { RED, running, asked: { form: { running, written: {} }, request } as never };
     };
 
-    it('gives a support bundle, without failures', async () => {
+    it('provides a support bundle, without failures', async () => {
       const { RED, asked } = begin();
       should(await settled(bundleOf(RED, services, asked))).containDeep({
         failures: [],

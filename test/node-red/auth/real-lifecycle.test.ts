@@ -18,7 +18,7 @@ import {
 
 const phone = '+13125550150';
 
-/** A lease comes and goes: what is gone when it is opened held nothing. */
+/** Leases come and go: a file that is gone when it is opened contained nothing. */
 const contentOf = (file: string): string => {
   try {
     return readFileSync(file, 'latin1');
@@ -33,7 +33,7 @@ const filesIn = (folder: string): string[] =>
     .filter((entry) => entry.isFile() && !entry.parentPath.includes('node_modules'))
     .map((entry) => join(entry.parentPath, entry.name));
 
-/** As it is, and as it would be found encoded. */
+/** Plain and encoded. */
 const traces = (secret: string): string[] => [
   secret,
   encodeURIComponent(secret),
@@ -68,7 +68,7 @@ for (const version of versions) {
     };
     const states = async (): Promise<string[]> => (await advisorsOf(red)).map(({ state }) => state);
 
-    it('outlive a restart without a deploy, ten rotations and a kill -9, and leave no secret anywhere', async () => {
+    it('survive a restart without a deploy, ten rotations and a kill -9, and leave no secret anywhere', async () => {
       await start();
       await deployOn(red, sandboxFlow(red, simulator));
       should((await authorizeOn(red)).status).equal(200);
@@ -100,7 +100,7 @@ for (const version of versions) {
       should(everything.filter((text) => /eyJ[\w-]{20,}\.[\w-]+/.test(text))).be.empty();
     });
 
-    it('outlive a credential secret that is set afterwards', async () => {
+    it('survive a credential secret that is set afterwards', async () => {
       await start({ settings: { credentialSecret: undefined } });
       await deployOn(red, sandboxFlow(red, simulator));
       await authorizeOn(red);
@@ -112,7 +112,7 @@ for (const version of versions) {
       await send();
     });
 
-    it('can be had before the first deploy, from what is in the form', async () => {
+    it('are possible before the first deploy, from the contents of the form', async () => {
       await start({ env: { THE_SECRET: simulator.credentials.clientSecret } });
       const [, form] = sandboxFlow(red, simulator, { credentials: undefined });
       const filled = {
@@ -127,7 +127,7 @@ for (const version of versions) {
       await send();
     });
 
-    it('serve an environment inside a subflow', async () => {
+    it('work for an environment inside a subflow', async () => {
       await start();
       const [tab, environment, input, , output, failed] = sandboxFlow(red, simulator);
       await deployOn(red, [
@@ -189,10 +189,10 @@ for (const version of versions) {
       }
     });
 
-    // The rest is our own doing, whatever the version.
+    // The rest depends on our own code, whatever the version.
     if (version === 4) return;
 
-    it('are kept when the secret is changed, and opened again with the previous one', async () => {
+    it('are kept when the secret is changed, and decrypted again with the previous one', async () => {
       await start();
       await deployOn(red, sandboxFlow(red, simulator));
       await authorizeOn(red);
@@ -206,7 +206,7 @@ for (const version of versions) {
       should(await states()).deepEqual(['authorized']);
     });
 
-    it('are kept while the environment is disabled, and when it is deleted and comes back', async () => {
+    it('are kept while the environment is disabled, and when it is deleted and restored', async () => {
       await start();
       const flow = sandboxFlow(red, simulator);
       await deployOn(red, flow);
@@ -221,7 +221,7 @@ for (const version of versions) {
       await send();
     });
 
-    it('show the phones page to whoever opens it from the editor, and to nobody else', async () => {
+    it('show the phones page to people who open it from the editor, and to nobody else', async () => {
       await start({ settings: { httpAdminRoot: '/red', adminAuth } });
       await red.login('admin', 'admin');
       await deployOn(red, [{ id: environmentId, type: 'advisor-environment', service: 'simulator' }]);
@@ -245,7 +245,7 @@ for (const version of versions) {
       should((await advisorsOf(red))[0]).containEql({ advisor: 'default', state: 'authorized' });
     });
 
-    it('ask nobody for a key to the phones page where Node-RED asks nobody for a login', async () => {
+    it('require no key for the phones page if Node-RED requires no login', async () => {
       await start();
       await deployOn(red, [{ id: environmentId, type: 'advisor-environment', service: 'simulator' }]);
       const page = await open(`${red.adminUrl}/advisor-texting/simulator/`);

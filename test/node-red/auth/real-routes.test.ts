@@ -41,7 +41,7 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     await simulator.close();
   });
 
-  it('takes nothing but JSON, so that no page of another site can post here', async () => {
+  it('accept only JSON, so that no page of another site can post here', async () => {
     for (const type of [
       'application/x-www-form-urlencoded',
       'text/plain',
@@ -56,7 +56,7 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     }
   });
 
-  it('authorizes, lists without any secret, tests, looks up and disconnects', async () => {
+  it('authorize, list without any secret, test, look up and disconnect', async () => {
     const page = await authorizeOn(red);
     should(page.status).equal(200);
     should(page.text).match(/Authorized/);
@@ -88,7 +88,7 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     const shown = checks.json as { check: string; ok: boolean; message: string }[];
     for (const [index, { check, ok, message }] of shown.entries()) {
       should(lines[index]).containEql({ check, ok });
-      // What the dialog tells with the names has lines of its own here.
+      // What the dialog shows with the names has its own lines here.
       message.should.startWith(lines[index]?.message ?? '');
     }
     const verdicts = Object.fromEntries(lines.map(({ check, ok }) => [check, ok]));
@@ -117,7 +117,7 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     should((await red.request('DELETE', route('advisors/default'))).status).equal(404);
   });
 
-  it('gives the editor no secret of what is deployed', async () => {
+  it('give the editor no secret of a deployed environment', async () => {
     const answers = [
       await red.request('GET', `credentials/advisor-environment/${environmentId}`),
       await red.request('GET', 'flows'),
@@ -127,7 +127,7 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     for (const { text } of answers) should(text).not.containEql(clientSecret).and.not.containEql(apiKey);
   });
 
-  it('says which of token, API key, reachability and scopes is the trouble', async () => {
+  it('say which of token, API key, reachability and scopes is the problem', async () => {
     await authorizeOn(red);
     const [, form] = sandboxFlow(red, simulator);
     const check = async (changes: object, advisor = 'default'): Promise<Record<string, boolean | null>> => {
@@ -162,7 +162,7 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     await red.request('DELETE', route('advisors/default'));
   });
 
-  it('answers the callback with static pages and a strict policy', async () => {
+  it('answer the callback with static pages and a strict policy', async () => {
     const hostile = '<script>alert(1)</script>';
     const url = `${red.adminUrl}/advisor-texting/callback?error=${encodeURIComponent(hostile)}&state=${encodeURIComponent(hostile)}`;
     const page = await open(url);
@@ -176,7 +176,7 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     should(denied.text).containEql('Access was denied');
   });
 
-  it('takes a callback once, on either root, and no smuggled parameters', async () => {
+  it('accept a callback once, on either root, and no smuggled parameters', async () => {
     const { back, cookie } = await decideFrom(await begin(red, 'twice'));
     const query = back.search;
     for (const bad of [
@@ -194,7 +194,7 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     await red.request('DELETE', route('advisors/twice'));
   });
 
-  it('binds an authorization to the browser that began it, by a cookie of our own page', async () => {
+  it('bind an authorization to the browser that started it, by a cookie of our own page', async () => {
     const url = await begin(red, 'bound');
     const { state } = Object.fromEntries(new URL(url).searchParams);
     should(url).startWith(`${red.adminUrl}/advisor-texting/link/${state ?? ''}?`);
@@ -221,7 +221,7 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     await red.request('DELETE', route('advisors/bound'));
   });
 
-  it('gives a browser that authorizes twice at a time one cookie for both', async () => {
+  it('give a browser that authorizes twice at a time one cookie for both', async () => {
     const first = await enter(await begin(red, 'one'));
     const page = await open(await begin(red, 'two'), { cookie: first.cookie });
     should(page.headers.get('set-cookie')).startWith(`${first.cookie};`);
@@ -231,7 +231,7 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     for (const advisor of ['one', 'two']) await red.request('DELETE', route(`advisors/${advisor}`));
   });
 
-  it('leads straight to the authorization page, bound by the state alone, when that leads back elsewhere', async () => {
+  it('redirect to the authorization page, bound by the state alone, if that redirects elsewhere', async () => {
     const elsewhere = 'http://127.0.0.1:1/advisor-texting/callback';
     await deployOn(red, sandboxFlow(red, simulator, { redirectUri: elsewhere }));
     const url = await begin(red, 'away');
@@ -243,7 +243,7 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     await red.request('DELETE', route('advisors/away'));
   });
 
-  it('knows the name the browser has for this place from what the browser says, behind a proxy', async () => {
+  it("learn this server's name behind a proxy from the browser", async () => {
     const redirectUri = 'https://red.example/red/advisor-texting/callback';
     const [, form] = sandboxFlow(red, simulator, { redirectUri });
     const ask = async (headers: Record<string, string>): Promise<string> => {
@@ -258,7 +258,7 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     should(await ask({})).startWith(simulator.authUrl);
   });
 
-  it('uses the configured redirect address, whatever the request says about its host', async () => {
+  it('use the configured redirect address, whatever host the request names', async () => {
     const spoofed = {
       host: 'evil.example',
       'x-forwarded-host': 'evil.example',
@@ -271,7 +271,7 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     should((link.json as { url: string }).url).startWith(`${red.adminUrl}/advisor-texting/link/`);
   });
 
-  it('lets an advisor without a login authorize by a link', async () => {
+  it('let an advisor without a login authorize by a link', async () => {
     const { url } = (await red.request('POST', route('link'), { advisor: 'carol' })).json as { url: string };
     should((await open(url)).status).equal(302);
     const { back, cookie } = await decideFrom(url, 'Carol');
@@ -284,7 +284,7 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     await red.request('DELETE', route('advisors/carol'));
   });
 
-  it('finishes from a pasted address, for the environment it belongs to', async () => {
+  it('finish from a pasted address, for the environment it belongs to', async () => {
     const address = (await decideFrom(await begin(red, 'dave'))).back.href;
     should((await red.request('POST', 'advisor-texting/other/complete', { address })).status).equal(400);
     const answer = await red.request('POST', route('complete'), { address });
@@ -293,7 +293,7 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     await red.request('DELETE', route('advisors/dave'));
   });
 
-  it('waits for a confirmation when another person authorizes', async () => {
+  it('wait for a confirmation when another person authorizes', async () => {
     await authorizeOn(red, 'erin', 'Erin');
     should((await authorizeOn(red, 'erin', 'Frank')).text).match(/confirm/);
     should((await advisorsOf(red))[0]).containEql({ state: 'confirm' });
@@ -306,7 +306,7 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     await red.request('DELETE', route('advisors/erin'));
   });
 
-  it('has in the audit log who authorized, linked, confirmed, tested and disconnected whom, and no secret', async () => {
+  it('log in the audit log who authorized, linked, confirmed, tested and disconnected whom, and no secret', async () => {
     const from = red.lines.length;
     await authorizeOn(red, 'grace', 'Grace');
     await authorizeOn(red, 'grace', 'Heidi');
@@ -315,7 +315,7 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     const { url } = (await red.request('POST', route('link'), { advisor: 'grace' })).json as { url: string };
     const { back } = await decideFrom(await begin(red, 'grace'), 'Heidi');
     await red.request('POST', route('complete'), { address: back.href });
-    // What is refused did not happen.
+    // What is rejected did not happen.
     should((await red.request('POST', route('advisors/nobody/confirm'), {})).status).equal(404);
     await red.request('DELETE', route('advisors/grace'));
     await red.logged(/advisor-texting\.disconnect/, { from });
@@ -332,7 +332,7 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
       should(lines).not.containEql(secret);
   });
 
-  it('sends no stored secret to an address that only the form names', async () => {
+  it('send no stored secret to an address that only the form names', async () => {
     const [, form] = sandboxFlow(red, simulator, { tokenUrl: 'http://127.0.0.1:9/token' });
     const answer = await red.request('POST', route('authorize'), {
       advisor: 'default',
@@ -346,7 +346,7 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     should(tried.text).match(/enter the secrets again/);
   });
 
-  it('sends none of an environment that is disabled either', async () => {
+  it('send no secret of a disabled environment either', async () => {
     await deployOn(red, sandboxFlow(red, simulator, { d: true }));
     const [, form] = sandboxFlow(red, simulator, { tokenUrl: 'http://127.0.0.1:9/token' });
     const hidden = { clientId: 'x', clientSecret: '__PWRD__', apiKey: '__PWRD__' };
@@ -359,7 +359,7 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     await deployOn(red, sandboxFlow(red, simulator));
   });
 
-  it('says what is missing', async () => {
+  it('say what is missing', async () => {
     const answer = await red.request('POST', 'advisor-texting/undeployed/authorize', {
       advisor: 'default',
       form: {
@@ -374,7 +374,7 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     should((await red.request('POST', 'advisor-texting/undeployed/link', {})).text).match(/not deployed/);
   });
 
-  it('has no simulator page while no environment uses the simulator', async () => {
+  it('have no simulator page while no environment uses the simulator', async () => {
     should((await red.request('POST', 'advisor-texting/simulator/open', {})).status).equal(409);
   });
 });

@@ -11,7 +11,7 @@ const heavy = ['axios', 'zod', 'undici', 'lmdb', 'libphonenumber-js'];
 describe('the packed package', function () {
   this.timeout(180_000);
 
-  it('holds what a user needs and nothing else', () => {
+  it('contains what a user needs and nothing else', () => {
     const [report] = JSON.parse(npm(['pack', '--dry-run', '--json', '--ignore-scripts'], root)) as [
       { files: { path: string }[] },
     ];

@@ -32,7 +32,7 @@ for (const version of versions) {
       should(msg).containEql({ payload: 1, topic: 'one', seen: true });
     });
 
-    it('guards its admin API, under its path, until somebody has logged in', async () => {
+    it('protects its admin API, under its path, until somebody has logged in', async () => {
       (await red.request('GET', 'flows')).status.should.equal(401);
       await red.login('reader');
       (await red.request('GET', 'flows')).status.should.equal(200);
@@ -48,7 +48,7 @@ for (const version of versions) {
       (await red.messages('out', 2)).map((msg) => msg['payload']).should.eql([1, 2]);
     });
 
-    it('comes back after a restart and after a kill -9', async () => {
+    it('recovers after a restart and after a kill -9', async () => {
       await red.restart();
       await red.send('entrance', { payload: 3 });
       await red.messages('out', 3);

@@ -52,7 +52,7 @@ describe('npm start', function () {
     return { child, said: () => said };
   };
 
-  /** What was said by the time it is ready. */
+  /** Its output by the time it is ready. */
   const start = (...flags: string[]): Promise<string> =>
     new Promise((resolve, reject) => {
       const { child, said } = run(...flags);
@@ -65,7 +65,7 @@ describe('npm start', function () {
       });
     });
 
-  /** For one that ends by itself; it is ended should it not. */
+  /** For one that exits by itself; it is stopped if it does not. */
   const outcome = async (...flags: string[]): Promise<{ code: unknown; said: string }> => {
     const { child, said } = run(...flags);
     const lastResort = setTimeout(() => child.kill(), 30_000);
@@ -74,7 +74,7 @@ describe('npm start', function () {
     return { code, said: said() };
   };
 
-  /** As Ctrl-C does; gives how it ended. */
+  /** Like Ctrl-C; returns how it exited. */
   const end = async (): Promise<number | null> => {
     const child = running;
     running = undefined;
@@ -84,7 +84,7 @@ describe('npm start', function () {
     return ended;
   };
 
-  /** As no signal handler can hear; Node-RED has its stderr open for as long as it runs. */
+  /** As no signal handler can notice; Node-RED has its stderr open as long as it runs. */
   const killed = async (): Promise<void> => {
     const child = running;
     running = undefined;
@@ -149,7 +149,7 @@ describe('npm start', function () {
       dataFolders().should.eql(before);
     });
 
-    it('leaves it to the one that runs already, whatever the port, and says where that is', async () => {
+    it('leaves it to the one that is already running, whatever the port, and says where that is', async () => {
       const [first, taken] = [address(''), port];
       port = await freePort();
       const { code, said: heard } = await outcome();
@@ -180,7 +180,7 @@ describe('npm start', function () {
     });
   });
 
-  describe('after it was killed, where its port is taken', () => {
+  describe('after it was killed, when its port is taken', () => {
     let said: string;
     let wasServed: boolean;
     let noted: string;
@@ -200,7 +200,7 @@ describe('npm start', function () {
       noted.should.containEql(address(''));
     });
 
-    it('takes the next port, and goes on with what a person made of it', async () => {
+    it("takes the next port, and continues with the user's flows", async () => {
       said.should.containEql('as you left them');
       port = Number(/is taken, so this is on (\d+)/.exec(said)?.[1]);
       labels(await flows())
@@ -220,12 +220,12 @@ describe('npm start', function () {
       said.should.not.containEql('"Off"');
     });
 
-    it('ends well by Ctrl-C', async () => {
+    it('exits cleanly on Ctrl-C', async () => {
       should(await end()).equal(0);
     });
   });
 
-  describe('with --fresh, where the process id and the door of a killed one are those of other programs', () => {
+  describe('with --fresh, when the process id and port of a killed one are those of other programs', () => {
     let said: string;
     before(async () => {
       const program = createServer((socket) => socket.end('220 mail')).listen(0, '127.0.0.1');
@@ -237,7 +237,7 @@ describe('npm start', function () {
     });
     after(end);
 
-    it('begins anew, keeps what was there, and says how to go back to it', async () => {
+    it('starts from scratch, keeps what was there, and says how to go back to it', async () => {
       const aside = /kept in (.+)\.\n/.exec(said)?.[1] ?? 'nowhere';
       labels(await flows())
         .should.containEql('Welcome')
@@ -249,14 +249,14 @@ describe('npm start', function () {
     });
   });
 
-  it('says which options there are to whoever gives another', async () => {
+  it('lists the options if it gets an unknown one', async () => {
     const { code, said } = await outcome('--new');
     should(code).equal(1);
     said.should.match(/no option --new[\s\S]*--fresh/);
   });
 
   for (const flag of ['--help', '-h'])
-    it(`says which options there are, and no more, with ${flag}`, async () => {
+    it(`lists the options, and nothing more, with ${flag}`, async () => {
       const { code, said } = await outcome(flag);
       should(code).equal(0);
       said.should.match(/^npm start .*\n.*--fresh/).and.not.containEql('no option');

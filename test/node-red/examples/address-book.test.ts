@@ -34,7 +34,7 @@ for (const run of runs) {
 
     const example = (number: number): Clicked => new Clicked(red, exampleOf(number));
 
-    it('8: the form makes a contact of the fields filled in, and says what was wrong', async () => {
+    it('8: the form creates a contact from its fields, and says what was wrong', async () => {
       const page = await fetch(`${red.url}/new-contact`);
       const html = await page.text();
       should(html).containEql('<form method="post" action="new-contact"');
@@ -61,7 +61,7 @@ for (const run of runs) {
       should(await refused.text()).startWith('That did not work: ');
     });
 
-    it('8: who leaves a number is welcomed once, after consent, also when the form is sent twice', async () => {
+    it('8: people who leave a number are welcomed once, after consent, even if the form is sent twice', async () => {
       const flow = example(8);
       const body = (): URLSearchParams => new URLSearchParams({ ...form, phone: '(202) 555-0123' });
       for (let time = 0; time < 2; time++)
@@ -120,7 +120,7 @@ for (const run of runs) {
         should(invited[0]?.[1]).containDeep(['Clients', 'Retirement planning']);
       });
     } else {
-      it('10: contacts that come without their groups fail visibly, and are in the same groups as before', async () => {
+      it('10: contacts without their groups fail visibly, and stay in the same groups', async () => {
         const flow = example(10);
         const before = await groupNames();
         for (let round = 0; round < 2; round++) {
@@ -176,7 +176,7 @@ for (const run of runs) {
       should(await (await fetch(`${red.url}/address-book`)).text()).containEql('could not be read');
     });
 
-    it('13: the report counts who waits, and tells who failed since yesterday', async () => {
+    it('13: the report counts who waits, and lists who failed since yesterday', async () => {
       const flow = example(13);
       await flow.press('Report now');
       should(payloadText(await flow.one('the report'))).equal(
@@ -207,7 +207,7 @@ for (const run of runs) {
       should(mail).containEql('\nhttps://nodered.example.com/advisor-texting/link/example\n');
     });
 
-    it('15: who is on the list is not texted, who writes stop comes on it, and it comes out as a CSV', async () => {
+    it('15: people on the list are not texted, people who write stop are added, and it is exported as CSV', async () => {
       const flow = example(15);
       await flow.press('Import the list');
       should((await flow.shown('on the list', 2)).map((msg) => payloadOf(msg)['reason']).sort()).deepEqual([
@@ -241,7 +241,7 @@ for (const run of runs) {
       }
     });
 
-    it('16: tried first, nobody is texted, and the numbers are those of the campaign', async () => {
+    it('16: in the dry run nobody is texted, and the numbers are those of the campaign', async () => {
       const flow = example(16);
       await flow.press('How would it go?');
       const tried = payloadOf(await flow.one('report'));
@@ -261,9 +261,9 @@ for (const run of runs) {
       should(await phones.ledger('sendMessage')).have.length(4);
     });
 
-    // Which version and which service make no difference to what is in the address book.
+    // The version and the service make no difference to the contents of the address book.
     if (run.version === 5 && run.profile === 'usual')
-      it('promise the same from the last to the first, after one another, on what those before have left', async () => {
+      it('keep their promises from the last to the first, one after another, on what the earlier ones left', async () => {
         red.arrived.length = 0;
         const campaign = example(16);
         await campaign.press('Go');
@@ -299,7 +299,7 @@ for (const run of runs) {
         should(await answer.text()).match(/^Thank you: /);
       });
 
-    it('with Dashboard 2: who waits is on the page, and leaves as cancelled when its button is pressed', async () => {
+    it('with Dashboard 2: waits are on the page, and leave as cancelled when their button is pressed', async () => {
       const flow = new Clicked(red, withDashboard);
       await flow.press('Wait for Jonas');
       let waits: { id: string; phone: string }[];

@@ -14,7 +14,7 @@ import {
   startExamples,
 } from '../../support/examples/setup';
 
-/** A recipe has no tab of its own: it is imported into whichever is open. */
+/** A recipe has no tab: it is imported into the open one. */
 const inTab = (recipe: Example, index: number): Example => {
   const z = `recipe${index.toString()}`;
   const nodes = recipe.nodes.map((node) => (node.type === 'advisor-environment' ? node : { ...node, z }));
@@ -190,7 +190,7 @@ describe('the recipes', function () {
     should(payloadOf(await flow.one('advisors'))).have.property('data');
   });
 
-  it('are all tried here, and each is on the page with its flow', () => {
+  it('are all tested here, and each is on the page with its flow', () => {
     should(recipes.map(({ title }) => title)).eql([...tried].sort());
     const page = readFileSync(join(root, 'docs', 'recipes.md'), 'utf8');
     for (const title of tried) page.should.containEql(`recipes/${encodeURI(title)}.json`);

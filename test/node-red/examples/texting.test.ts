@@ -62,7 +62,7 @@ for (const run of runs) {
       red.arrived.length = 0;
     });
 
-    /** What the campaign has told of somebody. */
+    /** What the campaign has emitted for somebody. */
     const rowsOf = (name: string): Record<string, unknown>[] =>
       red.arrived
         .filter(({ port }) => port === 'ex04tab00000000 row')
@@ -71,7 +71,7 @@ for (const run of runs) {
 
     const example = (number: number): Clicked => new Clicked(red, exampleOf(number));
 
-    it('1: each of the three buttons comes out of an output of its own', async () => {
+    it('1: each of the three buttons leads to a different output', async () => {
       const flow = example(1);
       await flow.press('Text Ann');
       should(payloadOf(await flow.one('sent'))).containEql({ scheduled: false, attempts: 1 });
@@ -83,7 +83,7 @@ for (const run of runs) {
       should((await phones.ledger('sendMessage')).length).equal(3);
     });
 
-    it('2: Dana is asked, accepts by herself and gets her text; Elif when she has accepted', async () => {
+    it('2: Dana is asked, accepts by herself and gets her text; Elif once she has accepted', async () => {
       const flow = example(2);
       await flow.press('Text Dana');
       await flow.press('Text Elif');
@@ -100,7 +100,7 @@ for (const run of runs) {
         should((await phones.texts(phone, 'default', 'consent-request')).length).equal(1);
     });
 
-    it('3: the subflow texts Ann at once, Erin when she has accepted, and fails for a landline', async () => {
+    it('3: the subflow texts Ann immediately, Erin once she has accepted, and fails for a landline', async () => {
       const flow = example(3);
       await flow.press('Text Ann');
       should(await flow.one('sent')).containEql({ phone: ann });
@@ -114,7 +114,7 @@ for (const run of runs) {
       should(errorOf(failed)).containEql({ code: 'rejected' });
     });
 
-    it('4: the campaign gives the sum of the first pass, and a row for who fails or follows', async () => {
+    it('4: the campaign reports the summary of the first pass, and a row for everyone who fails or follows', async () => {
       const flow = example(4);
       await flow.press('Run the campaign');
       const failed = payloadOf(await flow.one('row'));
@@ -139,7 +139,7 @@ for (const run of runs) {
     });
 
     if (run.profile === 'usual') {
-      it('4: pressed twice, stopped, killed, started again and deployed, it texts each person once and tells what became of each', async () => {
+      it('4: pressed twice, stopped, killed, started again and deployed, it texts each person once and reports every outcome', async () => {
         const flow = example(4);
         await flow.press('Run the campaign');
         await flow.one('sum of the first pass');
@@ -152,7 +152,7 @@ for (const run of runs) {
           alreadySent: 3,
         });
         await flow.status(/^sim 2 waiting \(1 person\)/);
-        // The simulator puts its own state on record a little later: a kill could take from it that Finn was asked.
+        // The simulator saves its own state a little later: a kill could make it forget that Finn was asked.
         await red.restart();
         await flow.status(/^sim 2 waiting \(1 person\)/);
         await red.kill9();
@@ -167,7 +167,7 @@ for (const run of runs) {
       });
     }
 
-    it('5: the reminder arrives in a minute, at once after the clock was moved; a past date fails', async () => {
+    it('5: the reminder arrives in a minute, immediately if the clock was moved; a past date fails', async () => {
       const flow = example(5);
       await flow.press('Remind Ann');
       should(payloadOf(await flow.one('scheduled'))).containEql({ scheduled: true, messageId: null });
@@ -187,7 +187,7 @@ for (const run of runs) {
     });
 
     if (habits.dates === 'iso') {
-      it('6: those who have their birthday today are greeted, and nobody else, also after the clock was moved', async () => {
+      it('6: those who have their birthday today are greeted, and nobody else, even after the clock was moved', async () => {
         const flow = example(6);
         await phones.advance(24 * hour);
         await flow.press('Whose birthday is it?');
@@ -200,7 +200,7 @@ for (const run of runs) {
         should((await phones.ledger('getContact')).length).equal(10);
       });
 
-      it('6: a date of birth of another format is shown by name, and the others are greeted all the same', async () => {
+      it('6: a birth date in another format is shown by name, and the others are still greeted', async () => {
         const flow = example(6);
         await red.send('change contact', { contactId: 1002, payload: { birthDate: '11/16/1976' } });
         await red.messages('contact changed', 1);
@@ -215,7 +215,7 @@ for (const run of runs) {
         should((await phones.ledger('sendMessage')).map(({ phone }) => phone)).deepEqual([ann]);
       });
     } else {
-      it('6: dates of birth of another format are all shown by name, and nobody is greeted', async () => {
+      it('6: birth dates in another format are all shown by name, and nobody is greeted', async () => {
         const flow = example(6);
         await flow.press('Whose birthday is it?');
         const shown = await flow.shown('date not readable', 10);
@@ -225,7 +225,7 @@ for (const run of runs) {
       });
     }
 
-    it('7: each advisor texts from an account of their own', async () => {
+    it('7: each advisor texts from their own account', async () => {
       const flow = example(7);
       for (const who of ['Maria', 'Noah', 'Olga']) {
         await flow.press(`From ${who}`);
@@ -235,7 +235,7 @@ for (const run of runs) {
       should(await phones.texts(ann)).deepEqual([]);
     });
 
-    // A week of polls takes long, and how often somebody is asked is no matter of the service.
+    // A week of polls takes long, and how often somebody is asked does not depend on the service.
     if (run.profile === 'usual' && isLong) {
       it('2: pressed every six hours for a week, it asks a silent person three times and no more', async () => {
         const flow = example(2);
@@ -243,7 +243,7 @@ for (const run of runs) {
           (await phones.ledger('sendMessage')).length,
           (await phones.ledger('requestConsent')).length,
         ];
-        /** A clock that is moved while she is being asked would make the day since then shorter. */
+        /** Moving the clock while she is being asked would shorten the day since then. */
         const pressed = async (): Promise<void> => {
           const [texts] = await received();
           await flow.press('Text Elif');
@@ -267,13 +267,13 @@ for (const run of runs) {
       });
     }
 
-    it('2: who stays silent is asked again after a day, three times in all, and then it ends', async () => {
+    it('2: somebody who stays silent is asked again after a day, three times in total, and then it ends', async () => {
       const failed = (): Message | undefined =>
         red.arrived.find(
           ({ port, msg }) => port === 'ex02tab00000000 something failed' && msg['phone'] === jonas,
         )?.msg;
       await red.send('text Jonas', { phone: jonas, text: 'Jonas, your quarterly review is ready.' });
-      // In steps, since a wait that begins during one lasts a day from its end.
+      // In steps, since a wait that starts during one lasts a day from its end.
       while (!failed()) await phones.advance(6 * hour);
       should(errorOf(failed() ?? {})).containEql({ code: 'consent_limit' });
       should(await phones.texts(jonas, 'default', 'consent-request')).have.length(3);

@@ -16,7 +16,7 @@ const { consented } = numbers;
 const advisor = 'Alice';
 const z = 'f1f1f1f1f1f1f1f1';
 
-/** The rule of the contract as it is wired: send, else ask, wait, and send again. */
+/** The rule of the contract as a flow: send, else ask, wait, and send again. */
 const canonical: FlowNode[] = [
   { id: 'start', type: 'test-port', z, name: 'start', wires: [['send']] },
   {
@@ -45,7 +45,7 @@ const canonical: FlowNode[] = [
   { id: 'end', type: 'test-port', z, name: 'end', wires: [] },
 ];
 
-// Those between, which differ in their contacts alone, are in `unit/profiles`.
+// The profiles in between, which differ only in their contacts, are in `unit/profiles`.
 for (const profile of ['usual', 'foreign'] satisfies ProfileName[]) {
   describe(`a real Node-RED on a service of the ${profile} profile`, function () {
     this.timeout(180_000);
@@ -93,7 +93,7 @@ for (const profile of ['usual', 'foreign'] satisfies ProfileName[]) {
       should(texts(unknown, advisor)).eql(['Your review is ready.']);
     });
 
-    it('texts by client credentials, too', async () => {
+    it('texts with client credentials, too', async () => {
       await deploy({ grant: 'client_credentials', redirectUri: '', authUrl: '' });
       red.arrived.length = 0;
       await red.send('start', { phone: consented, text: 'By itself' });

@@ -14,7 +14,7 @@ import {
 } from '../../support/security/paths';
 import { CanaryRun } from '../../support/security/run';
 
-/** What a person is told of a failure, less what the service itself said of it. */
+/** What a person sees of a failure, without the service's own words. */
 const ownWords = (error: unknown): unknown => {
   const { cause, detail, details: _details, ...own } = error as Record<string, unknown>;
   // A rejection quotes the service's reason, whole.
@@ -47,7 +47,7 @@ for (const version of [5, 4] as const) {
       rmSync(run.red.userDir, { recursive: true, force: true });
     });
 
-    it('have been to the service, and came out where they should', () => {
+    it('have reached the service, and were emitted where they should be', () => {
       const received = place('service', run.service.received);
       const reached = run.canaries.found([received], ['secret', 'text', 'phone', 'person']);
       for (const what of ['client secret', 'api key', 'access token', 'refresh token', 'authorization code'])
@@ -62,7 +62,7 @@ for (const version of [5, 4] as const) {
       should(run.canaries.found(lines, ['secret', 'text', 'phone', 'person'])).deepEqual([]);
     });
 
-    it('are in no status, and in nothing else that the editor is told', () => {
+    it('are in no status, and in nothing else that the editor receives', () => {
       const statuses = run.messages('told').flatMap((msg) => ('status' in msg ? [msg['status']] : []));
       should(statuses.length).be.above(20);
       should(run.comms.length).be.above(0);
@@ -76,7 +76,7 @@ for (const version of [5, 4] as const) {
       should(run.canaries.found(places, ['secret'])).deepEqual([]);
     });
 
-    it('as texts and numbers are in no error, but for what the service said', () => {
+    it("as texts and numbers are in no error, except in the service's words", () => {
       const errors = run.messages('out').flatMap((msg) => ('error' in msg ? [ownWords(msg['error'])] : []));
       should(errors.length).be.above(50);
       const places = errors
@@ -85,7 +85,7 @@ for (const version of [5, 4] as const) {
       should(run.canaries.found(places, ['text', 'phone', 'person'])).deepEqual([]);
     });
 
-    it('come back to no browser: secrets and texts never, people only where they are looked up', () => {
+    it('are sent to no browser: secrets and texts never, people only where they are looked up', () => {
       should(run.canaries.found(run.answers, ['secret', 'text', 'phone'])).deepEqual([]);
       should(run.canaries.found(run.answers, ['person'])).not.be.empty();
       const others = run.answers.filter(({ name }) => !/\/(lookup|advisors)\b/.test(name));

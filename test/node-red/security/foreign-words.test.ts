@@ -21,7 +21,7 @@ import { officeOn } from '../../support/security/flow';
 import { mountedRoutes, openPaths } from '../../support/security/routes';
 
 const forged = '17 Nov 17:05:20 - [info] forged';
-/** Line feeds, terminal codes in both forms, separators of Unicode, overrides of the direction. */
+/** Line feeds, terminal codes in both forms, Unicode separators, direction overrides. */
 const control = `\r\n${forged}\u001b[2J\u009b31m\u0085\u2028\u2029\u202e\u2066\u0000`;
 /** The same number as people and programs write it. */
 const notations = [
@@ -41,8 +41,8 @@ const said = `${name} has ${notations.join(' and ')}${control}`;
 
 const unseen = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
 
-describe('a text from elsewhere', () => {
-  it('is escaped where it cannot be seen, and is otherwise as it was', () => {
+describe('external text', () => {
+  it('is escaped where it is invisible, and otherwise unchanged', () => {
     should(visible(control)).not.match(unseen);
     should(visible(control)).startWith(
       `\\r\\n${forged}\\u001b[2J\\u009b31m\\u0085\\u2028\\u2029\\u202e\\u2066`,
@@ -81,7 +81,7 @@ describe('a text from elsewhere', () => {
       should(hideNumbers(kept)).equal(kept);
   });
 
-  it('is left out of what a reader is shown, and our own words stay', () => {
+  it('is left out of what a reader sees, and our own words stay', () => {
     const { problem } = nodeError('rejected', 'rejected', { said });
     const own = ownWords(problem);
     should(own?.message).match(/^The service refused this recipient: “…”/);
@@ -97,14 +97,14 @@ describe('a text from elsewhere', () => {
   });
 });
 
-describe('what the service said, on a real Node-RED', function () {
+describe("the service's words, on a real Node-RED", function () {
   this.timeout(120_000);
   let red: RealRed;
   let service: Scripted;
   const tokens = new Map<string, string | undefined>();
   const password = adminAuth.users[0]?.password;
 
-  /** What the service answers to whatever it is asked. */
+  /** What the service answers to every request. */
   const answers = {
     refused: problemReply('invalid_request', { detail: said, traceId: trace }),
     coded: problemReply('invalid_request', { code: `${name}${control}`, detail: said, traceId: trace }),
@@ -187,7 +187,7 @@ describe('what the service said, on a real Node-RED', function () {
     return red.request(method, `advisor-texting/office/${path}`, body);
   };
 
-  it('forges no line in the log, and shows no number in it', async () => {
+  it('forge no line in the log, and show no number in it', async () => {
     await ask('clerk', 'POST', 'link', { advisor: `${said.slice(0, 20)}${control}` });
     await ask('clerk', 'POST', 'test', { advisor: control });
     await red.logged(/advisor-texting\.link/);
@@ -199,7 +199,7 @@ describe('what the service said, on a real Node-RED', function () {
     }
   });
 
-  it('is one line in each status and each message of ours', () => {
+  it('are one line in each status and each of our messages', () => {
     const told = red.arrived.filter(({ port }) => port === 'told').map(({ msg }) => msg);
     const statuses = told.flatMap((msg) => ('status' in msg ? [msg['status'] as { text?: string }] : []));
     should(statuses.length).be.above(3);
@@ -207,11 +207,11 @@ describe('what the service said, on a real Node-RED', function () {
     const [out] = red.arrived.filter(({ port }) => port === 'out').map(({ msg }) => msg);
     const { message, detail } = out?.['error'] as { message: string; detail: string };
     should(message).containEql('forged').and.not.match(unseen);
-    // The flow gets the service's own words as they are.
+    // The flow gets the service's words unchanged.
     should(detail).equal(said);
   });
 
-  it('is shown to who may write, and to a reader are code and time', async () => {
+  it('are shown to users who may write; a reader sees code and time', async () => {
     const secrets = [...notations, name, trace];
     const reading = mountedRoutes()
       .filter(({ method, path }) => method === 'GET' && path.includes('/:env/') && !openPaths.includes(path))

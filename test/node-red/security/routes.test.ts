@@ -54,7 +54,7 @@ const filledIn = ({ path }: MountedRoute, environment: string): string =>
     .slice(1);
 
 describe('admin routes', () => {
-  it('each ask for a permission of ours, but for those that are open to all', () => {
+  it('each require one of our permissions, except those that are open to all', () => {
     const isGuarded = ({ path, permission }: MountedRoute): boolean =>
       openPaths.includes(path) ||
       path === keyedPath ||
@@ -63,19 +63,19 @@ describe('admin routes', () => {
     should(openPaths.filter((path) => mountedRoutes().every((route) => route.path !== path))).deepEqual([]);
   });
 
-  it('let nobody change anything who may only read', () => {
+  it('let users who may only read change nothing', () => {
     const isChange = ({ method }: MountedRoute): boolean => method !== 'GET';
     const unfit = routes.filter((route) => isChange(route) && !route.permission?.endsWith('.write'));
     should(unfit).deepEqual([]);
   });
 });
 
-describe('admin routes on a real Node-RED, asked by everybody for every variable', function () {
+describe('admin routes on a real Node-RED, with every user and every variable', function () {
   this.timeout(180_000);
   const canaries = new Canaries();
   const value = (what: string): string => canaries.add('secret', what, unique());
   const variables: Record<string, string> = {};
-  /** A service that says again whatever it is sent. */
+  /** A service that echoes what it is sent. */
   let service: Scripted;
   /** Where only a form points to. */
   let elsewhere: Scripted;
@@ -90,7 +90,7 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
 
   const nameOf = (field: string): string => `HELD_${field.toUpperCase()}`;
 
-  /** An environment that has variables wherever a text will do, in addresses in the middle. */
+  /** An environment that has variables wherever a string is allowed, in addresses in the middle. */
   const held = (grant: string): FlowNode => ({
     id: `held-${grant}`,
     type: spec.type,
@@ -111,7 +111,7 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
     },
   });
 
-  /** Everything is filled in, and points elsewhere, as somebody would have it who is after a variable. */
+  /** Everything is filled in, and points elsewhere, as an attacker who is after a variable would do. */
   const form = (grant: string, { url } = elsewhere): Record<string, unknown> => ({
     name: 'Form',
     service: 'sandbox',
@@ -163,7 +163,7 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
     ]);
   });
   beforeEach(async () => {
-    // So that there is an advisor to tell about.
+    // So that there is an advisor to report.
     for (const id of ['plain', 'held-authorization_code'])
       await ask('admin', 'POST', `advisor-texting/${id}/test`, {});
   });
@@ -178,7 +178,7 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
   };
 
   for (const user of users) {
-    it(`lets ${user} (${JSON.stringify(permissionsOf[user] ?? 'no login')}) pass where the permission allows, and nowhere else`, async () => {
+    it(`let ${user} (${JSON.stringify(permissionsOf[user] ?? 'no login')}) pass where the permission allows, and nowhere else`, async () => {
       for (const route of routes) {
         const { method, permission = 'advisor-texting.write' } = route;
         const { status } = await ask(
@@ -203,7 +203,7 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
     readonly body: unknown;
   }
 
-  /** Every way to put a text into a field of a request. */
+  /** Every way to put a string into a field of a request. */
   const requestsWith = (
     route: MountedRoute,
     base: Record<string, unknown>,
@@ -228,12 +228,12 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
     return field === 'scopes' ? [text, `openid ${text}`, [text], [[text]]] : [text];
   };
 
-  /** Each field in one of three forms, in another one at each turn; in the long run in all. */
+  /** Each field in one of three forms, a different one each time; in the long run in all. */
   const allTrials = (turn: number, variableIn: (field: string) => string): Trial[] => {
     const forms = [
       form('authorization_code'),
       form('client_credentials'),
-      // Where the environments are deployed to, so that nothing is refused for going elsewhere.
+      // Where the environments are deployed to, so that nothing is rejected for going elsewhere.
       form('authorization_code', service),
     ];
     return aboutEnvironments.flatMap((route) =>
@@ -247,7 +247,7 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
     );
   };
 
-  /** What is answered to a user who tries all that, several at a time. */
+  /** The answers to a user who tries all that, several at a time. */
   const told = async (user: User, environment: string, trials: readonly Trial[]): Promise<Place[]> => {
     const places: Place[] = [];
     const left = [...trials];
@@ -274,9 +274,9 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
       ['clerk', 'held-authorization_code'],
     ] as const
   ).entries()) {
-    it(`resolves no variable for ${user} that the deployed environment does not refer to there (${environment})${inAllForms}`, async () => {
+    it(`resolve no variable for ${user} that the deployed environment does not refer to there (${environment})${inAllForms}`, async () => {
       handedOver();
-      // One that it refers to, though in another field, is no better.
+      // One that it refers to in another field is not allowed either.
       const others = [...fields.slice(1), 'name'];
       const next = (field: string): string => nameOf(others[fields.indexOf(field)] ?? '');
       const of = environment === 'held-authorization_code' ? next : (): string => 'UNHELD';
@@ -291,7 +291,7 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
   }
 
   for (const [turn, user] of (['deployer', 'admin'] as const).entries()) {
-    it(`tells ${user} none either, who may use them${inAllForms}`, async () => {
+    it(`reveal none to ${user} either, who may use them${inAllForms}`, async () => {
       handedOver();
       const places = await told(
         user,
@@ -305,7 +305,7 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
   }
 
   for (const grant of ['authorization_code', 'client_credentials'] as const) {
-    it(`uses what the deployed environment refers to for whoever may ask, and tells nobody (${grant})`, async () => {
+    it(`use what the deployed environment refers to for users who may ask, and reveal it to nobody (${grant})`, async () => {
       service.received.length = 0;
       handedOver();
       const environment = `held-${grant}`;
@@ -335,7 +335,7 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
       should(decodeURIComponent(visit.headers.get('location') ?? '')).containEql(
         variables['HELD_REDIRECTURI'] ?? '?',
       );
-      // Our own page, which leads to the authorization page without having told where that is.
+      // Our own page, which redirects to the authorization page without having revealed its address.
       const { url } = json as { url: string };
       url.should.match(/^advisor-texting\/link\/[\w-]{22}\?.*state=/);
       const page = await fetch(`${red.adminUrl}/${url}`, { redirect: 'manual' });
@@ -343,13 +343,14 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
       const { searchParams, pathname, href } = new URL(page.headers.get('location') ?? '');
       should(searchParams.get('client_id')).equal(variables['HELD_CLIENTID']);
       should(pathname).containEql(variables['HELD_AUTHURL'] ?? '');
-      // It holds what a browser has to bring to the authorization page (RFC 6749, section 4.1.1), and no secret.
+      // It contains what a browser has to bring to the authorization page (RFC 6749, section 4.1.1), and no
+      // secret.
       const written = decodeURIComponent(href);
       for (const secret of ['CLIENTSECRET', 'APIKEY', 'REFRESHTOKEN', 'BASEURL', 'TOKENURL', 'NAME', 'PROXY'])
         should(written).not.containEql(variables[`HELD_${secret}`] ?? `no HELD_${secret}`);
     });
 
-    it(`hands what the deployed environment refers to over to no other place, whoever may not deploy (${grant})`, async () => {
+    it(`pass what the deployed environment refers to on to no other server, for users who may not deploy (${grant})`, async () => {
       handedOver();
       const { credentials, ...settings } = held(grant);
       for (const moved of ['baseUrl', 'tokenUrl']) {
@@ -365,7 +366,7 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
     });
   }
 
-  it('leads whoever may deploy to the authorization page by a page of ours, whichever field has a variable', async () => {
+  it('lead users who may deploy to the authorization page by our own page, whichever field has a variable', async () => {
     const given = { ...form('authorization_code'), redirectUri: `${red.adminUrl}/advisor-texting/callback` };
     const trials = {
       clientId: '${UNHELD}',
@@ -387,12 +388,12 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
       const page = await fetch(new URL(url, `${red.adminUrl}/`), { redirect: 'manual' });
       const address = decodeURIComponent(page.headers.get('location') ?? '');
       should([field, address.includes(variables['UNHELD'] ?? '')]).deepEqual([field, true]);
-      // Bound to the browser where that comes back here.
+      // Bound to the browser if it redirects back here.
       should([field, page.headers.has('set-cookie')]).deepEqual([field, field !== 'redirectUri']);
     }
   });
 
-  it('says to whom it resolves none what to do', async () => {
+  it('say what to do to users for whom they resolve none', async () => {
     const { status, json } = await ask('clerk', 'POST', 'advisor-texting/plain/authorize', {
       form: { ...form('authorization_code'), clientId: '${UNHELD}' },
     });
@@ -401,7 +402,7 @@ describe('admin routes on a real Node-RED, asked by everybody for every variable
     should((json as { message: string }).message).match(/UNHELD.*: deploy first, or ask someone who may/);
   });
 
-  it('names a missing scope as it is written', async () => {
+  it('name a missing scope as it is written', async () => {
     const path = 'advisor-texting/held-authorization_code/advisors';
     const asked = new URLSearchParams({ scopes: 'core.contacts.read ${HELD_SCOPES} ${UNHELD}' });
     for (const user of ['reader', 'admin'] as const) {

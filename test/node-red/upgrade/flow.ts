@@ -4,7 +4,7 @@ import type { FlowNode } from '../../support/node-red';
 export const waiting = '+12025550101';
 export const held = '+12185550108';
 export const blocked = '+12025550131';
-/** Accepts at once, so that it can be texted. */
+/** Accepts immediately, so that it can be texted. */
 export const texted = '+12025550100';
 
 const tenYears = { hours: 87_600, seconds: 315_360_000 };
@@ -20,7 +20,7 @@ const input = (name: string, ...to: string[]): FlowNode => ({
 const output = (name: string): FlowNode => ({ id: name, type: 'test-port', name, z: 'tab', wires: [] });
 const allTo = (name: string): string[][] => [[name], [name], [name]];
 
-/** One of everything that is kept over a restart, with times that never run out. */
+/** One of everything that is kept over a restart, with times that never expire. */
 export const flowsAt = (now: Date): readonly FlowNode[] => {
   const hour = `${((now.getUTCHours() + 12) % 24).toString().padStart(2, '0')}:`;
   return [

@@ -9,7 +9,7 @@ import { blocked, held, texted, waiting } from './flow';
 const versions = readdirSync(__dirname).flatMap((name) => /^(.+)\.tgz$/.exec(name)?.[1] ?? []);
 
 describe('user directories of released versions', () => {
-  it('are kept, one at least', () => {
+  it('include at least one', () => {
     should(versions).not.be.empty();
   });
 });
@@ -36,7 +36,7 @@ for (const version of versions) {
     it('still waits for a consent, and ends when it is given', async () => {
       const check = (): Promise<void> => red.send('wait-in', { flush: true });
       await check();
-      // Where the saved wait had not been checked yet, the first check says pending.
+      // If the saved wait had not been checked yet, the first check says pending.
       const [outcome] = await red.messages('waited', 1, 1000).catch(async () => {
         await check();
         return red.messages('waited');
