@@ -34,7 +34,7 @@ if (!Number.isInteger(wanted) || wanted < 1 || wanted > 65535)
 
 /** Node-RED 5 does not start on an older Node; the development dependency `node` has a newer one. */
 const nodeBinary = () => {
-  const own = join(root, 'node_modules', '.bin', process.platform === 'win32' ? 'node.cmd' : 'node');
+  const own = join(root, 'node_modules', 'node', 'bin', process.platform === 'win32' ? 'node.exe' : 'node');
   return existsSync(own) ? own : process.execPath;
 };
 

@@ -19,6 +19,8 @@ export const root = resolve(__dirname, '..', '..');
 const packageName = '@advisor-texting/node-red';
 const cache = join(tmpdir(), 'advisor-texting-test');
 
+const nodeFile = process.platform === 'win32' ? 'node.exe' : 'node';
+
 /** The machine's own Node and not the one in node_modules, which npm puts first on the path. */
 const ownNode = (): string => {
   const given = process.env['npm_node_execpath'];
@@ -26,7 +28,7 @@ const ownNode = (): string => {
   const found = (process.env['PATH'] ?? '')
     .split(delimiter)
     .filter((folder) => !folder.includes('node_modules'))
-    .map((folder) => join(folder, process.platform === 'win32' ? 'node.exe' : 'node'))
+    .map((folder) => join(folder, nodeFile))
     .find((path) => existsSync(path));
   return found ?? process.execPath;
 };
@@ -38,7 +40,7 @@ export const commandOf = (version: Version): { node: string; script: string } =>
   version === 4
     ? { node: ownNode(), script: join(root, 'node_modules', 'node-red-4', 'red.js') }
     : {
-        node: join(root, 'node_modules', '.bin', 'node'),
+        node: join(root, 'node_modules', 'node', 'bin', nodeFile),
         script: join(root, 'node_modules', 'node-red', 'red.js'),
       };
 
