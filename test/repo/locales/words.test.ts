@@ -75,7 +75,7 @@ describe('the words of the runtime', () => {
       .should.match(/Dienstadresse, Client-ID und API-Schlüssel\./);
     wordsIn('ja')
       .problem(problem)
-      .should.match(/サービスのアドレス、クライアントID、APIキー/);
+      .should.match(/サービス アドレス、クライアントID、APIキー/);
   });
 
   it('name the fields of a node as its form does', () => {
