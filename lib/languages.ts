@@ -26,9 +26,13 @@ export const localeOf = (spoken: string, wanted: readonly string[]): string =>
 export const isSpoken = (tag: string): boolean =>
   languages.some((language) => baseOf(language) === baseOf(tag));
 
+/** Whether a locale writes one o'clock as `01:00`. */
+const isPadded = (locale: string | undefined): boolean =>
+  new Intl.DateTimeFormat(locale, { timeStyle: 'short', timeZone: 'UTC' }).format(3_600_000).startsWith('0');
+
 /** How a time of day is written everywhere. Where no language of ours is named, it is written as in the POSIX locale. */
-export const clockFormat = (isNamed: boolean): Intl.DateTimeFormatOptions => ({
-  hour: 'numeric',
+export const clockFormat = (isNamed: boolean, locale?: string): Intl.DateTimeFormatOptions => ({
+  hour: isPadded(locale) ? '2-digit' : 'numeric',
   minute: '2-digit',
   ...(!isNamed && { hourCycle: 'h23' }),
 });

@@ -56,7 +56,7 @@ export const momentOf = (
   timeZone = ownTimeZone(),
   isClockNamed = true,
 ): string => {
-  const clock = { ...clockFormat(isClockNamed), timeZone };
+  const clock = { ...clockFormat(isClockNamed, language), timeZone };
   if (isSameDay(time, now, timeZone)) return time.toLocaleTimeString(language, clock);
   const date = { day: 'numeric', month: 'short' } as const;
   const isThisYear = dayIn(time, timeZone).slice(0, 4) === dayIn(now, timeZone).slice(0, 4);

@@ -107,7 +107,7 @@ export const wordsIn = (...wanted: string[]): Words => {
   const language = spokenOf(wanted);
   const locale = localeOf(language, wanted);
   const numbers = new Intl.NumberFormat(locale);
-  const clock = clockFormat(wanted.some(isSpoken));
+  const clock = clockFormat(wanted.some(isSpoken), locale);
   /** Some versions of ICU put a narrow no-break space before AM and PM, which not every font has. */
   const plain = (text: string): string => text.replaceAll('\u202f', ' ');
   const times = new Intl.DateTimeFormat(locale, clock);

@@ -35,6 +35,17 @@ describe('the words of the runtime', () => {
     };
     for (const [wanted, time] of Object.entries(times)) should(wordsIn(wanted).time(at, at)).equal(time);
     should(wordsIn('fr').time(at, at)).equal('14:05');
+    const morning = at - 9 * 60 * 60 * 1000;
+    const mornings = {
+      'en-US': '5:05 AM',
+      'en-GB': '05:05',
+      de: '05:05',
+      'es-ES': '5:05',
+      ja: '5:05',
+      '': '05:05',
+    };
+    for (const [wanted, time] of Object.entries(mornings))
+      should(wordsIn(wanted).time(morning, morning)).equal(time);
   });
 
   it('are in the language for any of its regions, with the numbers of that region', () => {

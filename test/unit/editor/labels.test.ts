@@ -72,7 +72,7 @@ describe('the label of a node', () => {
 
   it('shows the year of a date in another year', () => {
     const now = new Date(2030, 5, 1, 12, 0);
-    momentOf(new Date(2030, 5, 1, 9, 0), now, 'de').should.equal('9:00');
+    momentOf(new Date(2030, 5, 1, 9, 0), now, 'de').should.equal('09:00');
     momentOf(new Date(2030, 6, 1, 9, 0), now, 'de').should.not.match(/2030/);
     momentOf(new Date(2040, 0, 31, 9, 0), now, 'en-US').should.match(/31, 2040.*9:00/);
   });
@@ -92,7 +92,7 @@ describe('the label of a node', () => {
 
   const dates: Readonly<Record<string, string>> = {
     'en-US': 'text “Hi” on Jan 31, 2040, 9:00 AM',
-    de: 'SMS „Hi“ am 31. Jan. 2040, 9:00',
+    de: 'SMS „Hi“ am 31. Jan. 2040, 09:00',
     'es-ES': 'SMS «Hi» el 31 ene 2040, 9:00',
     ja: '2040年1月31日 9:00 にSMS「Hi」',
   };
