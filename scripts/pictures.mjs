@@ -40,11 +40,18 @@ const dialogBounds = async (page) => {
   return { x, y, width, height: Math.min(tray.y + tray.height, form.y + form.height + 12) - y };
 };
 
-const clipOf = async (page, of) => {
+const grown = ({ x, y, width, height }, margin) => ({
+  x: x - margin,
+  y: y - margin,
+  width: width + 2 * margin,
+  height: height + 2 * margin,
+});
+
+const clipOf = async (page, { of, margin = 0 }) => {
   if (of === 'page') return undefined;
   if (of === 'flow') return flowBounds(page);
   if (of === 'dialog') return dialogBounds(page);
-  return page.locator(of).last().boundingBox();
+  return grown(await page.locator(of).last().boundingBox(), margin);
 };
 
 mkdirSync(folder, { recursive: true });
@@ -61,7 +68,7 @@ try {
         await page.mouse.move(2, page.viewportSize().height - 2);
         await page.waitForTimeout(700);
         const path = at('docs', 'pictures', `${picture.name}-${theme}.png`);
-        await page.screenshot({ path, clip: await clipOf(page, picture.of), animations: 'disabled' });
+        await page.screenshot({ path, clip: await clipOf(page, picture), animations: 'disabled' });
         console.log(
           `docs/pictures/${picture.name}-${theme}.png  ${Math.round(statSync(path).size / 1024)} kB`,
         );

@@ -37,8 +37,9 @@ export const pictures = [
   {
     name: 'sidebar',
     open: ['sidebar'],
-    of: '.advisor-sidebar',
-    viewport: { width: 1500, height: 800 },
+    of: '.advisor-side-environment:has(.advisor-side-waits li)',
+    margin: 10,
+    viewport: { width: 1500, height: 1400 },
     shows: [
       '.advisor-side-waits li:has-text("+12175550107")',
       '.advisor-side-advisors li:has-text("authorized")',
