@@ -471,7 +471,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [['          for (const list of await this.options.occupied()) this.expect(list, 0);\n', '']],
       shownBy: {
         'unit/consent/waits-endure.test.ts': [
-          'after restarts, by their original start, without a poll too many',
+          'after restarts, by their original start, without an extra poll',
         ],
       },
     },
@@ -481,7 +481,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [['      cursor.next = 0;\n', '']],
       shownBy: {
         'unit/consent/waits-endure.test.ts': [
-          'all end in the turn after the service answers again, however many pages of them there are',
+          'all end in the interval after the service answers again, however many pages of them there are',
         ],
       },
     },
@@ -804,7 +804,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'lib/outbox/queue.ts',
       changes: [['      lane.hand.length < mostAtHand;', '      lane.hand.length < Infinity;']],
       shownBy: {
-        'unit/outbox/bounds.test.ts': ['lies in the store: memory holds a page of it, however much that is'],
+        'unit/outbox/bounds.test.ts': ['is in the store: memory has one page of it, however long it is'],
       },
     },
     {
@@ -895,7 +895,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'lib/service/clock.ts',
       changes: [['Math.min(left, longestSleep)', 'left']],
       shownBy: {
-        'unit/outbox/resuming.test.ts': ['leave within a minute once their time has come, and not before'],
+        'unit/outbox/resuming.test.ts': ['leave within a minute once they are due, and not before'],
       },
     },
   ],

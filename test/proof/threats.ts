@@ -162,9 +162,7 @@ export const threats: Readonly<Record<number, Threat>> = {
         'leaves everything that was saved, and nothing half-written (${images} images)',
       ],
       'node-red/kills.test.ts': ['each ends once it may, and none is lost'],
-      'unit/consent/waits-endure.test.ts': [
-        'after restarts, by their original start, without a poll too many',
-      ],
+      'unit/consent/waits-endure.test.ts': ['after restarts, by their original start, without an extra poll'],
     },
   },
   11: {
@@ -262,7 +260,7 @@ export const threats: Readonly<Record<number, Threat>> = {
   17: {
     threat: 'memory exhausted by a long outage',
     shownBy: {
-      'unit/outbox/bounds.test.ts': ['lies in the store: memory holds a page of it, however much that is'],
+      'unit/outbox/bounds.test.ts': ['is in the store: memory has one page of it, however long it is'],
       'unit/texting/record-faults.test.ts': [
         'rejects new messages when too many wait for space, and says so',
       ],
@@ -327,7 +325,7 @@ export const threats: Readonly<Record<number, Threat>> = {
         'does not start while the clock is implausible, says so, and resumes when it is set',
         'uses the saved time if the clock is wrong at a start, and adopts the clock once when it is set',
       ],
-      'unit/outbox/resuming.test.ts': ['leave within a minute once their time has come, and not before'],
+      'unit/outbox/resuming.test.ts': ['leave within a minute once they are due, and not before'],
       'unit/service/clock.test.ts': ['fires within a minute when the clock jumps past its time'],
     },
   },
@@ -337,7 +335,7 @@ export const threats: Readonly<Record<number, Threat>> = {
       'unit/outbox/poisoned.test.ts': [
         'does so four times, then leaves, and all others are sent',
         'does so four times in PostgreSQL too, whichever process takes it over',
-        'is not suspected while nothing has crashed: nothing is written for it',
+        'is not suspected without a crash: nothing is written for it',
       ],
     },
   },

@@ -6,13 +6,14 @@ import { sentences as ofService } from '../../../lib/service/errors';
 import { english, filesOf, stringsOf } from '../../support/locales/catalogues';
 import { root } from '../../support/installation';
 
-/** Files and folders whose prose is checked. Add a folder of sources here: of those, only the comments count. */
+/** Files and folders whose prose is checked; of sources, the comments and the titles of tests. */
 const scanned = [
   'README.md',
   'CHANGELOG.md',
   'CONTRIBUTING.md',
   'SECURITY.md',
   'SUPPORT.md',
+  'bench',
   'docs',
   'locales/en-US',
   'command',
@@ -25,6 +26,7 @@ const scanned = [
   'nodes/environment',
   'scripts',
   'simulator',
+  'test',
 ];
 
 /** Words and phrases that do not read as plain English, and what to write instead. */
@@ -52,13 +54,17 @@ const plain: readonly (readonly [RegExp, string])[] = [
 
 const isSource = /\.(ts|mts|mjs|cjs|js)$/;
 
-/** The lines of a source with only their comments left; the simple patterns never meet a string with `//`. */
-const commentsOf = (source: string): string[] => {
+/** The title that a line gives to a test or a group of tests. */
+const titleIn = (line: string): string =>
+  /^\s*(?:it|describe)\((?<quote>['"`])(?<title>.*)\k<quote>/.exec(line)?.groups?.['title'] ?? '';
+
+/** The lines of a source with only comments and titles left; the simple patterns never meet a string with `//`. */
+const proseOf = (source: string): string[] => {
   let isInside = false;
   return source.split('\n').map((line) => {
     const [, block] = /(\/\*.*)$/.exec(line) ?? [];
     const [, comment] = /(?:^|[^:'"`])(\/\/ .*)$/.exec(line) ?? [];
-    const shown = isInside ? line : (block ?? comment ?? '');
+    const shown = isInside ? line : (block ?? comment ?? titleIn(line));
     if (isInside || block !== undefined) isInside = !line.includes('*/');
     return shown;
   });
@@ -82,13 +88,13 @@ const complaintsAbout = (where: string, lines: readonly string[]): string[] =>
     }),
   );
 
-describe('what people read', () => {
+describe('the prose of the project', () => {
   for (const path of scanned) {
     it(`is plain English in ${path}`, () => {
       filesIn(path)
         .flatMap((file) => {
           const text = readFileSync(join(root, file), 'utf8');
-          return complaintsAbout(file, isSource.test(file) ? commentsOf(text) : text.split('\n'));
+          return complaintsAbout(file, isSource.test(file) ? proseOf(text) : text.split('\n'));
         })
         .should.eql([]);
     });
@@ -110,9 +116,11 @@ describe('what people read', () => {
       .should.eql([]);
   });
 
-  it('is found to be wrong with the word to use', () => {
-    complaintsAbout('here', ['Fine.', 'Nothing begins until it is mended.']).should.eql([
-      'here:2: "mended": write fix, fixed',
+  it('is reported with the word to use, in comments and titles alike', () => {
+    const source = ['// It is mended.', "const mended = '';", "it('is mended', () => {});"].join('\n');
+    complaintsAbout('here', proseOf(source)).should.eql([
+      'here:1: "mended": write fix, fixed',
+      'here:3: "mended": write fix, fixed',
     ]);
   });
 });

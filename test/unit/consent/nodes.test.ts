@@ -34,7 +34,7 @@ describe('consent nodes', () => {
   const check = (config = {}, more = {}): Promise<Flow> => load('advisor-check-consent', config, more);
   const wait = (config = {}, more = {}): Promise<Flow> => check({ mode: 'wait', ...config }, more);
 
-  /** The same environment in a process that came back: nothing but the store is left. */
+  /** The same environment in a restarted process: only the store is left. */
   const afterRestart = (settings = {}, id = 'test-environment'): Environment => {
     const { baseUrl, credentials } = on.simulator;
     const token = (advisor: string) => on.simulator.accessToken(advisor);
@@ -45,7 +45,7 @@ describe('consent nodes', () => {
   };
 
   describe('request consent', () => {
-    it('asks, and says what the service said', async () => {
+    it('asks, and reports what the service said', async () => {
       const flow = await request();
       const { port, msg } = only(await flow.ask({ phone: silent, text: 'kept', error: 'old' }));
       should(port).equal(0);
@@ -56,7 +56,7 @@ describe('consent nodes', () => {
       should(on.received('requestConsent')).equal(1);
     });
 
-    it('says in its status that a whole message failed, and what is wrong', async () => {
+    it('shows in its status that a whole message failed, and what is wrong', async () => {
       const flow = await request();
       const { msg } = only(await flow.ask({ phone: [] }));
       should(errorOf(msg).code).equal('invalid_input');
@@ -81,7 +81,7 @@ describe('consent nodes', () => {
       should(on.received('requestConsent')).equal(1);
     });
 
-    it('takes a number that has accepted already as a success without a request', async () => {
+    it('treats a number that has already accepted as a success without a request', async () => {
       const flow = await request();
       const { port, msg } = only(await flow.ask({ phone: consented }));
       should(port).equal(0);
@@ -89,7 +89,7 @@ describe('consent nodes', () => {
       should(flow.statuses.at(-1)?.text).match(/^sim (unsaved )?already accepted$/);
     });
 
-    it('fails over the limit, and on an account that is not set up, saying whom to contact', async () => {
+    it('fails over the limit, and on an account that is not set up, and says whom to contact', async () => {
       const flow = await request({ every: 0, limit: 1 });
       await flow.ask({ phone: silent });
       const { port, msg } = only(await flow.ask({ phone: silent }));
@@ -103,7 +103,7 @@ describe('consent nodes', () => {
   });
 
   describe('check consent, once', () => {
-    it('leaves by what it sees', async () => {
+    it('leaves by the state it sees', async () => {
       const flow = await check();
       const outcomes = inOrder(await flow.ask({ phone: [consented, unasked, unknown] }, 3));
       should(outcomes.map(({ port }) => port)).deepEqual([0, 2, 2]);
@@ -118,7 +118,7 @@ describe('consent nodes', () => {
       });
     });
 
-    it('looks up by member id', async () => {
+    it('checks by member id', async () => {
       const byPhone = await check();
       const { msg } = only(await byPhone.ask({ phone: consented }));
       const { memberId } = msg.payload as { memberId: number };
@@ -131,7 +131,7 @@ describe('consent nodes', () => {
       should(errorOf(wrong.msg).code).equal('invalid_input');
     });
 
-    it('looks up by a member id of whatever kind the service gives', async () => {
+    it('checks by a member id of any kind that the service returns', async () => {
       const asked: (string | null)[] = [];
       const server = await startServer(({ url }) => {
         const memberId = new URL(url, 'http://service').searchParams.get('memberId');
@@ -147,7 +147,7 @@ describe('consent nodes', () => {
       should(asked).deepEqual(['m-17', '9007199254740993']);
     });
 
-    it('waits for nobody who has accepted already, whatever the interval and the number', async () => {
+    it('does not wait for people who have already accepted, whatever the interval and the number', async () => {
       const server = await startServer(() => ({ body: { memberId: 1, state: 'accepted', lastChanged: 1 } }));
       const clock = new MovableClock(() => begin);
       const environment = alsoClose(
@@ -162,7 +162,7 @@ describe('consent nodes', () => {
       should(server.received).have.length(phone.length);
     });
 
-    it('falls through to failure when nobody is wired to the third output', async () => {
+    it('falls back to failure when nothing is wired to the third output', async () => {
       const flow = await check({}, { unwired: [2] });
       const { port, msg } = only(await flow.ask({ phone: unasked, payload: 'as it was' }));
       should(port).equal(1);
@@ -170,13 +170,13 @@ describe('consent nodes', () => {
       should(msg.payload).equal('as it was');
     });
 
-    it('falls through with what the service said of a number it does not know', async () => {
+    it('falls back with what the service said of an unknown number', async () => {
       for (const mode of ['once', 'wait']) {
         const flow = await check({ mode }, { unwired: [2] });
         const coming = flow.arrivals.next();
         flow.send({ phone: unknown });
         await nextIteration();
-        // While it waits, a number is given five minutes to become known.
+        // A wait allows a number five minutes to become known.
         await on.simulator.clock.move(mode === 'wait' ? seconds(330) : seconds(5));
         const { port, msg } = only(await coming);
         should(port).equal(1);
@@ -186,7 +186,7 @@ describe('consent nodes', () => {
       }
     });
 
-    it('leaves as cancelled what msg.reset comes before', async () => {
+    it('cancels what msg.reset comes before', async () => {
       const flow = await check();
       const coming = flow.arrivals.next(40);
       flow.send({ phone: Array.from({ length: 40 }, () => unasked) });
@@ -254,7 +254,7 @@ describe('consent nodes', () => {
       should(flow.settled).deepEqual([undefined]);
     });
 
-    it('gives each message for one number a payload of its own', async () => {
+    it('gives each message for one number its own payload', async () => {
       const flow = await wait();
       for (const topic of ['one', 'two']) flow.send({ phone: silent, topic });
       on.simulator.accept(silent);
@@ -264,7 +264,7 @@ describe('consent nodes', () => {
       should(one?.msg.payload === two?.msg.payload).be.false();
     });
 
-    it('goes on after a deploy and a restart, and settles nothing when it closes', async () => {
+    it('continues after a deploy and a restart, and settles nothing when it closes', async () => {
       const flow = await wait();
       flow.send({ phone: [silent, unasked], res: { end: () => 'alive' } });
       await moved(seconds(100));
@@ -288,7 +288,7 @@ describe('consent nodes', () => {
       should(last.msg.parts).containEql({ index: 1, count: 2 });
     });
 
-    it('ends as cancelled when the node is given another environment, and asks nobody there', async () => {
+    it('is cancelled when the node gets another environment, and asks nobody there', async () => {
       const flow = await wait();
       flow.send({ phone: silent });
       await moved(seconds(10));
@@ -323,7 +323,7 @@ describe('consent nodes', () => {
       ]);
     });
 
-    it('is released by an acceptance that a look by member id sees', async () => {
+    it('is released by an acceptance that a poll by member id sees', async () => {
       const flow = await Flow.load({
         folders,
         environment: on.environment,
@@ -346,7 +346,7 @@ describe('consent nodes', () => {
       ]);
     });
 
-    it('is cancelled by msg.reset and looks at once on msg.flush, all or one number', async () => {
+    it('is cancelled by msg.reset and polls immediately on msg.flush, all or one number', async () => {
       const flow = await wait();
       flow.send({ phone: [silent, unasked] });
       await moved(seconds(5));
@@ -367,7 +367,7 @@ describe('consent nodes', () => {
       should(only(await flow.arrivals.next()).msg.phone).equal(unasked);
     });
 
-    it('looks at once on msg.flush also at those of a long list that came just before', async () => {
+    it('polls immediately on msg.flush even for entries of a long list that came just before', async () => {
       const flow = await wait({ pollEvery: 36_000 });
       const phones = Array.from({ length: 250 }, (_, n) => `+1202555${String(1000 + n)}`);
       flow.send({ phone: phones });
@@ -375,7 +375,7 @@ describe('consent nodes', () => {
       while (on.received('getConsent') < phones.length) await nextIteration();
     });
 
-    it('goes on in an environment that is no longer in order, and its status says so', async () => {
+    it('continues in an environment that has become invalid, and its status says so', async () => {
       let isWrong = false;
       const environment: Environment & { changed(): void } = {
         ...on.environment,
@@ -393,7 +393,7 @@ describe('consent nodes', () => {
       should(flow.arrivals.all).be.empty();
     });
 
-    it('says that a wait was cancelled and not refused, with the time by the clock of the environment', async () => {
+    it('reports a wait as cancelled and not rejected, with the time by the clock of the environment', async () => {
       const flow = await wait();
       flow.send({ phone: silent });
       await moved(seconds(2 * 3600));
@@ -408,7 +408,7 @@ describe('consent nodes', () => {
       should(flow.statuses.at(-1)?.fill).equal('yellow');
     });
 
-    it('heeds an order that comes before what waited is read, in the order of arrival', async () => {
+    it('carries out commands that come before saved waits are read, in the order of arrival', async () => {
       const flow = await wait();
       flow.send({ phone: silent, text: 'old' });
       await moved(seconds(5));
@@ -435,7 +435,7 @@ describe('consent nodes', () => {
       should(again.settled).have.length(3);
     });
 
-    it('can be closed while it tells what had ended before', async () => {
+    it('can be closed while it emits what had ended before', async () => {
       const phones = Array.from({ length: 20 }, () => silent);
       const flow = await wait();
       for (const phone of phones) flow.send({ phone });
@@ -456,14 +456,14 @@ describe('consent nodes', () => {
       );
     });
 
-    it('shows how many wait and when it looks next', async () => {
+    it('shows how many wait and when it polls next', async () => {
       const flow = await wait();
       flow.send({ phone: [silent, unasked] });
       await moved(seconds(10));
       should(flow.statuses.at(-1)?.text).match(/^sim unsaved 2 waiting, next \d{1,2}:\d\d( [AP]M)?$/);
     });
 
-    it('shows how many people wait beside how many messages, where they differ', async () => {
+    it('shows how many people wait beside how many messages, if they differ', async () => {
       const flow = await wait();
       const shown = async (text: RegExp): Promise<void> => {
         while (!text.test(flow.statuses.at(-1)?.text ?? '')) {
@@ -487,7 +487,7 @@ describe('consent nodes', () => {
       await moved(seconds(5));
       on.simulator.faults.add({ endpoint: 'getConsent', code: 'downstream_unavailable', rate: 1 });
       await moved(seconds(60));
-      // How many statuses there are on the way depends on the minute.
+      // The number of statuses in between depends on the minute.
       const shown = async (text: RegExp): Promise<void> => {
         while (!text.test(flow.statuses.at(-1)?.text ?? '')) await pause(20);
       };
@@ -498,7 +498,7 @@ describe('consent nodes', () => {
       await shown(/^sim unsaved 1 waiting, next \d{1,2}:\d\d( [AP]M)?$/);
     });
 
-    it('says so when it has no environment, and does not end Node-RED', async () => {
+    it('says so when it has no environment, and does not crash Node-RED', async () => {
       const escaped: unknown[] = [];
       const note = (fault: unknown): number => escaped.push(fault);
       process.on('unhandledRejection', note);

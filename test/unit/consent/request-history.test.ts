@@ -13,7 +13,7 @@ const daily = { every: hours(24), limit: 3 };
 const refused = (code: string): ServiceError =>
   new ServiceError({ message: 'no', code, retryable: false, attempts: 1 });
 
-/** The same records, seen by another process: nothing in memory is shared. */
+/** The same records, seen by another process: no memory is shared. */
 const elsewhere = (store: Store): Store => ({ ...store });
 
 describe('the history of consent requests', () => {
@@ -39,7 +39,7 @@ describe('the history of consent requests', () => {
     sent = 0;
   });
 
-  it('asks once within "every", whichever node asks, and gives the last answer instead', async () => {
+  it('asks once within "every", whichever node asks, and otherwise returns the last answer', async () => {
     const first = await history().ask('default', ann, daily, request);
     should(first).deepEqual({ ...pending, requestedAt: begin + 5 });
     await clock.move(hours(23.9));
@@ -51,7 +51,7 @@ describe('the history of consent requests', () => {
     should(sent).equal(2);
   });
 
-  it('is looked through for what is old without stopping the event loop, also where reads are answered at once', async () => {
+  it('is searched for old entries without blocking the event loop, even if reads are answered immediately', async () => {
     const value = { of: 'x', at: begin, shownAt: begin, id: 'x', unanswered: 1, answer: {} };
     for (let number = 0; number < 1000; number++)
       await store.write([{ table: 'wait', put: key('space/asked', number), value }]);
@@ -67,7 +67,7 @@ describe('the history of consent requests', () => {
     should(reads.size).be.aboveOrEqual(10);
   });
 
-  it('keeps numbers, advisors and environments apart', async () => {
+  it('keeps numbers, advisors and environments separate', async () => {
     await history().ask('default', ann, daily, request);
     await history().ask('default', bob, daily, request);
     await history().ask('other', ann, daily, request);
@@ -75,7 +75,7 @@ describe('the history of consent requests', () => {
     should(sent).equal(4);
   });
 
-  it('asks a number once when two nodes ask at the same time, and both learn the answer', async () => {
+  it('asks a number once when two nodes ask at the same time, and both get the answer', async () => {
     const results = await Promise.all([1, 2, 3].map(() => history().ask('default', ann, daily, request)));
     should(results.map(({ requested }) => requested)).deepEqual([true, false, false]);
     should(results.map(({ memberId }) => memberId)).deepEqual([7, 7, 7]);
@@ -95,8 +95,8 @@ describe('the history of consent requests', () => {
     [', also when its outcome is unknown', false],
   ] as const)
     it(`counts from when the request left, however long it had waited for its turn${what}`, async () => {
-      const asking = history().ask('default', ann, daily, async (begun, _undo, leave) => {
-        await begun();
+      const asking = history().ask('default', ann, daily, async (started, _undo, leave) => {
+        await started();
         await clock.move(hours(5));
         await leave();
         if (!isKnown) throw refused('outcome_unknown');
@@ -112,10 +112,10 @@ describe('the history of consent requests', () => {
       should((await history().ask('default', ann, daily, request)).requested).be.true();
     });
 
-  it('counts from when the request left, also when the process is killed before its answer', async () => {
+  it('counts from when the request left, even if the process is killed before its answer', async () => {
     const { opened, open } = gate();
-    void history().ask('default', ann, daily, async (begun, _undo, leave) => {
-      await begun();
+    void history().ask('default', ann, daily, async (started, _undo, leave) => {
+      await started();
       await clock.move(hours(5));
       await leave();
       open();
@@ -145,7 +145,7 @@ describe('the history of consent requests', () => {
     should(sent).equal(0);
   });
 
-  it('has the intent on record before the request leaves', async () => {
+  it('saves the intent before the request leaves', async () => {
     const { opened, open } = gate();
     store.gate = opened;
     const asking = history().ask('default', ann, daily, request);
@@ -187,7 +187,7 @@ describe('the history of consent requests', () => {
     should([memberId, consentState]).deepEqual(['m-7', 'accepted']);
   });
 
-  it('takes a number that has accepted already as not asked, and answered', async () => {
+  it('treats a number that has already accepted as not asked, and answered', async () => {
     const accepted = { memberId: 7, consentState: 'accepted', requested: false };
     const result = await history().ask('default', ann, daily, async (leave) => {
       await leave();
@@ -198,7 +198,7 @@ describe('the history of consent requests', () => {
     should((await history().ask('default', ann, daily, request)).requested).be.true();
   });
 
-  it('forgets after 30 days, and has no number readable in its keys', async () => {
+  it('forgets after 30 days, and has no readable number in its keys', async () => {
     await history().ask('default', ann, { every: hours(24 * 365), limit: 0 }, request);
     const prefix = key(Buffer.from('space/'), 'asked');
     const [entry] = await store.page('wait', { from: prefix, to: endOf(prefix), limit: 1 });

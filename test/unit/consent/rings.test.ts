@@ -30,7 +30,10 @@ const pace: fc.Arbitrary<Pace> = fc
   .map(paceOf);
 const timing: fc.Arbitrary<Timing> = fc.record({ start: fc.nat({ max: 2 ** 41 }), pace, share });
 
-/** What a user is told: every so often for so long, then every so often, and at the end; and how late each may be. */
+/**
+ * What the docs promise: every so often for so long, then every so often, and at the end; and how late each
+ * may be.
+ */
 const promised = ({ pollEvery, pollFor, thenEvery, giveUpAfter }: Pace): { at: number; late: number }[] => {
   const polls: { at: number; late: number }[] = [];
   let at = 0;
@@ -45,7 +48,7 @@ const promised = ({ pollEvery, pollFor, thenEvery, giveUpAfter }: Pace): { at: n
   return [...polls, { at: giveUpAfter, late: (giveUpAfter - (polls.at(-1)?.at ?? 0)) / 10 }];
 };
 
-/** A poll that may come after the next one is due takes its place. */
+/** A poll that may come after the next one is due replaces it. */
 const isPlain = (of: Pace): boolean =>
   promised(of).every(({ at, late }, n, all) => at + late < (all[n + 1]?.at ?? Infinity));
 
@@ -56,12 +59,12 @@ interface Rider extends Timing {
 }
 
 /**
- * Rings as they are read, with arrays for lists: every `step` up to `rate` entries are taken. Gives the time it was when
+ * Rings as they are read, with arrays for lists: every `step` up to `rate` entries are taken. Returns when
  * each was polled.
  */
 class Model {
   private readonly cursors = new Map<number, number>();
-  /** By interval, who was taken already of those at the very place of the cursor. */
+  /** By interval, which of those at the exact place of the cursor were already taken. */
   private readonly taken = new Map<number, Set<Rider>>();
   now: number;
 
@@ -177,7 +180,7 @@ describe('rings', () => {
     should([50, 1000, 5000, 30_000, 300_000].map(tickOf)).eql([50, 50, 250, 1000, 1000]);
   });
 
-  it('leave a tick of the tenth that a poll may be late', () => {
+  it('use one tick of the tenth that a poll may be late', () => {
     fc.assert(
       fc.property(fc.integer({ min: 50, max: 10 * hour }), share, (interval, part) => {
         const spread = spreadOf(interval, part);
@@ -186,7 +189,7 @@ describe('rings', () => {
     );
   });
 
-  it('have a wait in the same place in every turn', () => {
+  it('keep a wait at the same phase of every interval', () => {
     fc.assert(
       fc.property(timing, fc.integer({ min: 50, max: hour }), fc.nat({ max: 100 }), (of, interval, turns) => {
         const due = of.start + spreadOf(interval, of.share) + turns * interval;
@@ -195,7 +198,7 @@ describe('rings', () => {
     );
   });
 
-  it('show as next what is polled next, for every pace', () => {
+  it('show the next poll correctly, for every pace', () => {
     fc.assert(
       fc.property(timing, (of) => {
         fc.pre(isPlain(of.pace));
@@ -209,7 +212,7 @@ describe('rings', () => {
     );
   });
 
-  it('poll every wait as its own pace says, none early and none late, while the service keeps up', () => {
+  it('poll every wait at its own pace, none early and none late, while the service keeps up', () => {
     fc.assert(
       fc.property(fc.array(timing, { minLength: 1, maxLength: 8 }), (all) => {
         const begin = 2 ** 41;
@@ -229,7 +232,7 @@ describe('rings', () => {
     );
   });
 
-  it('starve nobody where the service takes half of what is due, and poll all in turn', () => {
+  it('starve nobody if the service handles half of what is due, and poll all in turn', () => {
     fc.assert(
       fc.property(fc.array(share, { minLength: 8, maxLength: 40 }), (shares) => {
         const of: Pace = { pollEvery: 10_000, pollFor: 0, thenEvery: 10_000, giveUpAfter: 24 * hour };
@@ -250,7 +253,7 @@ describe('rings', () => {
     );
   });
 
-  it('go on after pauses and jumps of the clock: each wait once within a turn, and no more often than before', () => {
+  it('continue after pauses and clock jumps: each wait once within an interval, and no more often than before', () => {
     const jumps = fc.array(
       fc.record({
         kind: fc.constantFrom('pause' as const, 'jump' as const, 'restart' as const),
@@ -304,7 +307,7 @@ describe('rings', () => {
       should(visit(600_000, { isYoungest: false })).be.false();
     });
 
-    it('let one in each interval keep its second poll, where others keep joining', () => {
+    it('let one in each interval keep its second poll, while others keep joining', () => {
       should(visit(30_000, { isYoungest: false, olderStart: 985_000 })).be.true();
       should(visit(30_000, { isYoungest: false, olderStart: 995_000 })).be.false();
     });
@@ -314,7 +317,7 @@ describe('rings', () => {
     });
   });
 
-  it('end no wait early, wherever it lies', () => {
+  it('end no wait early, wherever it is', () => {
     const places = fc.constantFrom<Place>('new', 'first', 'then', 'end');
     fc.assert(
       fc.property(timing, places, fc.integer({ min: -hour, max: 5 * hour }), (of, place, age) => {
@@ -326,7 +329,7 @@ describe('rings', () => {
     );
   });
 
-  it('take settings that are no numbers as recommended, and none so short that polls chase each other', () => {
+  it('replace invalid settings by the recommended ones, and allow none so short that polls overlap', () => {
     should(paceOf({ pollEvery: NaN, pollFor: NaN, thenEvery: NaN, giveUpAfter: NaN })).eql(recommended);
     should(paceOf({ pollEvery: 0, pollFor: -1, thenEvery: 0.0001, giveUpAfter: 0 })).eql({
       pollEvery: 50,

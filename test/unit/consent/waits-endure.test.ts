@@ -49,7 +49,7 @@ describe('waits on rings', () => {
       });
     }
 
-    it('a state nobody has heard of', async () => {
+    it('an unknown state', async () => {
       const world = new World();
       world.answer = () => 'thinking it over';
       await world.add(ann);
@@ -58,7 +58,7 @@ describe('waits on rings', () => {
     });
   });
 
-  describe('and the word of the service', () => {
+  describe('and the answer of the service', () => {
     it('that a number is unknown counts from five minutes on', async () => {
       const world = new World();
       world.answer = () => refusal('not_found', 404);
@@ -72,7 +72,7 @@ describe('waits on rings', () => {
       (await world.left()).should.equal(0);
     });
 
-    it('that a number is unknown counts at the last look, however young the wait', async () => {
+    it('that a number is unknown counts at the last poll, however young the wait', async () => {
       const world = new World();
       world.answer = () => refusal('not_found', 404);
       await world.add(ann, short);
@@ -82,7 +82,7 @@ describe('waits on rings', () => {
       world.ends.should.eql([[0, 'unknown_number']]);
     });
 
-    it('that a number is unknown ends those alone for whom it counts already', async () => {
+    it('that a number is unknown ends only those for whom it already counts', async () => {
       const world = new World();
       await world.add(ann);
       await world.clock.move(seconds(290));
@@ -109,8 +109,8 @@ describe('waits on rings', () => {
     });
   });
 
-  describe('whose last look is not answered', () => {
-    it('repeat it each turn for an hour, then expire', async () => {
+  describe('whose last poll is not answered', () => {
+    it('retry it each interval for an hour, then expire', async () => {
       const world = new World();
       await world.add(ann, short);
       await world.clock.move(seconds(50));
@@ -136,7 +136,7 @@ describe('waits on rings', () => {
       world.told.length.should.equal(50);
     });
 
-    it('have that hour also when nobody could look before', async () => {
+    it('have that hour even if nothing could be polled before', async () => {
       const world = new World();
       await world.add(ann, short);
       await world.clock.move(seconds(50));
@@ -150,14 +150,14 @@ describe('waits on rings', () => {
       world.ends.should.eql([[0, 'expired']]);
     });
 
-    it('end with the answer also when the machine slept while it was on its way', async () => {
+    it('end with the answer even if the machine slept while it was on its way', async () => {
       const world = new World();
       await world.add(ann, short);
       await world.add(bob);
       const { opened, open } = gate();
       await world.clock.move(seconds(95));
       world.gate = opened;
-      // Its last look has left, and time goes on without it.
+      // Its last poll has left, and time passes without it.
       world.slowness = () => 0;
       await world.clock.move(seconds(20));
       world.shift += hours(2);
@@ -169,7 +169,7 @@ describe('waits on rings', () => {
       world.ends.should.eql([[0, 'expired']]);
     });
 
-    it('share it: one poll for all that end together, and only one that began after the end decides', async () => {
+    it('share it: one poll for all that end together, and only one that started after the end decides', async () => {
       const world = new World();
       await world.accept(...range(40).map(() => world.wait(ann, short)));
       await world.clock.move(seconds(99));
@@ -184,8 +184,8 @@ describe('waits on rings', () => {
     });
   });
 
-  describe('that are not on record yet', () => {
-    it('are not passed, however long that takes', async () => {
+  describe('that are not saved yet', () => {
+    it('are not skipped, however long that takes', async () => {
       const world = new World();
       await world.add(bob);
       const wait = world.wait(ann);
@@ -201,7 +201,7 @@ describe('waits on rings', () => {
       world.polls.length.should.equal(4);
     });
 
-    it('and never will be hold nobody up', async () => {
+    it('and never will be block nobody', async () => {
       const world = new World();
       await world.add(bob);
       const { committed } = world.waits.begin([world.wait(ann)]);
@@ -211,7 +211,7 @@ describe('waits on rings', () => {
       world.times(ann).length.should.equal(0);
     });
 
-    it('and began some time ago are polled at once', async () => {
+    it('and started some time ago are polled immediately', async () => {
       const world = new World();
       await world.add(bob);
       await world.clock.move(seconds(10));
@@ -222,7 +222,7 @@ describe('waits on rings', () => {
       world.times(ann).length.should.equal(298);
     });
 
-    it(`and began some time ago are polled at once, each once, however many they are (${many})`, async () => {
+    it(`and started some time ago are polled immediately, each once, however many they are (${many})`, async () => {
       const world = new World();
       await world.add(bob);
       await world.clock.move(seconds(10));
@@ -240,8 +240,8 @@ describe('waits on rings', () => {
     });
   });
 
-  describe('go on', () => {
-    it('when timers come late, by more and more or by less and less: no poll is missed', async () => {
+  describe('continue', () => {
+    it('when timers fire late, by more and more or by less and less: no poll is missed', async () => {
       for (const delay of [1, 7, 40].flatMap((most) => [
         (n: number) => n % most,
         (n: number) => most - (n % most),
@@ -256,7 +256,7 @@ describe('waits on rings', () => {
       }
     });
 
-    it('after restarts, by their original start, without a poll too many', async () => {
+    it('after restarts, by their original start, without an extra poll', async () => {
       const world = new World();
       await world.add(ann);
       for (let n = 0; n < 24; n++) {
@@ -282,7 +282,7 @@ describe('waits on rings', () => {
       world.times(ann)[3]?.should.equal(second + seconds(60));
     });
 
-    it('after three days off: what expired ends within a turn, with one last look each', async () => {
+    it('after three days off: what expired ends within an interval, with one last poll each', async () => {
       const world = new World();
       await world.accept(world.wait(ann), world.wait(bob));
       await world.clock.move(seconds(10));
@@ -348,7 +348,7 @@ describe('waits on rings', () => {
       ['hours back', -hours(2)],
       ['years back', -hours(24 * 365 * 3)],
     ] as const) {
-      it(`${name}: all go on within their interval, and none expires`, async () => {
+      it(`${name}: all continue within their interval, and none expires`, async () => {
         const world = new World();
         await world.accept(...range(200).map((n) => world.wait(numberOf(n))));
         await world.clock.move(hours(1));
@@ -366,8 +366,8 @@ describe('waits on rings', () => {
   });
 });
 
-describe('waits whose end has passed while nothing ran', () => {
-  it('are looked at for the last time once a turn each while nobody answers, however many there are', async () => {
+describe('waits that expired while nothing was running', () => {
+  it('get one last poll per interval each while nobody answers, however many there are', async () => {
     const world = new World();
     const count = 40;
     const phones = Array.from({ length: count }, (_, n) => `+1303${String(n).padStart(7, '0')}`);
@@ -390,7 +390,7 @@ describe('waits whose end has passed while nothing ran', () => {
     world.waits.stop();
   });
 
-  it('all end in the turn after the service answers again, however many pages of them there are', async () => {
+  it('all end in the interval after the service answers again, however many pages of them there are', async () => {
     const world = new World();
     await world.accept(...range(100).map((n) => world.wait(numberOf(n), short)));
     world.waits.stop();

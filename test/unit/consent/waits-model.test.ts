@@ -4,7 +4,7 @@ import { paceOf } from '../../../lib/consent/rings';
 import type { Wait } from '../../../lib/consent/waits';
 import { ann, bob, refusal, seconds, World } from '../../support/consent/world';
 
-/** Short, so that a run goes through everything; the last has been edited. */
+/** Short, so that a run covers everything; the last has been edited. */
 const paces = [
   paceOf({ pollEvery: 5, pollFor: 20, thenEvery: 10, giveUpAfter: 100 }),
   paceOf({ pollEvery: 2, pollFor: 6, thenEvery: 20, giveUpAfter: 70 }),
@@ -48,7 +48,7 @@ const naiveTimes = ({ pollEvery, pollFor, thenEvery, giveUpAfter }: Wait['pace']
 };
 
 describe('waits against a naive model', () => {
-  it('each is polled at all its times, never early and at most a tenth late, however late timers come', async function () {
+  it('are polled at all their times, never early and at most a tenth late, however late timers fire', async function () {
     this.timeout(120_000);
     const latest = 20;
     const group = fc.record({
@@ -94,7 +94,7 @@ describe('waits against a naive model', () => {
     );
   });
 
-  it('each ends once and leaves nothing, however long the answers take', async function () {
+  it('end once and leave nothing, however long the answers take', async function () {
     this.timeout(120_000);
     const many = fc.record({
       pause: fc.nat({ max: 15_000 }),
@@ -138,7 +138,7 @@ describe('waits against a naive model', () => {
     );
   });
 
-  it('all last looks that meet no answer are repeated, however many', async () => {
+  it('retry all last polls without an answer, however many', async () => {
     const world = new World();
     const pace = paceOf({ pollEvery: 5, pollFor: 20, thenEvery: 10, giveUpAfter: 100 });
     world.delay = () => 7;
@@ -154,7 +154,7 @@ describe('waits against a naive model', () => {
     world.waits.stop();
   });
 
-  it('each ends once, for a reason that holds, in order of arrival, and nothing is polled that does not wait', async function () {
+  it('end once, for a valid reason, in order of arrival, and nothing is polled that does not wait', async function () {
     this.timeout(120_000);
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 30, size: 'max' }), async (steps) => {
@@ -236,7 +236,7 @@ describe('waits against a naive model', () => {
           }
           check();
         }
-        // Whoever has accepted is seen within a turn; all end within a turn of their end.
+        // An acceptance is seen within an interval; all end within an interval of their end.
         await world.clock.move(seconds(22));
         check();
         should(open.filter(({ name }) => accepted.has(name))).eql([]);

@@ -24,7 +24,7 @@ describe('waits on rings', () => {
     (await world.left()).should.equal(0);
   });
 
-  it('are first polled at once, whatever the interval and the number, and once', async () => {
+  it('are first polled immediately, whatever the interval and the number, and once', async () => {
     const world = new World();
     const slow = paceOf({ pollEvery: 600, pollFor: 3600, thenEvery: 600, giveUpAfter: 7200 });
     await world.accept(...range(40).map((n) => world.wait(numberOf(n), slow)));
@@ -36,7 +36,7 @@ describe('waits on rings', () => {
     world.polls.length.should.equal(80);
   });
 
-  it('are first polled at the start where a stop came before, and by a node that returns', async () => {
+  it('are first polled at the start after a stop, and by a node that returns', async () => {
     const world = new World();
     world.waits.stop();
     await world.add(ann);
@@ -55,7 +55,7 @@ describe('waits on rings', () => {
     world.times(bob).length.should.equal(1);
   });
 
-  it('cost five writes in a silent day: begun, seen, moved twice, ended', async () => {
+  it('cost five writes in a silent day: started, seen, moved twice, ended', async () => {
     const world = new World();
     await world.add(ann);
     await world.clock.move(hours(25));
@@ -74,7 +74,7 @@ describe('waits on rings', () => {
     (await world.left()).should.equal(0);
   });
 
-  it('share one ring where both intervals are the same', async () => {
+  it('share one ring if both intervals are the same', async () => {
     const world = new World();
     await world.add(ann, paceOf({ pollEvery: 10, pollFor: 30, thenEvery: 10, giveUpAfter: 60 }));
     await world.clock.move(hours(1));
@@ -82,7 +82,7 @@ describe('waits on rings', () => {
     world.ends.should.eql([[0, 'expired']]);
   });
 
-  it('are polled at their end also where that is no whole turn, and where it is the first', async () => {
+  it('are polled at their end even if that is not a whole interval, or is the first', async () => {
     const world = new World();
     await world.add(ann, paceOf({ pollEvery: 10, pollFor: 20, thenEvery: 50, giveUpAfter: 130 }));
     await world.add(bob, paceOf({ pollEvery: 30, pollFor: 300, thenEvery: 300, giveUpAfter: 10 }));
@@ -117,12 +117,12 @@ describe('waits on rings', () => {
           [0, 'expired', 24],
           [1, 'expired', 26],
         ]);
-      // As one alone would have been, from the youngest on, and the last look of the oldest.
+      // As one alone would have been, from the youngest on, and the last poll of the oldest.
       world.polls.length.should.equal(before + 297 + 1);
       (await world.left()).should.equal(0);
     });
 
-    it('begun at the same moment are polled once at the start', async () => {
+    it('that started at the same moment are polled once at the start', async () => {
       const world = new World();
       await world.accept(world.wait(ann), world.wait(ann), world.wait(ann));
       await world.clock.move(seconds(29));
@@ -147,7 +147,7 @@ describe('waits on rings', () => {
       Math.max(...gaps).should.be.below(seconds(80));
     });
 
-    it('share polls also when hundreds join within seconds', async () => {
+    it('share polls even if hundreds join within seconds', async () => {
       const world = new World();
       for (let n = 0; n < 300; n++) {
         await world.add(ann);
@@ -157,7 +157,7 @@ describe('waits on rings', () => {
       world.polls.length.should.be.within(3, 6);
     });
 
-    it('go on at their own pace when the youngest has ended', async () => {
+    it('continue at their own pace when the youngest has ended', async () => {
       const world = new World();
       await world.add(ann);
       await world.clock.move(seconds(10));
@@ -170,7 +170,7 @@ describe('waits on rings', () => {
       world.times(ann)[0]?.should.be.within(seconds(60), seconds(63));
     });
 
-    it('are polled although the youngest is not, because its node has left the flow', async () => {
+    it('are polled although the youngest is not, because its node was deleted', async () => {
       const world = new World();
       await world.add(ann);
       await world.clock.move(seconds(10));
@@ -182,7 +182,7 @@ describe('waits on rings', () => {
       world.ends.should.eql([[0, 'expired']]);
     });
 
-    it('end although the poll of another, which goes on, is under way at their end', async () => {
+    it('end although the poll of another, which continues, is in flight at their end', async () => {
       const world = new World(64);
       const short = paceOf({ pollEvery: 30, pollFor: 300, thenEvery: 300, giveUpAfter: 30 });
       const numbers = range(20).map(numberOf);
@@ -196,7 +196,7 @@ describe('waits on rings', () => {
       world.told.map(({ end }) => end).should.eql(numbers.map(() => 'expired'));
     });
 
-    it('are apart where their advisors are', async () => {
+    it('are separate if their advisors are', async () => {
       const world = new World();
       await world.accept(world.wait(ann, recommended, 'one'), world.wait(ann, recommended, 'two'));
       await world.clock.move(seconds(4));
@@ -229,7 +229,7 @@ describe('waits on rings', () => {
       ]);
     });
 
-    it('by an acceptance of the member that their number was seen to be, also for those never polled', async () => {
+    it('by an acceptance of the member that their number turned out to be, even if never polled', async () => {
       for (const memberId of [7, 'm-7']) {
         const world = new World();
         world.memberId = memberId;
@@ -253,7 +253,7 @@ describe('waits on rings', () => {
   });
 
   describe('that are removed', () => {
-    it('leave nothing behind, wherever they lie, and say what was seen last', async () => {
+    it('leave nothing behind, wherever they are, and report what was seen last', async () => {
       for (const at of [0, 10, 400, 3600, 86_200]) {
         const world = new World();
         const wait = await world.add(ann);
@@ -265,7 +265,7 @@ describe('waits on rings', () => {
       }
     });
 
-    it('say what was seen of their number, whichever wait was polled', async () => {
+    it('report what was seen of their number, whichever wait was polled', async () => {
       const world = new World();
       await world.add(ann);
       await world.clock.move(hours(1));
@@ -276,7 +276,7 @@ describe('waits on rings', () => {
       (await world.waits.removals(younger)).operations.should.eql([]);
     });
 
-    it('while they are polled do not come back', async () => {
+    it('while they are polled do not return', async () => {
       const world = new World();
       const wait = await world.add(ann);
       const { opened, open } = gate();
@@ -290,7 +290,7 @@ describe('waits on rings', () => {
       (await world.left()).should.equal(0);
     });
 
-    it('badly are forgotten: an entry without its record is dropped', async () => {
+    it('incompletely are forgotten: an entry without its record is dropped', async () => {
       const world = new World();
       const wait = await world.add(ann);
       const { operations } = await world.waits.removals(wait);
@@ -303,7 +303,7 @@ describe('waits on rings', () => {
   });
 
   describe('that are flushed', () => {
-    it('are polled at once, and go on at their pace', async () => {
+    it('are polled immediately, and continue at their pace', async () => {
       const world = new World();
       const wait = await world.add(ann);
       await world.clock.move(seconds(400));
@@ -339,7 +339,7 @@ describe('waits on rings', () => {
     });
   });
 
-  it('are polled at their times while a flush looks for others', async () => {
+  it('are polled at their times while a flush searches for others', async () => {
     const world = new World();
     await world.add(ann);
     const { opened, open } = gate();
@@ -356,7 +356,7 @@ describe('waits on rings', () => {
     await flushed;
   });
 
-  it('begun together are not polled together', async () => {
+  it('that started together are not polled together', async () => {
     const world = new World(1000);
     await world.accept(...range(300).map((n) => world.wait(numberOf(n))));
     await world.clock.move(hours(1));
@@ -366,7 +366,7 @@ describe('waits on rings', () => {
     Math.max(...counts.values()).should.be.below(80);
   });
 
-  it('never have more polls in flight than allowed, and none is forgotten that had to queue', async () => {
+  it('never have more polls in flight than allowed, and none that had to queue is forgotten', async () => {
     const world = new World(5);
     const { opened, open } = gate();
     world.gate = opened;
@@ -382,7 +382,7 @@ describe('waits on rings', () => {
     world.waits.lateBy.should.equal(0);
   });
 
-  it('are polled no slower by a slow disk, up to a limit', async () => {
+  it('are polled no slower on a slow disk, up to a limit', async () => {
     const world = new World(4);
     await world.accept(...range(400).map((n) => world.wait(numberOf(n))));
     const { opened, open } = gate();

@@ -21,7 +21,7 @@ const refusing = (): never => {
 };
 const idleHost = { ...plainHost, work: refusing, outcomeFor: refusing, emit: refusing };
 
-/** A host that tells each outcome, and counts them. */
+/** A host that emits each outcome, and counts them. */
 const telling = (
   work: () => Promise<string>,
 ): { readonly host: Pick<Host, 'work' | 'emit'>; readonly told: () => number } => {
@@ -52,8 +52,8 @@ interface Order {
 
 const listOf = (count: number): OutboxItem[] => Array.from({ length: count }, (_, index) => ({ index }));
 
-describe('long lists that a slow store has not taken yet', () => {
-  it('are refused beyond a million recipients, and again accepted when those before are on record', async () => {
+describe('long lists that a slow store has not saved yet', () => {
+  it('are rejected beyond a million recipients, and accepted again when the earlier ones are saved', async () => {
     const { store, open } = slowStore();
     const outbox = requestsOn(store, idleHost);
     const items = listOf(150_000);
@@ -70,7 +70,7 @@ describe('long lists that a slow store has not taken yet', () => {
 });
 
 describe('a long list of waits that is being saved', () => {
-  it('holds nobody up: others are polled at their times, and its own once it is saved', async () => {
+  it('blocks nobody: others are polled at their times, and its own once it is saved', async () => {
     const world = new World();
     await world.add(bob);
     const { opened, open } = gate();
@@ -107,7 +107,7 @@ describe('a long list of waits that is being saved', () => {
   });
 });
 
-describe('what is queued while the service is away', function () {
+describe('a queue during an outage of the service', function () {
   this.timeout(120_000);
   let directory: string;
   let store: Store;
@@ -121,7 +121,7 @@ describe('what is queued while the service is away', function () {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  it('is counted without reading any of it', async () => {
+  it('is counted without being read', async () => {
     let reads = 0;
     const memory = createMemoryStore();
     const counting = Object.assign(Object.create(memory) as Store, {
@@ -144,7 +144,7 @@ describe('what is queued while the service is away', function () {
     should(reads).equal(0);
   });
 
-  it('lies in the store: memory holds a page of it, however much that is', async () => {
+  it('is in the store: memory has one page of it, however long it is', async () => {
     let answer = (_outcome: string): void => undefined;
     const answered = new Promise<string>((resolve) => {
       answer = resolve;
@@ -162,7 +162,7 @@ describe('what is queued while the service is away', function () {
     }
     while ((await outbox.reader.count()) < count) await nextIteration();
     const heldBack = (): number => messages.filter((message) => message.deref() !== undefined).length;
-    // What was written in the last turn is let go of a little later.
+    // What was written in the last tick is released a little later.
     for (const end = Date.now() + 60_000; heldBack() >= 200 && Date.now() < end;) {
       await nextIteration();
       collectGarbage();
@@ -173,7 +173,7 @@ describe('what is queued while the service is away', function () {
     await outbox.close();
   });
 
-  it('lies in the store also where a few large messages would fill the memory', async () => {
+  it('is in the store even if a few large messages would fill the memory', async () => {
     const { opened, open } = gate();
     const { host, told } = telling(() => opened.then(() => 'sent'));
     const outbox = requestsOn(store, host, { width: 1 });
@@ -217,11 +217,12 @@ describe('what is queued while the service is away', function () {
     should(reads).equal(1);
   });
 
-  it('is put on record also where messages of one moment are together larger than a store takes at once', async () => {
+  it('is saved even if the messages of one moment are together larger than a store accepts at once', async () => {
     const { host, told } = telling(async () => 'sent');
     const outbox = requestsOn(store, host);
     await outbox.start();
-    // Quotes take two bytes each on record, long names are there for each row, and ’ needs two bytes for each sign.
+    // Quotes take two bytes each when saved, long names occur in each row, and ’ needs two bytes per
+    // character.
     const rows = Array.from({ length: 1000 }, () => ({ 'name of the client': 'Ann’s', n: 1 }));
     const payload = { csv: '"a","b"\n'.repeat(100_000), rows };
     const count = 100;

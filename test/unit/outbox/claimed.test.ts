@@ -8,7 +8,7 @@ const pass = async (turns: number): Promise<void> => {
   for (; turns > 0; turns--) await nextIteration();
 };
 
-describe('an outcome that another node of ours has received and not saved yet', () => {
+describe('an outcome that another of our nodes has received and not saved yet', () => {
   const start = async (store = createMemoryStore()) => {
     const emitted: string[] = [];
     const claims: (() => void)[] = [];
@@ -26,7 +26,7 @@ describe('an outcome that another node of ours has received and not saved yet', 
     return { queue, store, emitted, claims };
   };
 
-  it('is not emitted again by a deploy of its own node alone', async () => {
+  it('is not emitted again by a deploy of only its own node', async () => {
     const { queue, store, emitted, claims } = await start();
     acceptOne(queue, '+12025550101');
     while (emitted.length < 1) await nextIteration();
@@ -40,7 +40,7 @@ describe('an outcome that another node of ours has received and not saved yet', 
     should(after.emitted).be.empty();
   });
 
-  it('counts as emitted of its list, whose others the next start emits', async () => {
+  it('counts as emitted in its list, whose others the next start emits', async () => {
     const { queue, store, emitted, claims } = await start();
     acceptMany(queue, 2);
     while (emitted.length < 2) await nextIteration();

@@ -116,7 +116,7 @@ describe('a wait whose entries are damaged', () => {
     return found.length;
   };
 
-  it('is polled on after a bit of its record has flipped, and tells its outcome once', async () => {
+  it('is still polled after a bit of its record has flipped, and emits its outcome once', async () => {
     const first = await start();
     await accept(first.outbox);
     await until('the first poll', () => polls > 0);
@@ -147,7 +147,7 @@ describe('a wait whose entries are damaged', () => {
 
     const second = await start();
     polls = 0;
-    // What a damaged page has left is that something was lost, and when.
+    // A damaged page leaves only that something was lost, and when.
     second.store.hasLost = () => Promise.resolve(true);
     await second.outbox.start();
     await until('the third poll', () => polls > 2);

@@ -17,7 +17,7 @@ const pass = async (turns: number): Promise<void> => {
   for (let left = turns; left > 0; left--) await nextIteration();
 };
 
-/** A node whose starts share a store, as those of a deploy do. */
+/** A node whose starts share a store, like those of a deploy. */
 class Node {
   readonly told: string[] = [];
 
@@ -40,8 +40,8 @@ class Node {
   }
 }
 
-describe('the next start of a node, while the close of the one before has given up waiting', () => {
-  it('sends a long list that the store takes only then', async () => {
+describe('the next start of a node, after the close of the previous one has timed out', () => {
+  it('sends a long list that the store saves only then', async () => {
     const memory = createMemoryStore();
     const { opened, open } = gate();
     let writes = 0;
@@ -65,7 +65,7 @@ describe('the next start of a node, while the close of the one before has given 
     should(new Set(node.told).size).equal(2500);
   });
 
-  it('drops no list that is completed while it looks for those that were never accepted', async () => {
+  it('drops no list that is completed while it searches for those that were never accepted', async () => {
     const memory = createMemoryStore();
     const [saving, looking] = [gate(), gate()];
     let [writes, looks] = [0, 0];
@@ -143,7 +143,7 @@ describe('the next start of a node, while the close of the one before has given 
 });
 
 describe('the outcome of a text that was held for long', () => {
-  it('leaves at the next start when its node closed as it was cancelled, whatever its time', async () => {
+  it('leaves at the next start if its node closed as it was cancelled, whatever its time', async () => {
     const clock = new MovableClock(() => 1_750_000_000_000);
     const node = new Node(createMemoryStore({ clock }), clock);
     const cancelled = gate();

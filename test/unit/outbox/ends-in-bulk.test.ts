@@ -7,7 +7,7 @@ import { nextIteration } from '../../support/event-loop';
 import { gate } from '../../support/gate';
 import { acceptMany, requestsOn, type Host, type Requests } from '../../support/outbox/requests';
 
-/** Reads are answered at once, as from a file; a commit takes a turn of the event loop. */
+/** Reads are answered immediately, as from a file; a commit takes a tick. */
 const fileStore = (): Store => {
   const memory = createMemoryStore();
   return {
@@ -19,7 +19,7 @@ const fileStore = (): Store => {
   };
 };
 
-/** A node that counts the items whose end has begun and which have not left. */
+/** A node that counts the items that have started to end and have not left. */
 class CountingNode {
   readonly told: string[] = [];
   /** The most items on their way out at once. */
@@ -76,7 +76,7 @@ describe('a great many texts that end at once', () => {
       should(new Set(node.told)).eql(new Set(['reset']));
     });
 
-  it('leave some at a time when nothing is to be sent for any of them', async () => {
+  it('leave some at a time when nothing has to be sent for any of them', async () => {
     const node: CountingNode = new CountingNode(fileStore(), async () => node.end('wrong'));
     await node.outbox.start();
     node.accept(count);
@@ -86,7 +86,7 @@ describe('a great many texts that end at once', () => {
   });
 });
 
-describe('a great many held texts whose time has come', () => {
+describe('a great many held texts that become due', () => {
   const count = 2000;
 
   it('are read as there is room for them, and others have their turn meanwhile', async () => {
@@ -132,7 +132,7 @@ describe('a great many held texts whose time has come', () => {
     await node.outbox.close();
   });
 
-  it('do not stop the event loop while a reset looks for others among them', async () => {
+  it('do not block the event loop while a reset searches for others among them', async () => {
     const clock = new MovableClock(() => 1_750_000_000_000);
     const notBefore = clock.now() + 60_000;
     const store = fileStore();

@@ -14,7 +14,7 @@ const everything = [Buffer.of(0), Buffer.of(0xff)] as const;
 interface Text extends OutboxItem {
   readonly name: number;
   readonly phone: string;
-  /** Of a list that is held, every second is. */
+  /** Every second item of a held list is held. */
   readonly notBefore: number;
 }
 
@@ -52,7 +52,7 @@ interface SavedItem {
   readonly single?: object;
 }
 
-/** Turns of the event loop that reads of the store take, one after the other. */
+/** Ticks that reads of the store take, one after the other. */
 const delays = fc.array(fc.nat({ max: 6 }), { minLength: 1, maxLength: 8 });
 
 interface Life {
@@ -61,19 +61,19 @@ interface Life {
   readonly closed: AbortController;
 }
 
-/** One process after the other on one store, and a service that writes down what it gets. */
+/** One process after the other on one store, and a service that records what it gets. */
 class Machine {
   readonly sent: number[] = [];
   readonly told: { readonly name: number; readonly outcome: string; readonly repeated: boolean }[] = [];
   readonly accepted = new Set<number>();
-  /** Texts that a reset on record came before. */
+  /** Texts that a saved reset came before. */
   readonly cancelled = new Set<number>();
   private isPaused = false;
   private time = 1_750_000_000_000;
   private readonly clock = new MovableClock(() => 1_750_000_000_000);
   private readonly disk: Disk;
   private readonly texts: Text[] = [];
-  private readonly begun = new Set<number>();
+  private readonly started = new Set<number>();
   /** Items of lists, which are accepted once their list is complete. */
   private readonly saved: { readonly list: string; readonly name: number }[] = [];
   private readonly complete = new Set<string>();
@@ -130,12 +130,12 @@ class Machine {
         if (held) return held;
         for (;;) {
           if (signal.aborted) return isResetBy(signal) ? 'reset' : undefined;
-          this.begun.add(name);
+          this.started.add(name);
           await begin();
           if (!this.mustWait()) break;
           // As after a 429: certainly not carried out.
           await undo();
-          this.begun.delete(name);
+          this.started.delete(name);
           while (this.mustWait(signal)) await nextIteration();
         }
         for (let turns = name % 4; turns > 0; turns--) await nextIteration();
@@ -145,7 +145,7 @@ class Machine {
         return 'sent';
       },
       outcomeFor: async ({ item: { name } }, reason) => {
-        // As with a key, which is given back first.
+        // As with a key, which is released first.
         for (let turns = name % 5; turns > 0; turns--) await nextIteration();
         return reason;
       },
@@ -169,7 +169,7 @@ class Machine {
     };
   }
 
-  /** Of a dead process nothing comes any more. */
+  /** A dead process emits nothing any more. */
   private heldUntil(process: Process, notBefore: number): Promise<never> | undefined {
     if (process.isDead) return never;
     return this.clock.now() < notBefore ? Promise.reject(new Held(notBefore)) : undefined;
@@ -195,7 +195,7 @@ class Machine {
 
   reset(phone: string | undefined): void {
     const isMeant = (text: Text): boolean => phone === undefined || text.phone === phone;
-    const meant = this.texts.filter((text) => isMeant(text) && !this.begun.has(text.name));
+    const meant = this.texts.filter((text) => isMeant(text) && !this.started.has(text.name));
     this.resets.push(meant.map(({ name }) => name));
     this.life.outbox.reset(phone === undefined ? undefined : [phone]);
   }
@@ -224,7 +224,7 @@ class Machine {
     this.life = this.start();
   }
 
-  /** The next start of the node does not wait until the close has ended. */
+  /** The next start of the node does not wait until the close has finished. */
   async deploy(turns: number): Promise<void> {
     const { process, outbox, closed } = this.life;
     closed.abort();
@@ -255,7 +255,7 @@ class Machine {
 }
 
 describe('an outbox against a naive one', () => {
-  it('sends nothing twice and loses nothing, over kills at any commit, restarts, deploys, pauses, holds, resets and clocks that jump', async function () {
+  it('sends nothing twice and loses nothing, over kills at any commit, restarts, deploys, pauses, holds, resets and clock jumps', async function () {
     this.timeout(120_000);
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 40, size: 'max' }), delays, async (steps, slow) => {
@@ -278,14 +278,14 @@ describe('an outbox against a naive one', () => {
         const first = new Map<number, string>();
         for (const { name, outcome, repeated } of told) {
           const before = first.get(name);
-          if (before !== undefined) assert.ok(repeated, `${name} was told before`);
-          assert.equal(outcome, before ?? outcome, 'and the same is told');
+          if (before !== undefined) assert.ok(repeated, `${name} was emitted before`);
+          assert.equal(outcome, before ?? outcome, 'and the same is emitted');
           first.set(name, outcome);
           if (outcome !== 'unknown')
             assert.equal(outcome === 'sent', sent.includes(name), `${name} ${outcome}`);
         }
-        for (const name of accepted) assert.ok(first.has(name), `${name} is told`);
-        for (const name of first.keys()) assert.ok(accepted.has(name), `${name} was on record`);
+        for (const name of accepted) assert.ok(first.has(name), `${name} is emitted`);
+        for (const name of first.keys()) assert.ok(accepted.has(name), `${name} was saved`);
         for (const name of cancelled) assert.ok(!sent.includes(name), `${name} was cancelled`);
       }),
       { numRuns: 150 },

@@ -11,7 +11,7 @@ import { openEmbedded } from '../../../lib/state/embedded';
 import { key } from '../../../lib/state/store';
 import { sealerOf } from '../../support/state/sealer';
 
-describe('an item whose work ends the process', function () {
+describe('an item whose work crashes the process', function () {
   this.timeout(120_000);
   let place: string;
 
@@ -22,7 +22,7 @@ describe('an item whose work ends the process', function () {
     rmSync(place, { recursive: true, force: true });
   });
 
-  /** Starts a process; resolves when it has ended by itself, or has said what is wanted. */
+  /** Starts a process; resolves when it has exited by itself, or has printed what is awaited. */
   const start = async (
     what: string,
     isDone: (said: readonly string[]) => boolean = () => false,
@@ -65,7 +65,7 @@ describe('an item whose work ends the process', function () {
     const all = [...new Set([...before, ...said])];
     const ofPoison = all.filter((line) => line.startsWith('poison'));
     should(ofPoison).eql(['poison crashes']);
-    // What was in flight at a crash is not known; nothing else is.
+    // Items in flight at a crash are unknown, and no others.
     const [sent, unknown] = ['sent', 'unknown'].map((end) => all.filter((line) => line.endsWith(end)).length);
     should((sent ?? 0) + (unknown ?? 0)).equal(40);
     should(sent).be.aboveOrEqual(8);
@@ -85,7 +85,7 @@ describe('an item whose work ends the process', function () {
     }
   });
 
-  it('is not suspected while nothing has crashed: nothing is written for it', async () => {
+  it('is not suspected without a crash: nothing is written for it', async () => {
     await start('accept');
     for (let crashes = 1; crashes <= 3; crashes++) await start('run');
     should(await noteOnRecord()).be.undefined();

@@ -3,7 +3,7 @@ import { forgetRemovedNodes } from '../../../lib/outbox/removed-nodes';
 import { createMemoryStore } from '../../../lib/state/memory';
 import { endOf, key, keptAfterRemoval, type Store } from '../../../lib/state/store';
 
-describe('the records of nodes that left the flow', () => {
+describe('the records of deleted nodes', () => {
   let now: number;
   let store: Store;
   beforeEach(async () => {
@@ -26,7 +26,7 @@ describe('the records of nodes that left the flow', () => {
   };
   const gone = new Set(['other']);
 
-  it('are kept for seven days, then removed: texts on their way, and what an events node has told', async () => {
+  it('are kept for seven days, then removed: queued texts, and what an events node has reported', async () => {
     await forgetRemovedNodes(store, gone);
     now += keptAfterRemoval - 1;
     await forgetRemovedNodes(store, gone);
@@ -44,7 +44,7 @@ describe('the records of nodes that left the flow', () => {
     }
   });
 
-  it('are kept from then on as they were if the node returns', async () => {
+  it('are kept unchanged if the node returns', async () => {
     await forgetRemovedNodes(store, gone);
     now += keptAfterRemoval - 1;
     await forgetRemovedNodes(store, new Set(['other', 'events', 'send']));

@@ -13,7 +13,7 @@ const phoneOf = (index: number): string => `+1202556${index.toString().padStart(
 describe('thousands of resets, each of one number', () => {
   const count = 2500;
 
-  it('are all obeyed by the next start: nothing that was cancelled is sent', async () => {
+  it('are all carried out by the next start: nothing that was cancelled is sent', async () => {
     const store = createMemoryStore();
     const told: string[] = [];
     const outbox = () => requestsOn(store, { work: async () => 'sent', ...tellingWhom(told) });
@@ -32,8 +32,8 @@ describe('thousands of resets, each of one number', () => {
   });
 });
 
-describe('a reset that comes while an earlier one is still looking for its waits', () => {
-  it('finds its own, wherever they lie', async () => {
+describe('a reset that comes while an earlier one is still searching for its waits', () => {
+  it('finds its own, wherever they are', async () => {
     const world = new World();
     const told: string[] = [];
     let pages = 0;
@@ -69,7 +69,7 @@ describe('a reset that comes while an earlier one is still looking for its waits
     onPage = (page) => {
       if (page === 9) outbox.reset(late);
     };
-    // Of everything that came before anything did: it looks at all waits.
+    // Of everything that came before anything did: it checks all waits.
     outbox.reset(undefined, 0);
     for (let turns = 0; turns < 500 && told.length < late.length; turns++) await nextIteration();
     await outbox.close();
@@ -77,7 +77,7 @@ describe('a reset that comes while an earlier one is still looking for its waits
   });
 });
 
-describe('what a reset is for', () => {
+describe('the scope of a reset', () => {
   const [early, middle, late] = [1, 2, 3].map((byte) => Buffer.alloc(12, byte)) as [Buffer, Buffer, Buffer];
 
   it('is what arrived before it, and nothing that arrived later', () => {
@@ -101,7 +101,7 @@ describe('what a reset is for', () => {
     should(cancels.isMeant(other, { index: 5 })).be.true();
   });
 
-  it('ends when it is forgotten, and an older reset then holds again', () => {
+  it('ends when it is forgotten, and an older reset then applies again', () => {
     const cancels = new Cancels();
     cancels.add([middle, {}]);
     const older = cancels.all;

@@ -23,7 +23,7 @@ const sends: Work = async ({ begin }) => {
   return 'sent';
 };
 
-describe('a text that was put off when its node closed', () => {
+describe('a text that was delayed when its node closed', () => {
   const clock = new MovableClock(() => 1_750_000_000_000);
   const store = createMemoryStore({ clock });
   let told: string[] = [];
@@ -44,7 +44,7 @@ describe('a text that was put off when its node closed', () => {
   };
 
   for (const count of [1, 3])
-    it(`is sent by the next start when the service had certainly not taken it: ${count}`, async () => {
+    it(`is sent by the next start if the service had certainly not accepted it: ${count}`, async () => {
       let putOff = 0;
       const before = await start(async ({ begin, undo, signal }) => {
         await begin();
@@ -64,7 +64,7 @@ describe('a text that was put off when its node closed', () => {
     });
 
   for (const count of [1, 3])
-    it(`is sent by the next start when it had been held for long and its time had just come: ${count}`, async () => {
+    it(`is sent by the next start if it had been held for long and was just due: ${count}`, async () => {
       const notBefore = clock.now() + 10 * hour;
       let [held, waiting] = [0, 0];
       const before = await start(async ({ item: { index }, begin, signal }) => {
@@ -92,7 +92,7 @@ describe('a text that was put off when its node closed', () => {
 });
 
 describe('texts that are held while the wall clock jumps', () => {
-  it('leave within a minute once their time has come, and not before', async () => {
+  it('leave within a minute once they are due, and not before', async () => {
     const clock = new SettableClock(1_750_000_000_000);
     const notBefore = clock.now() + 2 * hour;
     let held = 0;
@@ -125,8 +125,8 @@ describe('texts that are held while the wall clock jumps', () => {
   });
 });
 
-describe('texts that the store has not taken yet when their node closes', () => {
-  it('are sent by the next start of the node, once the store takes them', async () => {
+describe('texts that the store has not saved yet when their node closes', () => {
+  it('are sent by the next start of the node, once the store has saved them', async () => {
     const memory = createMemoryStore();
     const { opened, open } = gate();
     const store: Store = {

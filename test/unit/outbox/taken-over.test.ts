@@ -12,7 +12,7 @@ import { peers } from '../../support/state/peers';
 
 const items = [Buffer.from('item\0'), Buffer.from('item\x01')] as const;
 
-/** A node that sends what it is given; `told` has its outcomes. */
+/** A node that sends its input; `told` has its outcomes. */
 const nodeOn = (
   store: Store,
   work: Host['work'] = async ({ begin }) => {
@@ -38,15 +38,15 @@ const nodeOn = (
   return { outbox, told, faults, accept, emitted };
 };
 
-/** A store whose writes are refused from the first on. */
+/** A store whose writes are rejected from the first on. */
 const lost = (isInDoubt: boolean): Store => ({
   ...createMemoryStore(),
   write: () => Promise.reject(new TakenOver(isInDoubt)),
 });
 
-describe('what a node takes on while another process takes its store over', () => {
+describe('a message that a node accepts while another process takes its store over', () => {
   for (const count of [1, 3, 250])
-    it(`leaves as not carried out when it was not on record: ${count}`, async () => {
+    it(`leaves as not carried out if it was not saved: ${count}`, async () => {
       let sent = 0;
       const node = nodeOn(lost(false), async ({ begin }) => {
         await begin();
@@ -64,7 +64,7 @@ describe('what a node takes on while another process takes its store over', () =
       assert.deepEqual(node.faults, []);
     });
 
-  it('leaves as unknown when it may be on record', async () => {
+  it('leaves as unknown if it may be saved', async () => {
     const node = nodeOn(lost(true));
     await node.outbox.start();
     node.accept(1);
@@ -72,7 +72,7 @@ describe('what a node takes on while another process takes its store over', () =
     assert.equal(node.told[0]?.outcome, 'taken_over');
   });
 
-  it('does not leave when it came from a node whose outcome the other process tells again', async () => {
+  it('does not leave if it came from a node whose outcome the other process emits again', async () => {
     const node = nodeOn(lost(false));
     await node.outbox.start();
     node.accept(1, () => undefined);
@@ -81,7 +81,7 @@ describe('what a node takes on while another process takes its store over', () =
   });
 });
 
-describe('a list that the store does not take', () => {
+describe('a list that the store rejects', () => {
   it('leaves as not carried out, and what came after it is sent', async () => {
     const memory = createMemoryStore();
     const write: Store['write'] = (operations, ...more) =>
@@ -107,8 +107,8 @@ describe('a list that the store does not take', () => {
   });
 });
 
-describe('what a process that ended has left', () => {
-  it('comes out as unknown when commits were lost, whatever the record says', async () => {
+describe('what a stopped process has left', () => {
+  it('leaves as unknown when commits were lost, whatever the record says', async () => {
     const memory = createMemoryStore();
     const never = new Promise<string>(() => undefined);
     const before = nodeOn(memory, () => never);
@@ -123,7 +123,7 @@ describe('what a process that ended has left', () => {
     assert.deepEqual(new Set(after.told.map(({ outcome }) => outcome)), new Set(['unknown']));
   });
 
-  it('is told there in one commit with its acceptance by the next node here', async () => {
+  it('is emitted there in one commit with its acceptance by the next node here', async () => {
     const commits: string[][] = [];
     const joint: JointWriter = {
       write: async (parts) => {

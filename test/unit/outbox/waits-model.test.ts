@@ -51,7 +51,7 @@ interface Life {
 /** One process after the other on one store, and a service that says who has consented. */
 class Machine {
   readonly told: { readonly name: number; readonly outcome: string; readonly repeated: boolean }[] = [];
-  /** By name: on record when its call was answered. */
+  /** By name: saved when its call was answered. */
   readonly accepted = new Set<number>();
   readonly people: Person[] = [];
   readonly consented = new Set<string>();
@@ -167,7 +167,7 @@ class Machine {
     this.life = this.start();
   }
 
-  /** Until everybody has been told, or nothing more comes. */
+  /** Until every outcome has been emitted, or nothing more comes. */
   async settle(): Promise<void> {
     const all = { from: Buffer.of(0), to: Buffer.of(0xff), limit: 1000 };
     const left = async (): Promise<[number, number]> => {
@@ -190,7 +190,7 @@ class Machine {
 }
 
 describe('the waits of a node against a naive list', () => {
-  it('each is told, once or marked as repeated, over kills at any commit, deploys, resets and slow reads', async function () {
+  it('are each emitted, once or marked as repeated, over kills at any commit, deploys, resets and slow reads', async function () {
     this.timeout(120_000);
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 30, size: 'max' }), delays, async (steps, slow) => {
@@ -209,13 +209,13 @@ describe('the waits of a node against a naive list', () => {
         const first = new Map<number, string>();
         for (const { name, outcome, repeated } of machine.told) {
           const before = first.get(name);
-          if (before !== undefined) assert.ok(repeated, `${name} was told before`);
-          assert.equal(outcome, before ?? outcome, 'and the same is told');
+          if (before !== undefined) assert.ok(repeated, `${name} was emitted before`);
+          assert.equal(outcome, before ?? outcome, 'and the same is emitted');
           first.set(name, outcome);
           const { phone: of } = machine.people[name] ?? { phone: '' };
           if (outcome === 'accepted') assert.ok(machine.consented.has(of), `${name} consented`);
         }
-        for (const name of machine.accepted) assert.ok(first.has(name), `${name} is told`);
+        for (const name of machine.accepted) assert.ok(first.has(name), `${name} is emitted`);
       }),
       { numRuns: 60 },
     );

@@ -19,7 +19,7 @@ const phoneOf = (index: number): string => `+1202556${index.toString().padStart(
 const people = (count: number): Person[] =>
   Array.from({ length: count }, (_, index) => ({ index, phone: phoneOf(index) }));
 
-/** A node on the store of a world. What a killed one does is neither written nor told. */
+/** A node on the store of a world. What a killed one does is neither written nor emitted. */
 class WaitingNode {
   readonly told: { readonly phone: string; readonly outcome: string; readonly repeated: boolean }[] = [];
   readonly faults: unknown[] = [];
@@ -67,9 +67,9 @@ class WaitingNode {
   }
 }
 
-describe('a recipient whom nobody can wait for', () => {
+describe('a recipient who cannot be waited for', () => {
   for (const count of [1, 3, 250])
-    it(`is told after a kill right after its acceptance: one of ${count}`, async () => {
+    it(`has an outcome after a kill right after its acceptance: one of ${count}`, async () => {
       const world = new World();
       const before = new WaitingNode(world);
       const items = people(count).map((each) =>
@@ -88,10 +88,10 @@ describe('a recipient whom nobody can wait for', () => {
     });
 });
 
-describe('a wait that ends while its node still tells what ended before its start', () => {
+describe('a wait that ends while its node still emits what ended before its start', () => {
   const count = 250;
 
-  it('is told once', async () => {
+  it('is emitted once', async () => {
     const world = new World();
     const before = new WaitingNode(world);
     await before.start();
@@ -117,10 +117,10 @@ describe('a wait that ends while its node still tells what ended before its star
   });
 });
 
-describe('a look through many waits', () => {
+describe('a search through many waits', () => {
   const count = 1000;
 
-  it('leaves others their turn, also where reads are answered at once', async () => {
+  it('leaves others their turn, even if reads are answered immediately', async () => {
     const world = new World();
     const node = new WaitingNode(world);
     await node.start();
@@ -172,7 +172,7 @@ describe('a look through many waits', () => {
     await node.outbox.close();
   });
 
-  it('for a flush does not hold up a deploy while the service gives no answer', async () => {
+  it('for a flush does not block a deploy while the service does not answer', async () => {
     const world = new World();
     world.gate = never;
     const node = new WaitingNode(world);
@@ -188,7 +188,7 @@ describe('a look through many waits', () => {
     world.waits.stop();
   });
 
-  it('ends with the node, also in the middle of a long list', async () => {
+  it('ends with the node, even in the middle of a long list', async () => {
     const world = new World();
     const node = new WaitingNode(world);
     await node.start();
@@ -204,7 +204,7 @@ describe('a look through many waits', () => {
     await after.outbox.close();
   });
 
-  it('that meets a fault of the store reports it, and does not end Node-RED', async () => {
+  it('that fails because of the store reports it, and does not crash Node-RED', async () => {
     const world = new World();
     let isTakenOver = false;
     const store = Object.assign(Object.create(world.store) as Store, {
