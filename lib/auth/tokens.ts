@@ -1,29 +1,17 @@
-import { within, type Clock } from '../service/clock';
-import { backoff } from '../service/retry';
+import { elapsedBy, within, type Clock } from '../service/clock';
 import { ClientTokens } from './client-tokens';
 import type { Connection } from './connection';
 import { abortOf, Flights, wokenBy } from '../service/concurrency';
 import { serviceError } from '../service/errors';
 import { isNearEnd, renewed, usableToken, type Grant } from './grants';
 import { authorizeAgain, notAuthorized, notStored, tryLater, type TokenEndpoints } from './token-endpoint';
-import { storingLimit, type VaultEntry, type Vault } from './vault';
+import { storingLimit, type Vault } from './vault';
 import { second } from '../durations';
 
 export interface TokensOptions {
   readonly vault: Vault;
   readonly clock: Clock;
   readonly endpoints: TokenEndpoints;
-  readonly warn: (message: string) => void;
-}
-
-/** A refreshed authorization that is not on disk yet. */
-interface Unstored {
-  readonly name: string;
-  readonly connection: Connection;
-  readonly advisor: string;
-  readonly entry: VaultEntry;
-  /** The refresh tokens that this one replaces: a stored authorization with one of them is older. */
-  readonly replaces: readonly (string | null)[];
 }
 
 /** Milliseconds between two checks whether another process has refreshed a token. */
@@ -47,7 +35,6 @@ export class Tokens {
   private readonly options: TokensOptions;
   private readonly flights = new Flights();
   private readonly nextAhead = new Map<string, number>();
-  private readonly unstored = new Map<string, Unstored>();
 
   constructor(options: TokensOptions) {
     this.options = options;
@@ -60,7 +47,7 @@ export class Tokens {
     const { clock, vault } = this.options;
     const { opening } = vault;
     if (opening) return opening.then(() => this.token(connection, advisor, rejected));
-    const grant = this.entry(connection, advisor)?.grant;
+    const grant = vault.get(connection, advisor)?.grant;
     if (!grant) throw notAuthorized(connection, advisor);
     if (grant.refused || !isGrantFor(grant, connection)) throw authorizeAgain(connection, advisor);
     const usable = usableToken(grant, clock, rejected);
@@ -84,8 +71,8 @@ export class Tokens {
 
   private renewAhead(connection: Connection, advisor: string): void {
     const name = this.options.vault.name(connection, advisor);
-    const now = this.options.clock.now();
-    if (this.flights.has(name) || now < (this.nextAhead.get(name) ?? 0)) return;
+    const now = elapsedBy(this.options.clock);
+    if (this.flights.has(name) || now < (this.nextAhead.get(name) ?? -Infinity)) return;
     this.nextAhead.set(name, now + pauseAhead);
     // A failure is reported when the token has ended; until then the token still works.
     void this.renew(connection, advisor).catch(() => undefined);
@@ -130,7 +117,7 @@ export class Tokens {
       // Meanwhile another process may have refreshed it, or somebody disconnected it.
       const release = clock.keepStill?.();
       await vault.reread(name).finally(release);
-      const entry = this.entry(connection, advisor);
+      const entry = vault.get(connection, advisor);
       if (!entry) throw notAuthorized(connection, advisor);
       const { grant } = entry;
       const usable = usableToken(grant, clock, rejected);
@@ -143,8 +130,7 @@ export class Tokens {
         const last = grant.refreshToken === null ? usableToken(grant, clock) : usable;
         if (last !== undefined) return last;
         if (grant.refreshToken === tried) {
-          const refused = { ...entry, grant: { ...grant, refused: true } };
-          await this.store({ name, connection, advisor, entry: refused, replaces: [tried] });
+          await vault.refreshed(name, { ...entry, grant: { ...grant, refused: true } }, tried);
         }
         throw authorizeAgain(connection, advisor);
       }
@@ -156,11 +142,11 @@ export class Tokens {
       const result = await endpoints.refresh(connection, grant.refreshToken);
       tried = grant.refreshToken;
       if (result.outcome === 'refused') continue;
-      const latest = this.entry(connection, advisor);
+      const latest = vault.get(connection, advisor);
       // Somebody has authorized again or disconnected meanwhile: that counts, and not this refresh.
       if (latest?.grant.refreshToken !== tried) continue;
       const fresh = { ...latest, grant: renewed(grant, result.answer, clock.now()) };
-      await this.store({ name, connection, advisor, entry: fresh, replaces: [tried] });
+      await vault.refreshed(name, fresh, tried);
       return result.answer.accessToken;
     }
   }
@@ -172,65 +158,15 @@ export class Tokens {
 
   /**
    * Saves the intent to refresh. A refresh token may work only once: while the store takes no writes it is not
-   * used, or a crash would lose its successor. A refresh token that could not be stored itself is used anyway.
+   * used, or a crash would lose its successor.
    */
   private async intend(name: string, connection: Connection): Promise<boolean> {
     const { vault, clock } = this.options;
-    if (this.unstored.has(name)) return true;
     const release = clock.keepStill?.();
     const intending = vault.intend(name).finally(release);
     intending.catch(() => undefined);
     const isOurs = await within(clock, storingLimit, intending);
     if (isOurs === 'late') throw notStored(connection);
     return isOurs;
-  }
-
-  /** The newest authorization: the stored one, unless a refreshed one could not be stored yet. */
-  private entry(connection: Connection, advisor: string): VaultEntry | undefined {
-    const { vault } = this.options;
-    const stored = vault.get(connection, advisor);
-    if (this.unstored.size === 0) return stored;
-    const name = vault.name(connection, advisor);
-    const unstored = this.unstored.get(name);
-    if (!unstored) return stored;
-    if (stored && unstored.replaces.includes(stored.grant.refreshToken)) return unstored.entry;
-    // Somebody has disconnected or authorized again: that counts.
-    this.unstored.delete(name);
-    return stored;
-  }
-
-  /**
-   * Resolves when the authorization is on disk, or after a while. A refreshed token is never lost while the process
-   * lives: saving is retried until it succeeds.
-   */
-  private async store(given: Unstored): Promise<void> {
-    const { clock, warn } = this.options;
-    const before = this.unstored.get(given.name)?.replaces ?? [];
-    const unstored = { ...given, replaces: [...before, ...given.replaces] };
-    this.unstored.set(given.name, unstored);
-    const storing = this.keepStoring(unstored);
-    if ((await within(clock, storingLimit, storing)) !== 'late') return;
-    warn(
-      'A refreshed authorization cannot be saved. It still works, but if Node-RED stopped now, the advisor would have to authorize again. Saving is retried until it succeeds. Check that the disk is writable and not full.',
-    );
-    void storing.then((isStored) => {
-      if (isStored) warn('The refreshed authorization is now saved.');
-    });
-  }
-
-  /** False when a newer authorization is stored. */
-  private async keepStoring(unstored: Unstored): Promise<boolean> {
-    const { vault, clock } = this.options;
-    const { name, connection, advisor, entry, replaces } = unstored;
-    for (let round = 0; this.entry(connection, advisor) === entry; round++) {
-      try {
-        const isStored = await vault.replace(name, entry, replaces);
-        if (this.unstored.get(name) === unstored) this.unstored.delete(name);
-        return isStored;
-      } catch {
-        await new Promise<void>((resolve) => clock.after(backoff(round, 1), resolve));
-      }
-    }
-    return false;
   }
 }

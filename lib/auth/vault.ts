@@ -1,6 +1,7 @@
 import { defaultAdvisor } from '../default-advisor';
 import { createHash, randomUUID } from 'node:crypto';
 import { within, type Clock } from '../service/clock';
+import { backoff } from '../service/retry';
 import type { Movable } from '../state/moving';
 import { endOf, key, pagesUnder, unchanged, type Operation, type Store, type Version } from '../state/store';
 import type { Connection } from './connection';
@@ -44,10 +45,18 @@ interface Intent {
   readonly at: number;
 }
 
+/** An authorization in memory; `key` and `version` are those of its record. */
 interface Kept {
-  readonly key: Buffer;
-  readonly version: Version;
+  readonly key?: Buffer;
+  readonly version?: Version;
   readonly entry: VaultEntry;
+}
+
+/** An authorization that is in use and not saved yet. */
+interface Unsaved {
+  readonly entry: VaultEntry;
+  /** It replaces a stored authorization with one of these refresh tokens; without them, any. */
+  readonly replaces?: readonly (string | null)[];
 }
 
 const table = 'work';
@@ -120,8 +129,7 @@ export interface VaultOptions {
   readonly openStore: () => Promise<Store>;
   readonly clock: Clock;
   readonly warn: (message: string) => void;
-  /** The name of this start of the process. */
-  readonly life: string;
+  readonly startId: string;
 }
 
 /**
@@ -133,8 +141,7 @@ export class Vault {
   private kept = new Map<string, Kept>();
   /** Refreshes that were started and are not saved as finished. */
   private intents = new Map<string, Intent>();
-  /** Names of authorizations that are in use and not saved yet. */
-  private readonly unwritten = new Set<string>();
+  private readonly unsaved = new Map<string, Unsaved>();
   private readonly listeners = new Listeners();
   readonly onChange = this.listeners.add;
   private views = new WeakMap<Connection, View>();
@@ -142,9 +149,8 @@ export class Vault {
   private openingStore: Promise<Store> | undefined;
   private closing: Promise<unknown> = Promise.resolve();
   private isLoaded = false;
-  /** The number of changes in memory, and of the last one of each authorization. */
-  private changes = 0;
-  private readonly lastChange = new Map<string, number>();
+  /** The authorizations that this process has changed since all were last read. */
+  private touched = new Set<string>();
 
   constructor(options: VaultOptions) {
     this.options = options;
@@ -297,70 +303,106 @@ export class Vault {
 
   /** Reads an authorization that another process may have written. */
   async reread(name: string): Promise<void> {
-    if (this.unwritten.has(name)) return;
     const store = await this.store();
     const place = this.placeOf(store, name);
     const found = await store.get<GrantRecord>(table, place);
-    if (found?.version === this.kept.get(name)?.version) return;
+    if (found?.version === this.kept.get(name)?.version || this.isAhead(name, found?.value)) return;
+    this.unsaved.delete(name);
     if (found) this.kept.set(name, { key: place, version: found.version, entry: found.value });
     else this.kept.delete(name);
     // The other process has finished its refresh.
     if (this.isInDoubt(name)) this.intents.delete(name);
-    this.note(name);
+    this.touched.add(name);
     this.changed();
   }
 
   /** Whether another process has started a refresh and not finished it. */
   isInDoubt(name: string): boolean {
     const intent = this.intents.get(name);
-    return intent !== undefined && intent.by !== this.options.life;
+    return intent !== undefined && intent.by !== this.options.startId;
   }
 
   /**
    * Saves that the refresh token is about to be used, which also shows that the store takes writes. False
    * while another process on the same store may be using it, and when one has used it since this process last read it.
+   * A refresh token that could not be saved itself is used anyway.
    */
   async intend(name: string): Promise<boolean> {
-    const { life } = this.options;
+    const { startId } = this.options;
+    if (this.unsaved.has(name)) return true;
     const known = this.kept.get(name);
     const store = await this.store();
-    if (!store.peers && this.intents.get(name)?.by === life) return true;
+    if (!store.peers && this.intents.get(name)?.by === startId) return true;
     const place = this.intentOf(store, name);
     const found = await store.get<Intent>(table, place);
     const isYoung = found !== undefined && store.now() - found.value.at < renewingLimit;
-    if (store.peers && isYoung && found.value.by !== life) {
+    if (store.peers && isYoung && found.value.by !== startId) {
       this.intents.set(name, found.value);
       return false;
     }
-    const value: Intent = { by: life, name, at: store.now() };
+    const value: Intent = { by: startId, name, at: store.now() };
     const conditions = [unchanged(table, place, found)];
-    if (store.peers && !this.unwritten.has(name))
-      conditions.push(unchanged(table, known?.key ?? key(grantKind, store.hash(name)), known));
+    if (store.peers) {
+      const { key: at = key(grantKind, store.hash(name)), version } = known ?? {};
+      conditions.push({ table, key: at, ...(version !== undefined && { version }) });
+    }
     const isOurs = await store.write([{ table, put: place, value }], conditions);
     if (isOurs) {
       this.intents.set(name, value);
-      this.note(name);
+      this.touched.add(name);
     }
     return isOurs;
   }
 
   /**
-   * Writes a refreshed authorization, if the stored one still has one of the refresh tokens `from`: somebody may have
-   * authorized again or disconnected. False when a newer one is stored.
+   * Takes a refreshed authorization into use; resolves when it is saved, or after a while. Saving is retried until it
+   * succeeds, unless somebody authorizes again or disconnects. `from` is the refresh token that it was made with.
    */
-  async replace(name: string, entry: VaultEntry, from: readonly (string | null)[]): Promise<boolean> {
-    for (;;) {
-      const store = await this.store();
-      const place = this.placeOf(store, name);
-      const found = await store.get<GrantRecord>(table, place);
-      const isSame = found ? from.includes(found.value.grant.refreshToken) : isSeed(name);
-      if (!isSame) {
-        await this.reread(name);
-        return false;
+  async refreshed(name: string, entry: VaultEntry, from: string): Promise<void> {
+    const { clock, warn } = this.options;
+    const unsaved = { entry, replaces: [...(this.unsaved.get(name)?.replaces ?? []), from] };
+    this.useUnsaved(name, unsaved);
+    const saving = this.keepSaving(name, unsaved);
+    if ((await within(clock, storingLimit, saving)) !== 'late') return;
+    warn(
+      'A refreshed authorization cannot be saved. It still works, but if Node-RED stopped now, the advisor would have to authorize again. Saving is retried until it succeeds. Check that the disk is writable and not full.',
+    );
+    void saving.then((isSaved) => {
+      if (isSaved) warn('The refreshed authorization is now saved.');
+    });
+  }
+
+  /** False when a newer authorization is stored. */
+  private async keepSaving(name: string, unsaved: Unsaved): Promise<boolean> {
+    for (let round = 0; this.unsaved.get(name) === unsaved; round++) {
+      try {
+        const store = await this.store();
+        const place = this.placeOf(store, name);
+        const found = await store.get<GrantRecord>(table, place);
+        if (!this.isAhead(name, found?.value)) {
+          await this.reread(name);
+          return false;
+        }
+        const { awaiting } = found?.value ?? unsaved.entry;
+        const latest = { ...unsaved.entry, awaiting };
+        if (await this.write(store, name, latest, unsaved, [unchanged(table, place, found)])) return true;
+      } catch {
+        await new Promise<void>((resolve) => this.options.clock.after(backoff(round, 1), resolve));
       }
-      const latest = found ? { ...entry, awaiting: found.value.awaiting } : entry;
-      if (await this.write(store, name, latest, [unchanged(table, place, found)])) return true;
     }
+    return false;
+  }
+
+  private useUnsaved(name: string, unsaved: Unsaved): void {
+    this.unsaved.set(name, unsaved);
+    this.take(name, { ...this.kept.get(name), entry: unsaved.entry });
+  }
+
+  /** Whether the authorization in use is not saved yet and replaces the stored one. */
+  private isAhead(name: string, stored: VaultEntry | undefined): boolean {
+    const unsaved = this.unsaved.get(name);
+    if (!unsaved?.replaces) return unsaved !== undefined;
+    return stored ? unsaved.replaces.includes(stored.grant.refreshToken) : isSeed(name);
   }
 
   // Links
@@ -421,7 +463,7 @@ export class Vault {
   }
 
   private async readAll(store: Store): Promise<void> {
-    const { changes } = this;
+    const touched = (this.touched = new Set<string>());
     const kept = new Map<string, Kept>();
     const intents = new Map<string, Intent>();
     let read = 0;
@@ -444,10 +486,13 @@ export class Vault {
         `Saved authorizations cannot be decrypted. They are kept. If the credential secret has changed, start Node-RED once with the previous one in the environment variable ${previousSecretVariable} to restore them; otherwise authorize again.`,
       );
     }
-    for (const name of this.unwritten) keepOwn(kept, this.kept, name);
+    for (const [name, { entry }] of this.unsaved) {
+      const stored = kept.get(name);
+      if (this.isAhead(name, stored?.entry)) kept.set(name, { ...stored, entry });
+      else this.unsaved.delete(name);
+    }
     // What this process has changed meanwhile may be newer than what was read.
-    for (const [name, change] of this.lastChange) {
-      if (change <= changes) continue;
+    for (const name of touched) {
       keepOwn(kept, this.kept, name);
       keepOwn(intents, this.intents, name);
     }
@@ -495,21 +540,23 @@ export class Vault {
   /** Resolves when the authorization is saved, or after a while: it is then used although it is not saved yet. */
   private async put(name: string, entry: VaultEntry): Promise<void> {
     const { clock, warn } = this.options;
-    const store = await this.store();
-    const writing = this.write(store, name, entry);
+    const unsaved = { entry };
+    const writing = this.write(await this.store(), name, entry, unsaved);
     if ((await within(clock, storingLimit, writing)) !== 'late') return;
     warn(
       'An authorization cannot be saved. It still works, but would be lost if Node-RED stopped now. Check that the disk is writable and not full.',
     );
-    this.unwritten.add(name);
-    writing.catch(() => undefined).finally(() => this.unwritten.delete(name));
-    this.take(name, { key: this.placeOf(store, name), version: '', entry });
+    this.useUnsaved(name, unsaved);
+    writing.catch(() => {
+      if (this.unsaved.get(name) === unsaved) this.unsaved.delete(name);
+    });
   }
 
   private async write(
     store: Store,
     name: string,
     entry: VaultEntry,
+    unsaved: Unsaved,
     conditions: Parameters<Store['write']>[1] = [],
   ): Promise<boolean> {
     const place = this.placeOf(store, name);
@@ -521,13 +568,14 @@ export class Vault {
     if (!(await store.write(operations, conditions))) return false;
     this.intents.delete(name);
     const version = (await store.get(table, place))?.version ?? '';
-    this.take(name, { key: place, version, entry });
+    if (this.unsaved.get(name) === unsaved || !this.isAhead(name, entry)) this.unsaved.delete(name);
+    this.take(name, { key: place, version, entry: this.unsaved.get(name)?.entry ?? entry });
     return true;
   }
 
   private take(name: string, kept: Kept): void {
     this.kept.set(name, kept);
-    this.note(name);
+    this.touched.add(name);
     this.changed();
   }
 
@@ -539,9 +587,10 @@ export class Vault {
       { table, remove: this.intentOf(store, name) },
       ...(store.peers ? [authorizationsChanged()] : []),
     ]);
+    this.unsaved.delete(name);
     this.kept.delete(name);
     this.intents.delete(name);
-    this.note(name);
+    this.touched.add(name);
   }
 
   private find(connection: Connection, advisor: string): VaultEntry | undefined {
@@ -564,11 +613,6 @@ export class Vault {
     const isKnown = found.some(([advisor]) => advisor === defaultAdvisor);
     const seed = connection?.seed && !isKnown ? this.get(connection, defaultAdvisor) : undefined;
     return seed ? [...found, [defaultAdvisor, seed]] : found;
-  }
-
-  private note(name: string): void {
-    this.changes += 1;
-    this.lastChange.set(name, this.changes);
   }
 
   private changed(): void {

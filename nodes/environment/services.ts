@@ -142,12 +142,12 @@ const start = (RED: Red): Services => {
     await keys.ready();
     return openEmbedded({ directory: join(userDir, 'advisor-texting'), sealer: keys, warn, earliest });
   };
-  const life = randomUUID();
+  const startId = randomUUID();
   const authorizing = (open: () => Promise<Store>): Pick<Services, 'vault' | 'tokens' | 'authorizations'> => {
-    const vault = new Vault({ openStore: open, clock, warn, life });
+    const vault = new Vault({ openStore: open, clock, warn, startId });
     return {
       vault,
-      tokens: new Tokens({ vault, clock, endpoints, warn }),
+      tokens: new Tokens({ vault, clock, endpoints }),
       authorizations: new Authorizations({ vault, clock, endpoints }),
     };
   };

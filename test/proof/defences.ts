@@ -255,22 +255,17 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'a rotated token is on disk before the new access token is used',
       file: 'lib/auth/tokens.ts',
-      changes: [
-        [
-          'await this.store({ name, connection, advisor, entry: fresh, replaces: [tried] });',
-          'void this.store({ name, connection, advisor, entry: fresh, replaces: [tried] });',
-        ],
-      ],
+      changes: [['await vault.refreshed(name, fresh, tried);', 'void vault.refreshed(name, fresh, tried);']],
       shownBy: {
         'unit/auth/tokens.test.ts': ['are used only after the rotated refresh token is on disk'],
       },
     },
     {
       what: 'a rotated token that could not be saved is saved as soon as there is room',
-      file: 'lib/auth/tokens.ts',
+      file: 'lib/auth/vault.ts',
       changes: [
         [
-          '        await new Promise<void>((resolve) => clock.after(backoff(round, 1), resolve));\n',
+          '        await new Promise<void>((resolve) => this.options.clock.after(backoff(round, 1), resolve));\n',
           '        return false;\n',
         ],
       ],
@@ -280,13 +275,8 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'a rotated token that could not be saved is still used',
-      file: 'lib/auth/tokens.ts',
-      changes: [
-        [
-          '    if (this.unstored.size === 0) return stored;\n',
-          '    if (this.unstored.size >= 0) return stored;\n',
-        ],
-      ],
+      file: 'lib/auth/vault.ts',
+      changes: [['    this.take(name, { ...this.kept.get(name), entry: unsaved.entry });\n', '']],
       shownBy: {
         'unit/auth/tokens.test.ts': ['use it, warn, and save it once there is room (the store ${manner})'],
       },
@@ -296,8 +286,8 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'lib/auth/vault.ts',
       changes: [
         [
-          'if (await this.write(store, name, latest, [unchanged(table, place, found)])) return true;',
-          'if (await this.write(store, name, latest)) return true;',
+          'if (await this.write(store, name, latest, unsaved, [unchanged(table, place, found)])) return true;',
+          'if (await this.write(store, name, latest, unsaved)) return true;',
         ],
       ],
       shownBy: {

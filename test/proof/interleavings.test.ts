@@ -208,7 +208,7 @@ const startTokens = async (process: Process, issuer: Issuer, isShared: boolean) 
     openStore: () => Promise.resolve(store),
     clock,
     warn: () => undefined,
-    life: name,
+    startId: name,
   });
   const release = vault.keepOpen();
   const endpoints = new TokenEndpoints({
@@ -216,7 +216,7 @@ const startTokens = async (process: Process, issuer: Issuer, isShared: boolean) 
     random: () => 0.5,
     post: (_address, fields) => issuer.post(process, fields['refresh_token']),
   });
-  const tokens = new Tokens({ vault, clock, endpoints, warn: () => undefined });
+  const tokens = new Tokens({ vault, clock, endpoints });
   await vault.opening;
   const close = async (): Promise<void> => {
     await tokens.leave(connection);

@@ -262,7 +262,7 @@ class Process {
       openStore: () => Promise.resolve(store),
       clock: this.ageClock,
       warn: () => undefined,
-      life,
+      startId: life,
     });
     void this.vault.keepOpen();
     const tokens = (this.tokens = new Tokens({
@@ -278,7 +278,6 @@ class Process {
           return answer;
         },
       }),
-      warn: () => undefined,
     }));
     this.limits = new Limits(clock, 4, world.instances === 1 ? 0 : 20);
     const shared: Shared = {

@@ -24,7 +24,7 @@ const run = async (): Promise<void> => {
     console.log(moment);
     await forEver();
   };
-  const { tokens, vault } = await startProcess(userDir, {
+  const { tokens } = await startProcess(userDir, {
     isOnDisk: true,
     clock: new MovableClock(() => now),
     post: async (...request) => {
@@ -34,8 +34,8 @@ const run = async (): Promise<void> => {
       return answer;
     },
   });
-  vault.onChange(() => void stopAt('stored'));
   await tokens.token(connection, 'default');
+  await stopAt('stored');
   await forEver();
 };
 

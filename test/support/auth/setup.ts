@@ -176,7 +176,7 @@ export const startProcess = async (userDir: string, options: ProcessOptions = {}
     await keys.ready();
     return disk.over(await openEmbedded({ directory: join(userDir, 'advisor-texting'), sealer: keys, warn }));
   };
-  const vault = new Vault({ openStore, clock, warn, life: randomUUID() });
+  const vault = new Vault({ openStore, clock, warn, startId: randomUUID() });
   const posted: Readonly<Record<string, string>>[] = [];
   const recorded: PostForm = (address, fields, more) => {
     posted.push(fields);
@@ -193,7 +193,7 @@ export const startProcess = async (userDir: string, options: ProcessOptions = {}
     posted,
     disk,
     openStore,
-    tokens: new Tokens({ vault, clock, endpoints, warn }),
+    tokens: new Tokens({ vault, clock, endpoints }),
     authorizations: new Authorizations({ vault, clock, endpoints }),
     close,
   };

@@ -63,8 +63,8 @@ describe('the vault', () => {
     const memory = createMemoryStore();
     const shared = (get: Store['get']): Store =>
       Object.assign(Object.create(memory) as Store, { peers: peers(), get });
-    const open = (life: string, store: Store): Vault =>
-      new Vault({ openStore: () => Promise.resolve(store), clock, life, warn: () => undefined });
+    const open = (startId: string, store: Store): Vault =>
+      new Vault({ openStore: () => Promise.resolve(store), clock, startId, warn: () => undefined });
     const grant = (refreshToken: string): Grant => ({ ...newGrant(connection(), 'alice'), refreshToken });
     const other = open(
       'other',
@@ -85,7 +85,7 @@ describe('the vault', () => {
     between = async () => {
       between = async () => undefined;
       should(await other.intend(name)).be.true();
-      should(await other.replace(name, { grant: grant('second'), awaiting: null }, ['first'])).be.true();
+      await other.refreshed(name, { grant: grant('second'), awaiting: null }, 'first');
     };
     should(await vault.intend(name)).be.false();
     await vault.reread(name);
@@ -95,9 +95,9 @@ describe('the vault', () => {
 
   describe('on a shared store', () => {
     let memory: Store;
-    const vaultOn = (life: string, page: Store['page']): Vault => {
+    const vaultOn = (startId: string, page: Store['page']): Vault => {
       const store = Object.assign(Object.create(memory) as Store, { peers: peers(), page });
-      return new Vault({ openStore: () => Promise.resolve(store), clock, life, warn: () => undefined });
+      return new Vault({ openStore: () => Promise.resolve(store), clock, startId, warn: () => undefined });
     };
     const grant = (advisor: string, refreshToken: string): Grant => ({
       ...newGrant(connection(), advisor),
@@ -137,7 +137,7 @@ describe('the vault', () => {
         if (vault.isOpen) {
           const before = vault.get(connection(), 'bob')?.grant.refreshToken ?? '';
           const entry = { grant: grant('bob', `renewed ${++renewals}`), awaiting: null };
-          await vault.replace(vault.name(connection(), 'bob'), entry, [before]);
+          await vault.refreshed(vault.name(connection(), 'bob'), entry, before);
         }
         return found as never;
       });

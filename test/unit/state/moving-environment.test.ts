@@ -37,7 +37,7 @@ const vaultOf = (store: Store): Vault =>
     openStore: () => Promise.resolve({ ...store, close: () => Promise.resolve() }),
     clock: systemClock,
     warn: (text) => assert.fail(text),
-    life: 'one',
+    startId: 'one',
   });
 const historyOf = (store: Store, space: string): RequestHistory =>
   new RequestHistory({ store, space: key(space), clock: systemClock });
