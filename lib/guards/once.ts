@@ -58,7 +58,7 @@ interface Claim {
   readonly payload?: unknown;
 }
 
-/** How the text of a claim ended: `none` says that nothing was sent, and gives the key back. */
+/** How the text of a claim ended: `none` means that nothing was sent, and releases the key. */
 export interface End {
   readonly state: 'sent' | 'unknown' | 'cancelled' | 'none';
   readonly payload?: unknown;
@@ -86,7 +86,7 @@ const sweepPage = 100;
 const onceName = ({ advisor, phone, key: own }: Pick<OnceKey, 'advisor' | 'phone' | 'key'>): string =>
   JSON.stringify([advisor, phone, own]);
 
-/** A key that a text at work holds: gives the operations to write with each of its steps. */
+/** A key held by a text that is being sent: returns the operations to write with each of its steps. */
 export class OwnClaim {
   constructor(
     private readonly store: Store,
@@ -139,7 +139,7 @@ export class Once {
     this.holder = store.peers?.processName ?? run;
   }
 
-  /** Claims a key for a text, unless another text has it: that holds for `within` milliseconds after it was sent. */
+  /** Claims a key for a text, unless another text has it: a claim lasts for `within` milliseconds after it was sent. */
   async claim(onceKey: OnceKey, text: Claimant, within: number): Promise<OnceVerdict> {
     const { store, holder } = this;
     const at = this.keyOf(onceKey);
@@ -179,7 +179,7 @@ export class Once {
     return this.judge(entry?.value, { name: '', since: Infinity, time }, within);
   }
 
-  /** Ends the claim of a text that is not at work. */
+  /** Ends the claim of a text that is not being sent. */
   async end(onceKey: OnceKey, item: string, end: End, within: number, time: OnceTime): Promise<void> {
     const at = this.keyOf(onceKey);
     for (;;) {
@@ -231,7 +231,8 @@ export class Once {
         const { item, notBefore } = claim;
         if (item === name) return undefined;
         if ((notBefore ?? 0) > time.now() || (await this.isAtWork(claim))) return { kind: 'wait', notBefore };
-        // Its turn is yet to come, perhaps after a restart. The text that comes first is sent, and the other is the repeat.
+        // Its turn has not come, perhaps not before a restart. The text that comes first is sent, and the other is the
+        // repeat.
         return undefined;
       }
       case 'begun':
@@ -286,7 +287,7 @@ export const onceIn = (store: Store): Once => {
   return once;
 };
 
-/** Forgets what was sent at a service that has forgotten it itself: a simulator that was reset. */
+/** Forgets what was sent at a simulator that was reset. */
 export const forgetOnce = (store: Store, space: string): Promise<void> =>
   removeUnder(store, table, key('once', space));
 
