@@ -1,23 +1,25 @@
-import { endpoints, type EndpointName, type Id, type RequestOf, type ResponseOf } from '../service/endpoints';
+import type { Answer } from '../service/client';
+import type { EndpointName, Id, RequestOf, ResponseOf } from '../service/endpoints';
 import { closeLimit, systemClock } from '../service/clock';
 import { onAbort } from '../service/concurrency';
 import { anyAdvisor } from '../runtime/advisor';
 import type { Environment } from '../runtime/environment';
 import type { Source } from '../runtime/inputs';
-import { isControl, type Tools } from '../runtime/flow-node';
+import type { Tools } from '../runtime/flow-node';
+import { faultOf, itemNode, type Item, type ItemData, type Shared } from '../runtime/item-node';
 import type { Job } from '../runtime/job';
 import { nodeError } from '../runtime/errors';
 import { type Problem, ServiceError } from '../service/errors';
-import type { Item, Order } from '../runtime/outbox-node';
-import { RequestNode, type Turn } from '../runtime/request-node';
-import { failedOutcome, problemOf, type Outcome } from '../runtime/outcomes';
+import { failedOutcome, problemOf } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
+import type { Config, NodeRuntime } from '../runtime/register';
+import type { NodeSpec } from '../runtime/spec';
 import { failureLook, progressLook, searchLook } from '../runtime/status';
 
 /** Message fields of one outcome, filled in as they become known. */
 export type Fields = Record<string, unknown>;
 
-/** The service, on behalf of the message's advisor. */
+/** The service, on behalf of the advisor a message is for. */
 export interface Caller {
   readonly environment: Environment;
   readonly advisor: string;
@@ -40,7 +42,7 @@ export interface Given<D> {
   readonly data: D;
 }
 
-/** One item whose work starts. */
+/** One item whose work begins. */
 export interface OperationTurn<D> {
   readonly caller: Caller;
   readonly item: unknown;
@@ -59,9 +61,9 @@ export interface ItemOperation<D = unknown> {
   /** The source of the list. */
   readonly source: Source;
   readonly read: (msg: Message) => Promise<Given<D>>;
-  /** Message fields of every outcome, including failures. */
+  /** Message fields of every outcome, also of failures. */
   readonly carries: (item: unknown, list: boolean) => Fields;
-  /** Returns the payload. */
+  /** Gives the payload. */
   readonly work: (turn: OperationTurn<D>) => Promise<unknown>;
 }
 
@@ -75,7 +77,7 @@ export interface SearchOperation {
 
 export type BookOperation = ItemOperation | SearchOperation;
 
-interface OperationOrder extends Order {
+interface OperationShared extends Shared {
   readonly operation: string;
   readonly data: unknown;
 }
@@ -98,12 +100,12 @@ export class Stream<C = Caller> {
     readonly caller: C,
   ) {}
 
-  /** Aborted when nothing new may start. */
+  /** Aborted when nothing new may begin. */
   get stopped(): AbortSignal {
     return this.halt.signal;
   }
 
-  /** Aborted when requests in flight must be given up too. */
+  /** Aborted when requests under way are to be given up too. */
   get givenUp(): AbortSignal {
     return this.cut.signal;
   }
@@ -129,24 +131,25 @@ export class Stream<C = Caller> {
   }
 }
 
-/** The searches of a node that are in progress. */
-export class Streams<C = Caller> {
+/** The searches of a node. `prepare` gives what a search is made with. */
+export class Searches<C = Caller> {
   private readonly running = new Map<Stream<C>, Promise<void>>();
   private isClosed = false;
 
-  /** `breakOff` saves that a deploy or a stop has ended a search; its failure is emitted when the flows have started. */
   constructor(
     private readonly tools: Tools,
-    private readonly breakOff: (stream: Stream<C>, why: Problem) => void,
+    private readonly prepare: (msg: Message) => Promise<C>,
+    private readonly search: (stream: Stream<C>) => Promise<void>,
   ) {}
 
   get isBusy(): boolean {
     return this.running.size > 0;
   }
 
-  async run(stream: Stream<C>, search: (stream: Stream<C>) => Promise<void>): Promise<void> {
+  async run(msg: Message, job: Job, breakOff: (why: Problem) => void): Promise<void> {
+    const stream = new Stream(this.tools, msg, job, await this.prepare(msg));
     if (this.isClosed) stream.stop(true);
-    const settled = this.settle(stream, search);
+    const settled = this.settle(stream, breakOff);
     this.running.set(stream, settled);
     await settled;
   }
@@ -165,14 +168,14 @@ export class Streams<C = Caller> {
     giveUp();
   }
 
-  private async settle(stream: Stream<C>, search: (stream: Stream<C>) => Promise<void>): Promise<void> {
+  private async settle(stream: Stream<C>, breakOff: (why: Problem) => void): Promise<void> {
     let forget = (): void => undefined;
     // A search may wait for as long as the store is unavailable.
     const givenUp = new Promise<void>((resolve) => {
       forget = onAbort(stream.givenUp, resolve);
     });
     try {
-      await Promise.race([search(stream), givenUp]);
+      await Promise.race([this.search(stream), givenUp]);
     } catch (thrown) {
       const why = problemOf(thrown);
       const at = this.tools.now();
@@ -183,170 +186,126 @@ export class Streams<C = Caller> {
       this.running.delete(stream);
     }
     if (stream.closing && !stream.job.isSettled)
-      this.breakOff(stream, nodeError('cancelled', 'cancelled_by_close').problem);
+      breakOff(nodeError('cancelled', 'cancelled_by_close').problem);
   }
 }
 
-/** The handler of a node that keeps contacts, groups or content. */
-export class OperationHandler extends RequestNode<Item, OperationOrder> {
-  private readonly streams: Streams;
-  private readonly found = new WeakMap<object, Promise<unknown>>();
+/** A caller that knows how many requests its last answer took. */
+class CountingCaller implements Caller {
+  attempts = 0;
 
-  /**
-   * `operations` holds all operations of the node: an item is carried out by the one it was accepted for, even if the
-   * node was changed since.
-   */
   constructor(
-    tools: Tools,
-    private readonly operations: Readonly<Record<string, BookOperation>>,
-    private readonly operation = tools.plain.text('operation'),
-  ) {
-    super(tools, { statusTexts: { first: 'status.done' } });
-    this.streams = new Streams(tools, (stream, why) => this.breakOff(stream, why));
-  }
+    readonly environment: Environment,
+    readonly advisor: string,
+    private readonly ask: <N extends EndpointName>(
+      name: N,
+      request: RequestOf<N>,
+      signal?: AbortSignal,
+    ) => Promise<Answer<N>>,
+  ) {}
 
-  control(msg: Message, at?: number): boolean {
-    if (!isControl(msg, 'reset')) return false;
-    this.streams.stop();
-    this.reset(undefined, at);
-    return true;
+  async call<N extends EndpointName>(
+    name: N,
+    request: RequestOf<N>,
+    signal?: AbortSignal,
+  ): Promise<ResponseOf<N>> {
+    const { data, attempts } = await this.ask(name, request, signal);
+    this.attempts = attempts;
+    return data;
   }
+}
 
-  async input(msg: Message, job: Job): Promise<void> {
-    const operation = this.operations[this.operation];
-    if (!operation) {
-      this.tools.checkSettings();
-      throw new Error(`there is no operation ${this.operation}`);
-    }
-    if (operation.kind === 'search') await this.search(operation, msg, job);
-    else await this.takeItems(operation, msg, job);
-  }
-
-  override isBusy(): boolean {
-    return this.streams.isBusy || super.isBusy();
-  }
-
-  override async close(): Promise<void> {
-    await this.streams.close();
-    await super.close();
-  }
-
-  private async takeItems(operation: ItemOperation, msg: Message, job: Job): Promise<void> {
-    const { source } = operation;
-    const [advisor, given] = await Promise.all([this.tools.advisorSource.read(msg), operation.read(msg)]);
-    const { items, list, data } = given;
-    const taken = items.map((_, index): Item => ({ index }));
-    await this.accept(
-      msg,
-      job,
-      { items: taken, count: items.length, entries: items, list, source },
-      (shared) => {
-        shared.operation = this.operation;
-        shared.data = data;
-        this.tools.checkSettings();
-        shared.advisor = this.tools.advisor(this.tools.environment(), advisor, msg);
-      },
-    );
-  }
-
-  protected async workOn(turn: Turn<Item, OperationOrder>): Promise<Outcome> {
-    const { shared, item, entry, message } = turn;
-    const operation = this.operations[shared.operation];
-    if (operation?.kind !== 'items') throw nodeError('cancelled', 'cancelled');
-    const list = shared.list !== undefined;
-    const known = operation.carries(entry, list);
-    let attempts = 0;
-    try {
-      const payload = await operation.work({
-        caller: this.callerOf(turn, (made) => (attempts = made)),
-        item: entry,
-        index: item.index,
-        list,
-        data: shared.data,
-        known,
-        once: <T>(find: () => Promise<T>) => this.once(message, find),
-      });
-      return { port: 0, payload, set: known };
-    } catch (thrown) {
-      const why = problemOf(withAttempts(thrown, attempts));
-      if (why.code === 'cancelled') throw thrown;
-      return failedOutcome(why, known);
-    }
-  }
-
-  private once<T>(job: object, find: () => Promise<T>): Promise<T> {
-    const finding = (this.found.get(job) as Promise<T> | undefined) ?? find();
-    this.found.set(job, finding);
-    return finding;
-  }
-
-  private callerOf(
-    { client, environment, shared: { advisor }, signal, begin, undo }: Turn<Item, OperationOrder>,
-    answered: (attempts: number) => void,
-  ): Caller {
-    const lane = this.tools.node.id;
-    return {
-      environment,
-      advisor,
-      async call(name, request, stop = signal) {
-        const steps = endpoints[name].method === 'GET' ? {} : { begin, undo };
-        const { data, attempts } = await client.call(name, request, {
-          advisor,
-          lane,
-          signal: stop,
-          ...steps,
-        });
-        answered(attempts);
-        return data;
-      },
-    };
-  }
-
-  protected completeOutcome(
-    outcome: Outcome,
-    shared: OperationOrder,
-    _item: Item,
-    _index: number,
-    entry: unknown,
-  ): Outcome {
-    if (outcome.set) return outcome;
-    const operation = this.operations[shared.operation];
-    const set = operation?.kind === 'items' ? operation.carries(entry, shared.list !== undefined) : {};
-    return { ...outcome, set };
-  }
-
-  private async search(operation: SearchOperation, msg: Message, job: Job): Promise<void> {
-    const { tools } = this;
-    this.tools.checkSettings();
+const searchesOf = (tools: Tools, { isLocal, run }: SearchOperation): Searches<CountingCaller> => {
+  const prepare = async (msg: Message): Promise<CountingCaller> => {
+    tools.checkSettings();
     const environment = tools.environment();
     const given = await tools.advisorSource.read(msg);
-    const advisor = operation.isLocal
+    const advisor = isLocal
       ? anyAdvisor(tools.advisorSource, given, msg)
       : tools.advisor(environment, given, msg);
-    const client = operation.isLocal ? undefined : await environment.client();
-    let attempts = 0;
-    const caller: Caller = {
-      environment,
-      advisor,
-      async call(name, request, signal) {
-        if (!client) throw new Error('this operation asks the service for nothing');
-        const options = { advisor, lane: tools.node.id, ...(signal && { signal }) };
-        const answer = await client.call(name, request, options);
-        ({ attempts } = answer);
-        return answer.data;
+    const client = isLocal ? undefined : await environment.client();
+    return new CountingCaller(environment, advisor, (name, request, signal) => {
+      if (!client) throw new Error('this operation asks the service for nothing');
+      return client.call(name, request, { advisor, lane: tools.node.id, ...(signal && { signal }) });
+    });
+  };
+  return new Searches(tools, prepare, (stream) =>
+    run(stream).catch((thrown: unknown) => {
+      throw withAttempts(thrown, stream.caller.attempts);
+    }),
+  );
+};
+
+/**
+ * A node that keeps contacts, groups or content. `operationsOf` gives all its operations: an item is carried out by the
+ * one it was accepted for, even if the node was changed since.
+ */
+export const operationNode = (
+  spec: NodeSpec,
+  operationsOf: (tools: Tools, config: Config) => Readonly<Record<string, BookOperation>>,
+): NodeRuntime['create'] =>
+  itemNode<ItemData, OperationShared>(spec, (tools, config) => {
+    const operations = operationsOf(tools, config);
+    const names = Object.keys(operations);
+    const chosen = names.length === 1 ? (names[0] ?? '') : tools.plain.text('operation');
+    const operation = operations[chosen];
+    const found = new WeakMap<object, Promise<unknown>>();
+    const once = <T>(message: object, find: () => Promise<T>): Promise<T> => {
+      const finding = (found.get(message) as Promise<T> | undefined) ?? find();
+      found.set(message, finding);
+      return finding;
+    };
+    const itemsOf = ({ operation: name }: OperationShared): ItemOperation | undefined => {
+      const of = operations[name];
+      return of?.kind === 'items' ? of : undefined;
+    };
+    return {
+      statusTexts: { first: 'status.done' },
+      searches: operation?.kind === 'search' ? searchesOf(tools, operation) : undefined,
+      async read(msg) {
+        if (operation?.kind !== 'items') {
+          tools.checkSettings();
+          throw new Error(`there is no operation ${chosen}`);
+        }
+        const [advisor, given] = await Promise.all([tools.advisorSource.read(msg), operation.read(msg)]);
+        const { items: entries, list, data } = given;
+        const shared = { advisor: '', operation: chosen, data };
+        const fault = faultOf(() => {
+          tools.checkSettings();
+          shared.advisor = tools.advisor(tools.environment(), advisor, msg);
+        });
+        const items = entries.map((_, index) => ({ index }));
+        return { items, count: entries.length, entries, list, source: operation.source, shared, fault };
+      },
+      async work(item: Item<ItemData, OperationShared>) {
+        const { shared, data, entry, message } = item;
+        const of = itemsOf(shared);
+        if (!of) throw nodeError('cancelled', 'cancelled');
+        const list = shared.list !== undefined;
+        const known = of.carries(entry, list);
+        const caller = new CountingCaller(item.environment, item.advisor, (name, request, signal) =>
+          item.call(name, request, { signal }),
+        );
+        try {
+          const payload = await of.work({
+            caller,
+            item: entry,
+            index: data.index,
+            list,
+            data: shared.data,
+            known,
+            once: (find) => once(message, find),
+          });
+          return { port: 0, payload, set: known };
+        } catch (thrown) {
+          const why = problemOf(withAttempts(thrown, caller.attempts));
+          if (why.code === 'cancelled') throw thrown;
+          return failedOutcome(why, known);
+        }
+      },
+      fields(outcome, { shared, entry }) {
+        if (outcome.set) return outcome;
+        return { ...outcome, set: itemsOf(shared)?.carries(entry, shared.list !== undefined) ?? {} };
       },
     };
-    const run = (stream: Stream): Promise<void> =>
-      operation.run(stream).catch((thrown: unknown) => {
-        throw withAttempts(thrown, attempts);
-      });
-    await this.streams.run(new Stream(tools, msg, job, caller), run);
-  }
-
-  private breakOff({ msg, job }: Stream, why: Problem): void {
-    this.refuse(msg, job, why, (shared) => {
-      shared.operation = this.operation;
-      shared.data = null;
-    });
-  }
-}
+  });

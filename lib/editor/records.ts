@@ -64,7 +64,7 @@ export const foundIn = (what: RecordKind, page: unknown, before: number, say: Sa
   };
 };
 
-/** The ids in a list field. */
+/** The ids that a list field holds now. */
 export const idsIn = (value: unknown, type: unknown): number[] => {
   if (type !== 'json' && type !== 'num') return [];
   try {

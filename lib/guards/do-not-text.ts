@@ -1,8 +1,22 @@
 import { Listeners } from '../listeners';
+import type { Environment } from '../runtime/environment';
+import { nodeError } from '../runtime/errors';
+import type { Guard } from '../runtime/item-node';
+import type { ServiceError } from '../service/errors';
 import type { Movable } from '../state/moving';
-import { endOf, key, nextKey, pagesUnder, type Store, type StoreCommand, unchanged } from '../state/store';
+import {
+  endOf,
+  key,
+  nextKey,
+  pagesUnder,
+  StoreClosed,
+  TakenOver,
+  type Store,
+  type StoreCommand,
+  unchanged,
+} from '../state/store';
 
-/** A number that must not be texted. */
+/** A number that is not to be texted. */
 export interface Blocked {
   readonly phone: string;
   /** Epoch milliseconds. */
@@ -53,7 +67,7 @@ class Counter {
   }
 }
 
-/** Which list: the one of all simulators, or the one of all real services. */
+/** Whose list: that of all simulators, or that of all real services. */
 export type Realm = 'simulator' | 'service';
 
 /** The do-not-text list of the installation: for all environments and advisors. It is kept until somebody is unblocked. */
@@ -62,8 +76,8 @@ export interface DoNotText {
   /** The blocked numbers, page by page. */
   page(skip: number, limit: number): Promise<BlockedPage>;
   /**
-   * When this resolves, requests to the number have finished and no other starts. A number that is already blocked
-   * keeps its time, and its reason unless a new one is given.
+   * When this resolves, requests to the number have ended and no other begins. A number that is blocked already keeps its
+   * time, and its reason unless a new one is given.
    */
   block(phone: string, reason: string | null, now: number): Promise<Blocked>;
   unblock(phone: string): Promise<void>;
@@ -71,12 +85,14 @@ export interface DoNotText {
   onBlock(listener: (phone: string) => void): () => void;
   /** The reason that forbids a request to a number. */
   judge(phone: string): Promise<BlockedBy | undefined>;
+  /** Changes with each block that this process learns of. */
+  readonly version: number;
   /**
-   * Starts an attempt to reach a number, which `block` waits for; resolves with a function that ends it, or with the
-   * reason that forbids it.
+   * Begins an attempt to reach a number, which `block` waits for; resolves with what ends it, or with the reason that
+   * forbids it. With `judgedAt`, the version at which the number was not blocked, the list is read only if it has changed.
    */
-  begin(phone: string): Promise<(() => void) | BlockedBy>;
-  /** Called when another process has blocked a number; resolves when requests to it in this process have finished. */
+  begin(phone: string, judgedAt?: number): Promise<(() => void) | BlockedBy>;
+  /** Called when another process has blocked a number; resolves when requests to it in this process have ended. */
   heard(command: BlockCommand): Promise<void>;
 }
 
@@ -85,16 +101,17 @@ interface BlockedPage {
   readonly total: number;
 }
 
-/** The list in one store. */
+/** The list as one store has it. */
 class StoreList implements DoNotText {
+  version = 0;
   private readonly prefix: Buffer;
-  /** People who were unblocked although their entry could not be read: the store remembers such an entry forever. */
+  /** Who was unblocked although their entry could not be read: the store remembers such an entry for ever. */
   private readonly cleared: Buffer;
-  /** Attempts in flight in this process, by number. */
+  /** Attempts under way in this process, by number. */
   private readonly attempts = new Counter();
   private readonly listeners = new Listeners<[phone: string]>();
   readonly onBlock = this.listeners.add;
-  /** What the last read found; it only decides whether another read is worthwhile. */
+  /** What the last look found; it only decides whether another look is worthwhile. */
   private wasEmpty = true;
 
   constructor(
@@ -125,7 +142,7 @@ class StoreList implements DoNotText {
       const entry = await this.store.get<Blocked>(table, at);
       const known = entry?.value;
       blocked = { phone, since: known?.since ?? now, reason: reason ?? known?.reason ?? null };
-      // An entry that cannot be read exists, and is replaced.
+      // An entry that cannot be read is there, and is replaced.
       const conditions = !entry && (await this.isThere(at)) ? [] : [unchanged(table, at, entry)];
       const operations = [
         { table, put: at, value: blocked },
@@ -139,6 +156,7 @@ class StoreList implements DoNotText {
   }
 
   async heard({ phone }: BlockCommand): Promise<void> {
+    this.version += 1;
     this.listeners.call(phone);
     await this.attempts.none(phone);
   }
@@ -162,12 +180,13 @@ class StoreList implements DoNotText {
     return isUnreadable && !(await store.get(table, this.clearedKeyOf(phone))) ? 'unreadable' : undefined;
   }
 
-  async begin(phone: string): Promise<(() => void) | BlockedBy> {
+  async begin(phone: string, judgedAt?: number): Promise<(() => void) | BlockedBy> {
     // Counted before the list is read: a block at the same time is either seen here, or waits for this attempt.
     this.attempts.add(phone);
     const end = (): void => {
       this.attempts.remove(phone);
     };
+    if (judgedAt === this.version) return end;
     let by: BlockedBy | undefined;
     try {
       by = await this.judge(phone);
@@ -180,7 +199,7 @@ class StoreList implements DoNotText {
     return by;
   }
 
-  /** Copies to the other list everybody who is only on this one. */
+  /** Puts on the other list who is on this one, and not there. */
   async copyTo(other: StoreList): Promise<void> {
     for await (const page of pagesUnder<Blocked>(this.store, table, this.prefix, pageSize))
       await Promise.all(page.map(({ value }) => other.add(value)));
@@ -192,10 +211,10 @@ class StoreList implements DoNotText {
     await this.store.write([{ table, put: at, value: blocked }], [unchanged(table, at, undefined)]);
   }
 
-  /** Most lists are empty, and checking that takes less time than hashing a number. */
+  /** Most lists are empty, and seeing that takes less than the hash of a number. */
   private async isEmpty(): Promise<boolean> {
     const { store, prefix } = this;
-    // A database reads many numbers at once, but only one range at a time.
+    // A database reads many numbers at once, and one range at a time.
     if (!this.wasEmpty || store.peers) return false;
     this.wasEmpty = (await store.keys(table, { from: prefix, to: endOf(prefix), limit: 1 })).length === 0;
     return this.wasEmpty;
@@ -214,13 +233,17 @@ class StoreList implements DoNotText {
   }
 }
 
-/** The list of environments that keep their state in several stores: everybody on one part of it is on the list. */
+/** The list of environments that keep their state in several stores: who is on one part of it is on the list. */
 class JointList implements DoNotText {
   private completing: Promise<void> | undefined;
 
   constructor(private readonly parts: readonly StoreList[]) {}
 
-  /** Completes each part from the others, so that an environment that leaves takes nobody off the list. */
+  get version(): number {
+    return this.parts.reduce((sum, { version }) => sum + version, 0);
+  }
+
+  /** Completes each part by the others, so that an environment that leaves takes nobody off the list. */
   complete(): Promise<void> {
     this.completing ??= this.copy().catch((fault: unknown) => {
       this.completing = undefined;
@@ -291,9 +314,12 @@ class JointList implements DoNotText {
     return found.find((by) => by);
   }
 
-  async begin(phone: string): Promise<(() => void) | BlockedBy> {
+  async begin(phone: string, judgedAt?: number): Promise<(() => void) | BlockedBy> {
     await this.complete();
-    const begun = await Promise.allSettled(this.parts.map((part) => part.begin(phone)));
+    const isJudged = judgedAt === this.version;
+    const begun = await Promise.allSettled(
+      this.parts.map((part) => part.begin(phone, isJudged ? part.version : undefined)),
+    );
     const results = begun.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
     const end = (): void => {
       for (const each of results) if (typeof each === 'function') each();
@@ -310,7 +336,7 @@ class JointList implements DoNotText {
 interface ListEnvironment {
   readonly service: string;
   store(): Store | Promise<Store>;
-  /** The stores of other environments in which the list is kept too. */
+  /** The stores of other environments that the list is kept in too. */
   otherListStores?(): Promise<readonly Store[]>;
 }
 
@@ -329,7 +355,7 @@ const listIn = (store: Store, realm: Realm): StoreList => {
   return list;
 };
 
-/** The list that applies to an environment: the same for all environments of its realm. */
+/** The list that an environment keeps to: the same for all environments of its realm. */
 export const doNotTextOf = async (environment: ListEnvironment): Promise<DoNotText> => {
   const realm = realmOf(environment);
   const own = listIn(await environment.store(), realm);
@@ -341,14 +367,12 @@ export const doNotTextOf = async (environment: ListEnvironment): Promise<DoNotTe
     return joint;
   const made = new JointList(parts);
   jointLists.set(own, [parts, made]);
-  // Nobody is texted before the list is complete: its first user completes it, and gets the fault.
+  // Nobody is texted before the list is complete: whoever asks it completes it, and learns of the fault.
   made.complete().catch(() => undefined);
   return made;
 };
 
-/**
- * Called when another process has announced a block; resolves when this process's requests to the number have finished.
- */
+/** Called in a process that another has told of a block; resolves when its own requests to the number have ended. */
 export const noteBlocked = async (environment: ListEnvironment, command: BlockCommand): Promise<void> =>
   (await doNotTextOf(environment)).heard(command);
 
@@ -359,5 +383,67 @@ export const movableBlocked = (): Movable<Blocked> => {
     table,
     prefix,
     copy: ({ value }, to) => [{ table, put: key(prefix, to.hash(value.phone)), value }],
+  };
+};
+
+/** The error of a number that is blocked. */
+export const refusalBy = (by: BlockedBy): ServiceError => {
+  if (by === 'unreadable') return nodeError('blocked', 'blocked_unreadable');
+  return nodeError('blocked', by === 'unreadable list' ? 'blocked_list_unreadable' : 'blocked');
+};
+
+/** Texts nobody who is on the list, and nobody at all while a setting is wrong or an empty store is not confirmed. */
+export const doNotTextGuard = (): Guard => {
+  let known: DoNotText | undefined;
+  let unlisten: (() => void) | undefined;
+  let recheck = (_phone: string): void => undefined;
+
+  const listOf = async (environment: Environment): Promise<DoNotText> => {
+    const list = await doNotTextOf(environment);
+    if (known === list) return list;
+    known = list;
+    unlisten?.();
+    // Texts that are held for a number leave as soon as it is blocked.
+    unlisten = list.onBlock((phone) => recheck(phone));
+    return list;
+  };
+
+  /** Asks the list as it is now: a deploy of another environment may close a store that it was kept in. */
+  const ask = async <R>(environment: Environment, question: (list: DoNotText) => Promise<R>): Promise<R> => {
+    try {
+      return await question(await listOf(environment));
+    } catch (fault) {
+      if (!(fault instanceof StoreClosed) && !(fault instanceof TakenOver)) throw fault;
+      return question(await listOf(environment));
+    }
+  };
+
+  return {
+    open(environment, onBlocked) {
+      recheck = onBlocked;
+      listOf(environment).catch(() => undefined);
+      return () => unlisten?.();
+    },
+    async pass(item, next) {
+      const { environment, shared } = item;
+      const { phone = '' } = item.data;
+      if (environment.fault) throw environment.fault;
+      if (!shared.dryRun && environment.isStoreLost) await environment.mayText?.(item.signal);
+      const judged = await ask(environment, async (list) => {
+        const { version } = list;
+        return { list, version, by: await list.judge(phone) };
+      });
+      if (judged.by) throw refusalBy(judged.by);
+      item.add({
+        permit: async () => {
+          const ended = await ask(environment, (list) =>
+            list.begin(phone, list === judged.list ? judged.version : undefined),
+          );
+          if (typeof ended === 'function') return ended;
+          throw refusalBy(ended);
+        },
+      });
+      return next();
+    },
   };
 };

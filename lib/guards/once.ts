@@ -1,7 +1,14 @@
 import { randomBytes } from 'node:crypto';
+import { Held, isResetBy } from '../outbox/queue';
+import type { Environment } from '../runtime/environment';
+import { nodeError } from '../runtime/errors';
+import type { Guard, Item, ItemData, Shared } from '../runtime/item-node';
+import { problemOf, type Outcome } from '../runtime/outcomes';
+import { mayBeCarriedOut } from '../service/errors';
 import { abortOf, wokenBy } from '../service/concurrency';
 import type { Movable } from '../state/moving';
 import {
+  ageClock,
   asName,
   endOf,
   key,
@@ -58,7 +65,7 @@ interface Claim {
   readonly payload?: unknown;
 }
 
-/** How the text of a claim ended: `none` means that nothing was sent, and releases the key. */
+/** How the text of a claim ended: `none` says that nothing was sent, and gives the key back. */
 export interface End {
   readonly state: 'sent' | 'unknown' | 'cancelled' | 'none';
   readonly payload?: unknown;
@@ -86,7 +93,7 @@ const sweepPage = 100;
 const onceName = ({ advisor, phone, key: own }: Pick<OnceKey, 'advisor' | 'phone' | 'key'>): string =>
   JSON.stringify([advisor, phone, own]);
 
-/** A key held by a text that is being sent: returns the operations to write with each of its steps. */
+/** A key that a text at work holds: gives the operations to write with each of its steps. */
 export class OwnClaim {
   constructor(
     private readonly store: Store,
@@ -139,7 +146,7 @@ export class Once {
     this.holder = store.peers?.processName ?? run;
   }
 
-  /** Claims a key for a text, unless another text has it: a claim lasts for `within` milliseconds after it was sent. */
+  /** Claims a key for a text, unless another text has it: that holds for `within` milliseconds after it was sent. */
   async claim(onceKey: OnceKey, text: Claimant, within: number): Promise<OnceVerdict> {
     const { store, holder } = this;
     const at = this.keyOf(onceKey);
@@ -179,7 +186,7 @@ export class Once {
     return this.judge(entry?.value, { name: '', since: Infinity, time }, within);
   }
 
-  /** Ends the claim of a text that is not being sent. */
+  /** Ends the claim of a text that is not at work. */
   async end(onceKey: OnceKey, item: string, end: End, within: number, time: OnceTime): Promise<void> {
     const at = this.keyOf(onceKey);
     for (;;) {
@@ -231,8 +238,7 @@ export class Once {
         const { item, notBefore } = claim;
         if (item === name) return undefined;
         if ((notBefore ?? 0) > time.now() || (await this.isAtWork(claim))) return { kind: 'wait', notBefore };
-        // Its turn has not come, perhaps not before a restart. The text that comes first is sent, and the other is the
-        // repeat.
+        // Its turn is yet to come, perhaps after a restart. The text that comes first is sent, and the other is the repeat.
         return undefined;
       }
       case 'begun':
@@ -287,7 +293,7 @@ export const onceIn = (store: Store): Once => {
   return once;
 };
 
-/** Forgets what was sent at a simulator that was reset. */
+/** Forgets what was sent at a service that has forgotten it itself: a simulator that was reset. */
 export const forgetOnce = (store: Store, space: string): Promise<void> =>
   removeUnder(store, table, key('once', space));
 
@@ -300,3 +306,144 @@ export const movableOnce = (space: string): Movable<Claim> => ({
     return [{ table, put: Buffer.concat([at.subarray(0, -hash.length), hash]), value }];
   },
 });
+
+const alreadySent = (payload: unknown): Outcome => ({
+  port: 0,
+  payload: { ...(payload as object), alreadySent: true },
+  alreadySent: true,
+});
+
+/** What becomes of a text's key, by the outcome of the text. */
+const endOfSent = ({ port, payload, problem }: Outcome): End => {
+  if (port === 0) return { state: 'sent', payload };
+  return { state: mayBeCarriedOut(problem?.code) ? 'unknown' : 'none' };
+};
+
+/** The same by what was thrown. */
+const endOfThrown = (thrown: unknown, isReset: boolean): End => {
+  if (mayBeCarriedOut(problemOf(thrown).code)) return { state: 'unknown' };
+  return { state: isReset ? 'cancelled' : 'none' };
+};
+
+const timeOf = (environment: Environment, store: Store): OnceTime => {
+  const ages = ageClock(environment, store);
+  return { now: () => environment.clock.now(), age: () => ages.now() };
+};
+
+/** Writes the steps of the key in one commit with those of the text: a crash leaves both or neither. */
+const sendClaimed = async (
+  item: Item,
+  store: Store,
+  claim: OwnClaim,
+  next: () => Promise<Outcome>,
+): Promise<Outcome> => {
+  const isReset = (): boolean => isResetBy(item.signal);
+  // Without a journal, the steps of a text are in memory alone.
+  const saved = (operation: Operation) => (item.isSavedIn(store) ? [operation] : store.write([operation]));
+  const end = (operation: Operation): Promise<void> => item.atEnd(store, operation, () => claim.release());
+  item.add({ begin: () => saved(claim.begun()), undo: () => saved(claim.undone()) });
+  try {
+    const outcome = await next();
+    await end(claim.ended(endOfSent(outcome)));
+    return outcome;
+  } catch (thrown) {
+    if (thrown instanceof Held && !isReset()) {
+      await end(claim.held(thrown.notBefore));
+      throw thrown;
+    }
+    await end(claim.ended(endOfThrown(thrown, isReset())));
+    throw thrown instanceof Held ? nodeError('cancelled', 'cancelled') : thrown;
+  }
+};
+
+/** Sends a text with a key, unless one with that key was sent. `onceOf` gives the key, and for how long it counts. */
+export const sendOnce = <D extends ItemData, S extends Shared>(
+  node: string,
+  onceOf: (data: D, shared: S) => { readonly key: string; readonly within: number } | undefined,
+): Guard<D, S> => {
+  /** The outcomes of dry runs under way, by their keys. */
+  const foreseen = new WeakMap<object, Map<string, Promise<Outcome>>>();
+  let recheck = (_phone: string): void => undefined;
+
+  const onceKeyOf = ({ space, advisor, data }: Item<D, S>, own: string): OnceKey => ({
+    space,
+    node,
+    advisor,
+    phone: data.phone ?? '',
+    key: own,
+  });
+
+  /** A dry run claims no key: the texts of one message only know of each other. */
+  const foresee = async (
+    { message }: Item<D, S>,
+    { phone, key: own }: OnceKey,
+    next: () => Promise<Outcome>,
+  ): Promise<Outcome> => {
+    const outcomes = foreseen.get(message) ?? new Map<string, Promise<Outcome>>();
+    foreseen.set(message, outcomes);
+    const name = JSON.stringify([phone, own]);
+    const first = outcomes.get(name);
+    if (first) {
+      const outcome = await first.catch(() => undefined);
+      return outcome?.port === 0 ? alreadySent(outcome.payload) : next();
+    }
+    const outcome = next();
+    outcomes.set(name, outcome);
+    return outcome;
+  };
+
+  const passWith = async (
+    item: Item<D, S>,
+    own: string,
+    within: number,
+    next: () => Promise<Outcome>,
+  ): Promise<Outcome> => {
+    const { environment, name, acceptedAt: since, shared } = item;
+    const store = await environment.store();
+    const once = onceIn(store);
+    const time = timeOf(environment, store);
+    const onceKey = onceKeyOf(item, own);
+    if (shared.dryRun) {
+      const verdict = await once.foresee(onceKey, within, time);
+      if (verdict?.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
+      if (verdict?.kind === 'sent') return alreadySent(verdict.payload);
+      const outcome = await foresee(item, onceKey, next);
+      // The text would wait for the first one with its key, and leave as that does.
+      return verdict?.kind === 'wait' && outcome.port === 0 ? alreadySent(outcome.payload) : outcome;
+    }
+    for (;;) {
+      const verdict = await once.claim(onceKey, { name, since, time }, within);
+      if (verdict.kind === 'own') return sendClaimed(item, store, verdict.claim, next);
+      if (verdict.kind === 'sent') return alreadySent(verdict.payload);
+      if (verdict.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
+      if (verdict.kind === 'cancelled' || item.signal.aborted) throw nodeError('cancelled', 'cancelled');
+      const { notBefore = 0 } = verdict;
+      if (notBefore > time.now()) throw new Held(notBefore);
+      await once.changed(onceKey, item.signal);
+    }
+  };
+
+  return {
+    open(_environment, onCancelled) {
+      recheck = onCancelled;
+      return () => undefined;
+    },
+    pass(item, next) {
+      const wanted = onceOf(item.data, item.shared);
+      return wanted ? passWith(item, wanted.key, wanted.within, next) : next();
+    },
+    /** The text may have claimed its key in an earlier turn, before it was held: it gives the key back. */
+    async endsWithout(item, reason) {
+      const { environment, data, shared, name } = item;
+      const wanted = shared.dryRun ? undefined : onceOf(data, shared);
+      if (!wanted) return;
+      const isUnknown = reason === 'unknown' || reason === 'crashes';
+      const state = isUnknown ? 'unknown' : reason === 'reset' ? 'cancelled' : 'none';
+      const store = await environment.store();
+      const onceKey = onceKeyOf(item, wanted.key);
+      await onceIn(store).end(onceKey, name, { state }, wanted.within, timeOf(environment, store));
+      // Those that wait for its key are held until the same time, and are cancelled too.
+      if (state === 'cancelled' && data.phone !== undefined) recheck(data.phone);
+    },
+  };
+};

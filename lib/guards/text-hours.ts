@@ -1,19 +1,24 @@
 import type { parsePhoneNumberFromString as parse } from 'libphonenumber-js/max';
-import { zoneTable } from './zone-table';
-import { processMemory } from '../process-memory';
 import { day, hour, minute, second } from '../durations';
+import { Held } from '../outbox/queue';
+import { processMemory } from '../process-memory';
+import { isTimeZone } from '../runtime/dates';
+import type { TextHours } from '../runtime/environment';
+import { invalidInput, nodeError } from '../runtime/errors';
+import type { Guard, Item, ItemData, ItemOf, Shared } from '../runtime/item-node';
+import { fieldOf, isNothing, isRecord } from '../runtime/kinds';
+import { zoneTable } from './zone-table';
 
-/** The hours in which a recipient may be texted, in local time: minutes of the day, `until` exclusive. */
-export interface TextHours {
-  readonly from: number;
-  /** A value before `from` means hours over midnight. */
-  readonly until: number;
+/** What the items of a message share that texts people. */
+export interface TextShared extends Shared {
+  /** The time zone that the message gives for a single number. */
+  readonly timeZone?: unknown;
 }
 
 const minutesOfDay = 24 * 60;
 /** Milliseconds over which held texts leave, so that a thousand do not leave in one second. */
 const spreadOver = 15 * minute;
-/** Milliseconds: zones whose hours overlap by less count as unknown. */
+/** Milliseconds: zones that share less of the hours count as not known. */
 const leastShared = hour;
 /** Milliseconds: the step in which shared hours are measured, because zones differ by quarters of an hour. */
 const step = 15 * minute;
@@ -27,7 +32,8 @@ export const minutesOf = (time: string): number | undefined => {
 let zonesByPrefix: Map<string, readonly string[]> | undefined;
 
 /**
- * The zones a number may be in, by where it was issued: of +1 by its area code, else by country. Undefined if unknown.
+ * The zones a number may be in, by where it was issued: of +1 by its area code, else by country. Undefined where that is not
+ * known.
  */
 const zonesIn = (phone: string): readonly string[] | undefined => {
   zonesByPrefix ??= new Map(
@@ -102,7 +108,7 @@ const openingFrom = (hours: TextHours, zones: readonly string[], at: number): nu
   return undefined;
 };
 
-/** How much of the day that starts at `at` all zones allow. */
+/** How much of the day that begins at `at` all zones allow. */
 const sharedFrom = (hours: TextHours, zones: readonly string[], at: number): number => {
   let shared = 0;
   for (let time = at; time < at + day; time += step) if (isOpen(hours, zones, time)) shared += step;
@@ -125,15 +131,15 @@ const leaveTime = (hours: TextHours, zones: readonly string[], at: number): bool
 
 export interface Whose {
   readonly phone: string;
-  /** The recipient's own zone, if it is known. */
+  /** The recipient's own zone, where it is known. */
   readonly timeZone?: string | undefined;
-  /** The zone for numbers whose own is unknown; empty when there is none. */
+  /** The zone for numbers whose own is not known; empty when there is none. */
   readonly fallback: string;
 }
 
 /**
  * When a text that is due at `at` may leave: at `at`, or at the next time that the recipient's hours allow. Undefined
- * when the recipient's zone is unknown.
+ * when the recipient's zone is not known.
  */
 export const allowedFrom = (
   hours: TextHours,
@@ -145,12 +151,76 @@ export const allowedFrom = (
   return zones && openingFrom(hours, zones, at);
 };
 
-/** A moment in the quarter of an hour after the hours start, always the same for a number. */
+/** A moment in the quarter of an hour from an opening on, the same for a number each time. */
 export const spreadFrom = (hours: TextHours, whose: Whose, opening: number): number => {
   let share = 0;
   for (const digit of whose.phone.slice(-6)) share = (share * 7 + Number(digit) * 149) % 997;
-  // Whole seconds, because the service may expect delivery dates in seconds.
+  // Whole seconds, because the service may take delivery dates in seconds.
   const spread = opening + Math.floor(((share / 997) * spreadOver) / second) * second;
-  // Hours that are shorter than the spread are used from their start.
+  // Hours that are shorter than the spread are used from their beginning.
   return allowedFrom(hours, whose, spread) === spread ? spread : opening;
 };
+
+/** The recipient's own zone, as it was given: that of a list's object, or for a single number that of the message. */
+export const zoneOf = ({
+  shared,
+  entry,
+}: Pick<ItemOf<ItemData, TextShared>, 'shared' | 'entry'>): unknown => {
+  const own = isRecord(entry) ? fieldOf(entry, 'timeZone') : undefined;
+  return isNothing(own) ? shared.timeZone : own;
+};
+
+const whoseOf = (item: Item<ItemData, TextShared>): Whose => {
+  const own = zoneOf(item);
+  if (own !== undefined && (typeof own !== 'string' || !isTimeZone(own.trim())))
+    throw invalidInput('zone_unknown');
+  const { timeZone: fallback } = item.environment.settings;
+  return { phone: item.data.phone ?? '', timeZone: own?.trim(), fallback };
+};
+
+/** Fails texts with an invalid time zone, before anything is asked that takes longer. */
+export const validZone = (hours: string): Guard<ItemData, TextShared> => ({
+  pass(item, next) {
+    if (item.environment.settings.textHours && hours !== 'any') whoseOf(item);
+    return next();
+  },
+});
+
+/** Holds texts outside the hours of their recipients, or fails them. A scheduled text is moved, and may be requested at any hour. */
+export const textHours = <S extends TextShared>({
+  hours: asked,
+  deliveryDateOf,
+}: {
+  /** With `any`, the hours do not count. */
+  readonly hours: string;
+  /** The delivery date of a text that the service schedules, in epoch milliseconds. */
+  readonly deliveryDateOf?: (item: Item<ItemData, S>) => number | undefined;
+}): Guard<ItemData, S> => ({
+  pass(item, next) {
+    const { settings, clock } = item.environment;
+    const { textHours: hours } = settings;
+    if (!hours || asked === 'any') return next();
+    const whose = whoseOf(item);
+    /** The next allowed time; undefined when that is `at`. */
+    const openingAfter = (at: number): number | undefined => {
+      const opening = allowedFrom(hours, whose, at);
+      if (opening === undefined) throw invalidInput('zone_missing');
+      if (opening === at) return undefined;
+      if (hours.outside === 'fail') throw nodeError('quiet_hours', 'quiet_hours', {}, { notBefore: opening });
+      return spreadFrom(hours, whose, opening);
+    };
+    const deliveryDate = deliveryDateOf?.(item);
+    const notBefore = openingAfter(deliveryDate ?? clock.now());
+    if (deliveryDate !== undefined) item.movedTo = notBefore;
+    else if (item.shared.dryRun) item.notBefore = notBefore;
+    else {
+      if (notBefore !== undefined) throw new Held(notBefore);
+      const permit = (): undefined => {
+        const later = openingAfter(clock.now());
+        if (later !== undefined) throw new Held(later);
+      };
+      item.add({ permit });
+    }
+    return next();
+  },
+});

@@ -117,7 +117,7 @@ export interface QueueHost<I extends OutboxItem, O, E> {
    */
   work(turn: ItemTurn<I, O>): Promise<E | undefined>;
   /** The outcome of an item that ends without its work. */
-  outcomeFor(accepted: AcceptedItem<I, O>, reason: Reason): Promise<E>;
+  outcomeFor(accepted: ItemTurn<I, O>, reason: Reason): Promise<E>;
   /** Lets an outcome leave, its duplicates with it. False when it did not arrive, because this node is closing. */
   emit(message: MessageItems<O>, item: I, toEmit: OutcomeToEmit<E>): Promise<boolean>;
   /** The kinds under which an outcome is counted. */

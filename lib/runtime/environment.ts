@@ -1,9 +1,15 @@
 import type { RunningNode } from './red';
-import type { TextHours } from '../guards/text-hours';
 import type { Client } from '../service/client';
 import type { ServiceError } from '../service/errors';
 import type { Clock } from '../service/clock';
 import type { Store } from '../state/store';
+
+/** The hours in which a recipient may be texted, in local time: minutes of the day, `until` exclusive. */
+export interface TextHours {
+  readonly from: number;
+  /** A value before `from` means hours over midnight. */
+  readonly until: number;
+}
 
 export interface EnvironmentSettings {
   /** The region of numbers that are not written with +; empty means E.164 alone. */

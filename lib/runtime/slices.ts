@@ -28,5 +28,5 @@ export const mapInSlices = <T, R>(
 };
 
 /** Goes on with a value that may have to be waited for, at once where it need not. */
-export const whenRead = <T, R>(value: T | Promise<T>, goOn: (value: T) => R): R | Promise<R> =>
+export const whenRead = <T, R>(value: T | Promise<T>, goOn: (value: T) => R | Promise<R>): R | Promise<R> =>
   value instanceof Promise ? value.then(goOn) : goOn(value);

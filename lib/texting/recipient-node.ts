@@ -1,27 +1,25 @@
 import type { Mutable } from '../mutable';
-import type { AcceptedItem, Reason } from '../outbox/queue';
-import { ownAdvisor } from '../runtime/advisor';
-import type { Environment } from '../runtime/environment';
+import type { AcceptedItem } from '../outbox/queue';
+import type { TextShared } from '../guards/text-hours';
 import { readAll, type Source } from '../runtime/inputs';
 import { isControl, type Tools } from '../runtime/flow-node';
 import type { Job } from '../runtime/job';
-import { fieldOf } from '../runtime/kinds';
 import { RequestNode, type RequestNodeOptions, type Turn } from '../runtime/request-node';
 import type { Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
 import { whenRead } from '../runtime/slices';
-import { ServiceError } from '../service/errors';
-import { GuardChain, type GuardedTurn, type GuardOptions, type Work } from './guard-chain';
-import { withUsedFields } from './outcome-fields';
 import {
-  orderIn,
+  advisorOfMessage,
   phonesOfControl,
-  type PhoneEntry,
+  sharedIn,
+  usedFields,
   type PhoneRules,
   type Recipient,
   type Recipients,
-  type TextingOrder,
 } from './recipients';
+
+export { withOwnAdvisor } from './recipients';
+export type TextingOrder = TextShared;
 
 /** The recipients of a message, and what holds for all of them. */
 export interface Reading<T extends Recipient, O extends TextingOrder> extends Recipients<T> {
@@ -37,13 +35,11 @@ export interface RecipientNodeOptions<T extends Recipient, O extends TextingOrde
   readonly source: Source;
   /** If it throws, the message fails. */
   readonly read: (msg: Message, rules: PhoneRules) => Reading<T, O> | Promise<Reading<T, O>>;
-  /** For nodes that text people: what the guards must know. */
-  readonly guards?: GuardOptions<T, O>;
   /**
    * From a recipient to an outcome; a throw becomes a failure. With `order.dryRun`, it makes no request that sends or asks
    * anything.
    */
-  readonly work: Work<T, O>;
+  readonly work: (turn: Turn<T, O>) => Promise<Outcome>;
   /** Adds what else this node's outcomes carry; `index` is the place of the recipient, or of a duplicate, in the list. */
   readonly completeOutcome?: (
     outcome: Mutable<Outcome>,
@@ -55,35 +51,7 @@ export interface RecipientNodeOptions<T extends Recipient, O extends TextingOrde
 }
 
 /** The turn of a plain recipient with a plain order. */
-export type RecipientTurn = GuardedTurn<Recipient, TextingOrder>;
-
-/** Completes a recipient with the advisor that its object names. Throws when that one is not authorized. */
-export const withOwnAdvisor =
-  (tools: Tools) =>
-  (recipient: Mutable<Recipient>, { record }: PhoneEntry): void => {
-    const advisor = record && ownAdvisor(tools.environment(), fieldOf(record, 'advisor'));
-    if (advisor !== undefined) recipient.advisor = advisor;
-  };
-
-/** The advisor of a message. Where it cannot be determined, only recipients without an advisor of their own fail. */
-export const advisorOfMessage = (
-  tools: Tools,
-  value: unknown,
-  msg: Message,
-  recipients: readonly Mutable<Recipient>[],
-): string => {
-  const environment = tools.environment();
-  tools.checkSettings();
-  try {
-    return tools.advisor(environment, value, msg);
-  } catch (thrown) {
-    if (!(thrown instanceof ServiceError) || thrown.code === 'not_configured') throw thrown;
-    if (!recipients.some(({ advisor }) => advisor !== undefined)) throw thrown;
-    for (const recipient of recipients)
-      if (recipient.advisor === undefined) recipient.wrong ??= thrown.problem;
-    return '';
-  }
-};
+export type RecipientTurn = Turn<Recipient, TextingOrder>;
 
 /** `read` for nodes that need only the advisor and the recipients from a message. */
 export const readWith =
@@ -119,18 +87,11 @@ export class RecipientNode<
   T extends Recipient = Recipient,
   O extends TextingOrder = TextingOrder,
 > extends RequestNode<T, O> {
-  private readonly guards: GuardChain<T, O> | undefined;
-
   constructor(
     tools: Tools,
     private readonly options: RecipientNodeOptions<T, O>,
   ) {
-    super(tools, { ...options, mayHold: options.guards !== undefined });
-    this.guards =
-      options.guards &&
-      new GuardChain<T, O>(tools.node.id, options.guards, (phone) => {
-        this.outbox?.recheck(phone);
-      });
+    super(tools, options);
   }
 
   control(msg: Message, at?: number): boolean {
@@ -163,7 +124,7 @@ export class RecipientNode<
   }
 
   completeFailure(failure: Outcome, msg: Message): Outcome {
-    return withUsedFields(failure, this.orderIn(msg), { index: 0 }, undefined);
+    return usedFields(failure, { data: { index: 0 }, shared: this.orderIn(msg), entry: undefined });
   }
 
   /** The numbers that a control message is for; undefined means all. */
@@ -171,20 +132,10 @@ export class RecipientNode<
     return phonesOfControl(msg, this.phoneRules);
   }
 
-  override close(): Promise<void> {
-    this.guards?.close();
-    return super.close();
-  }
-
-  protected override async open(): Promise<void> {
-    await super.open();
-    if (this.environment) this.guards?.open(this.environment);
-  }
-
   protected workOn(turn: Turn<T, O>): Promise<Outcome> {
     const { work } = this.options;
     const own = { ...turn, shared: orderFor(turn) };
-    return this.guards ? this.guards.pass(own, work) : work(own);
+    return work(own);
   }
 
   protected completeOutcome(
@@ -195,22 +146,13 @@ export class RecipientNode<
     entry: unknown,
   ): Outcome {
     const own = orderFor({ shared, item: recipient });
-    const whole = withUsedFields(outcome, own, recipient, entry);
+    const whole = usedFields(outcome, { data: recipient, shared: own, entry });
     return this.options.completeOutcome?.(whole, own, recipient, index, entry) ?? whole;
-  }
-
-  protected override async endsWithoutWork(
-    environment: Environment,
-    text: AcceptedItem<T, O>,
-    reason: Reason,
-  ): Promise<void> {
-    const { item, name, space } = text;
-    await this.guards?.releaseKey(environment, { item, name, space, shared: orderFor(text) }, reason);
   }
 
   /** A node that makes no request ignores `msg.dryRun`. */
   private orderIn(msg: Message, isList = false): TextingOrder {
-    const { dryRun, ...shared } = orderIn(msg, isList);
+    const { dryRun, ...shared } = sharedIn(msg, isList);
     return dryRun && !this.options.isLocal ? { ...shared, dryRun } : shared;
   }
 

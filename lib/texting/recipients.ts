@@ -4,9 +4,20 @@ import type { Mutable } from '../mutable';
 import { e164 } from '../contract-values';
 import { digitsTogether, fieldOf, isJsonText, isNothing, isRecord } from '../runtime/kinds';
 import { invalidInput } from '../runtime/errors';
-import { checkLength, excerpt } from '../runtime/inputs';
+import { checkLength, excerpt, readAll, type Source } from '../runtime/inputs';
 import { hideNumbers } from '../runtime/log';
-import type { Item, Order, ItemsOfMessage } from '../runtime/outbox-node';
+import type { TextShared } from '../guards/text-hours';
+import { ownAdvisor } from '../runtime/advisor';
+import type { Tools } from '../runtime/flow-node';
+import {
+  faultOf,
+  type Batch,
+  type ItemData,
+  type ItemNodeOptions,
+  type ItemOf,
+  type ReadingTools,
+} from '../runtime/item-node';
+import type { Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
 import { mapInSlices, whenRead } from '../runtime/slices';
 import { ServiceError, type MessageValue } from '../service/errors';
@@ -181,7 +192,7 @@ export const phonesOfControl = (msg: Message, rules: PhoneRules): readonly strin
 };
 
 /** One recipient of a message, and what is used for it; or why nothing can be done. */
-export interface Recipient extends Item {
+export interface Recipient extends ItemData {
   readonly phone?: string;
   /** What a list held where no number could be read. */
   readonly given?: string | number | null;
@@ -192,7 +203,10 @@ export interface Recipient extends Item {
 }
 
 /** The recipients of one message. */
-export type Recipients<T extends Recipient = Recipient> = Omit<ItemsOfMessage<T>, 'source'>;
+export type Recipients<T extends Recipient = Recipient> = Pick<
+  Batch<T>,
+  'items' | 'count' | 'entries' | 'list'
+>;
 
 /**
  * The recipients that a phone field names; an unreadable number fails alone. `completeRecipient` adds what else a recipient has;
@@ -238,14 +252,6 @@ export const recipientsOf = <T extends Recipient = Recipient>(
 /** `msg.dryRun`, which forms and CSV files may have as a text. */
 const isDryRun = ({ dryRun }: Message): boolean => Boolean(dryRun) && dryRun !== 'false';
 
-/** What holds for all recipients of one message. */
-export interface TextingOrder extends Order {
-  /** The time zone that the message gives for a single number. */
-  readonly timeZone?: unknown;
-  /** Nothing is sent: each recipient leaves as if it were. */
-  readonly dryRun?: true;
-}
-
 /**
  * The zone of a single number. A recipient of a list who needed consent comes back alone, with the zone that it had there,
  * and with none if it had none: `msg.timeZone` says nothing of a list.
@@ -254,10 +260,107 @@ const zoneIn = ({ resend, phone, timeZone }: Message): unknown =>
   isRecord(resend) && resend.phone === phone ? resend.timeZone : timeZone;
 
 /** What a message says of all its recipients, before its fields are read. */
-export const orderIn = (msg: Message, isList: boolean): TextingOrder => {
-  const shared: Mutable<TextingOrder> = { advisor: '' };
+export const sharedIn = (msg: Message, isList: boolean): Mutable<TextShared> => {
+  const shared: Mutable<TextShared> = { advisor: '' };
   if (isDryRun(msg)) shared.dryRun = true;
   const timeZone = zoneIn(msg);
   if (!isList && !isNothing(timeZone)) shared.timeZone = timeZone;
   return shared;
 };
+
+/** How a node reads the numbers of a message. */
+export const phoneRules = ({ plain }: Tools, reading?: Partial<ReadingTools>): PhoneRules => ({
+  country: reading?.environment?.settings.country ?? '',
+  field: plain.text('phoneField').trim(),
+  ...(reading?.holdOthers && { onSlices: reading.holdOthers }),
+});
+
+/** Completes a recipient with the advisor that its object names. Throws when that one is not authorized. */
+export const withOwnAdvisor =
+  (tools: Tools) =>
+  (recipient: Mutable<Recipient>, { record }: PhoneEntry): void => {
+    const advisor = record && ownAdvisor(tools.environment(), fieldOf(record, 'advisor'));
+    if (advisor !== undefined) recipient.advisor = advisor;
+  };
+
+/** The advisor of a message. Where it cannot be determined, only recipients without an advisor of their own fail. */
+export const advisorOfMessage = (
+  tools: Tools,
+  value: unknown,
+  msg: Message,
+  recipients: readonly Mutable<Recipient>[],
+): string => {
+  const environment = tools.environment();
+  tools.checkSettings();
+  try {
+    return tools.advisor(environment, value, msg);
+  } catch (thrown) {
+    if (!(thrown instanceof ServiceError) || thrown.code === 'not_configured') throw thrown;
+    if (!recipients.some(({ advisor }) => advisor !== undefined)) throw thrown;
+    for (const recipient of recipients)
+      if (recipient.advisor === undefined) recipient.wrong ??= thrown.problem;
+    return '';
+  }
+};
+
+/** `read` of nodes that need only the advisor and the recipients from a message; `complete` adds what else they share. */
+export const readRecipients =
+  <S extends TextShared>(
+    tools: Tools,
+    source: Source,
+    recipientsIn: (value: unknown, rules: PhoneRules) => Recipients | Promise<Recipients>,
+    complete: (shared: Mutable<S>, msg: Message, recipients: readonly Mutable<Recipient>[]) => void,
+  ): ItemNodeOptions<Recipient, S>['read'] =>
+  (msg, reading) =>
+    whenRead(readAll([tools.advisorSource, source], msg), ([advisor, who]) =>
+      whenRead(recipientsIn(who, phoneRules(tools, reading)), (recipients) => {
+        // All other fields of it are optional.
+        const shared = sharedIn(msg, recipients.list) as Mutable<S>;
+        const fault = faultOf(() => {
+          shared.advisor = advisorOfMessage(tools, advisor, msg, recipients.items);
+          complete(shared, msg, recipients.items);
+        });
+        return { ...recipients, source, shared, fault };
+      }),
+    );
+
+/** Marks an outcome as that of a dry run. */
+const asDryRun = (outcome: Outcome): Outcome => ({
+  ...outcome,
+  ...(outcome.port !== 1 && { payload: { ...(outcome.payload as object), dryRun: true } }),
+  ...(outcome.problem && { problem: { ...outcome.problem, dryRun: true } }),
+});
+
+/** The outcome with the message fields that a texting node writes as used. */
+export const usedFields = (
+  outcome: Outcome,
+  { data, shared, entry }: ItemOf<Recipient, TextShared>,
+): Mutable<Outcome> => {
+  const { phone, given, text, memberId, advisor: own, wrong } = data;
+  const set: Record<string, unknown> = {};
+  if (phone !== undefined) set.phone = phone;
+  else if (given !== undefined) set.phone = given;
+  if (text !== undefined) set.text = text;
+  if (memberId !== undefined) set.memberId = memberId;
+  const used = own ?? shared.advisor;
+  if (used !== '') set.advisor = used;
+  if (isRecord(entry)) {
+    set.recipient = entry;
+    const named = wrong && own === undefined ? fieldOf(entry, 'advisor') : undefined;
+    // Whoever tries this recipient again must not text it for the advisor of the others.
+    if (!isNothing(named)) set.advisor = named;
+  }
+  if (outcome.set) Object.assign(set, outcome.set);
+  const whole: Mutable<Outcome> = Object.assign({}, shared.dryRun ? asDryRun(outcome) : outcome);
+  whole.set = set;
+  return whole;
+};
+
+/** What all texting nodes have in common. */
+export const texting = (
+  tools: Tools,
+): Required<Pick<ItemNodeOptions<Recipient, TextShared>, 'fields' | 'failedFields' | 'phonesOf'>> => ({
+  fields: usedFields,
+  failedFields: (failure, msg) => (isDryRun(msg) ? asDryRun(failure) : failure),
+  phonesOf: (msg, reading) => phonesOfControl(msg, phoneRules(tools, reading)),
+});

@@ -20,8 +20,8 @@ import {
   type StatusLook,
 } from '../../lib/runtime/status';
 import { fieldOf, isRecord } from '../../lib/runtime/kinds';
-import { RecipientNode, type RecipientTurn } from '../../lib/texting/recipient-node';
-import { phoneNumber, type Recipient, type TextingOrder } from '../../lib/texting/recipients';
+import { RecipientNode, type RecipientTurn, type TextingOrder } from '../../lib/texting/recipient-node';
+import { phoneNumber, type Recipient } from '../../lib/texting/recipients';
 import { cancelledWait, outcomeOfWait } from './outcome';
 import { subjectOf, subjects } from './subject';
 

@@ -3,13 +3,13 @@ import { anyId, type Source } from '../../lib/runtime/inputs';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { invalidInput } from '../../lib/runtime/errors';
 import { isNothing } from '../../lib/runtime/kinds';
-import { readWith, withOwnAdvisor, type RecipientNodeOptions } from '../../lib/texting/recipient-node';
 import {
-  recipientsOf,
-  type Recipient,
-  type Recipients,
+  readWith,
+  withOwnAdvisor,
+  type RecipientNodeOptions,
   type TextingOrder,
-} from '../../lib/texting/recipients';
+} from '../../lib/texting/recipient-node';
+import { recipientsOf, type Recipient, type Recipients } from '../../lib/texting/recipients';
 
 const recipientsByMember = (value: unknown, { where }: Source): Recipients => {
   if (isNothing(value) || (Array.isArray(value) && value.length === 0))

@@ -1,6 +1,6 @@
 import type { MessageValue } from '../../lib/service/errors';
 import {
-  OperationHandler,
+  operationNode,
   contactKey,
   type ItemOperation,
   type OperationTurn,
@@ -9,7 +9,7 @@ import {
 } from '../../lib/address-book/operation';
 import { unknownFields } from '../../lib/address-book/record-fields';
 import { filterFrom, matcherOf, runSearch, searchSettings } from '../../lib/address-book/search';
-import { flowNode, type Tools } from '../../lib/runtime/flow-node';
+import type { Tools } from '../../lib/runtime/flow-node';
 import { anyId, idFrom, oneOrList } from '../../lib/runtime/inputs';
 import { invalidInput } from '../../lib/runtime/errors';
 import { oneAtATime } from '../../lib/service/concurrency';
@@ -203,7 +203,4 @@ const operationsOf = (tools: Tools, config: Config): Readonly<Record<string, Boo
   delete: deleting(tools),
 });
 
-export const create = flowNode(
-  spec,
-  (tools, config) => new OperationHandler(tools, operationsOf(tools, config)),
-);
+export const create = operationNode(spec, operationsOf);

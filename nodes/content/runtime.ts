@@ -1,7 +1,7 @@
 import type { MessageValue } from '../../lib/service/errors';
-import { OperationHandler, type BookOperation, type SearchOperation } from '../../lib/address-book/operation';
+import { operationNode, type BookOperation, type SearchOperation } from '../../lib/address-book/operation';
 import { runSearch, searchSettings } from '../../lib/address-book/search';
-import { flowNode, type Tools } from '../../lib/runtime/flow-node';
+import type { Tools } from '../../lib/runtime/flow-node';
 import { invalidInput } from '../../lib/runtime/errors';
 import { isWellFormed } from '../../lib/runtime/kinds';
 import type { RequestOf } from '../../lib/service/endpoints';
@@ -48,7 +48,4 @@ const searching = (tools: Tools): BookOperation => {
   return { kind: 'search', run };
 };
 
-export const create = flowNode(
-  spec,
-  (tools) => new OperationHandler(tools, { search: searching(tools) }, 'search'),
-);
+export const create = operationNode(spec, (tools) => ({ search: searching(tools) }));

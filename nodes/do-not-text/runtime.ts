@@ -1,20 +1,19 @@
-import { Stream, Streams } from '../../lib/address-book/operation';
+import { Searches, type Stream } from '../../lib/address-book/operation';
 import { runSearch, searchSettings } from '../../lib/address-book/search';
-import { doNotTextOf, type Blocked, type DoNotText } from '../../lib/guards/do-not-text';
+import { doNotTextOf, refusalBy, type Blocked, type DoNotText } from '../../lib/guards/do-not-text';
 import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput } from '../../lib/runtime/errors';
-import { flowNode, isControl, type Handler, type Tools } from '../../lib/runtime/flow-node';
+import type { Tools } from '../../lib/runtime/flow-node';
 import { readAll } from '../../lib/runtime/inputs';
+import { faultOf, itemNode, type Item, type ItemNodeOptions, type Shared } from '../../lib/runtime/item-node';
 import { fieldOf, isNothing } from '../../lib/runtime/kinds';
 import type { Outcome } from '../../lib/runtime/outcomes';
-import { refusalBy, type GuardedTurn } from '../../lib/texting/guard-chain';
 import { whenRead } from '../../lib/runtime/slices';
-import { RecipientNode, type RecipientNodeOptions } from '../../lib/texting/recipient-node';
-import { recipientsOf, type Recipient, type TextingOrder } from '../../lib/texting/recipients';
 import type { MessageValue } from '../../lib/service/errors';
+import { phoneRules, recipientsOf, texting, type Recipient } from '../../lib/texting/recipients';
 import { spec } from './spec';
 
-interface ListOrder extends TextingOrder {
+interface ListShared extends Shared {
   /** The operation when the message was accepted: an item is carried out by it, even if the node was changed since. */
   readonly operation: string;
 }
@@ -54,12 +53,8 @@ const checked = (tools: Tools): Environment => {
   return environment;
 };
 
-const carryOut = async ({
-  environment,
-  shared,
-  item,
-}: GuardedTurn<NumberToList, ListOrder>): Promise<Outcome> => {
-  const { phone = '', reason = null } = item;
+const carryOut = async ({ environment, shared, data }: Item<NumberToList, ListShared>): Promise<Outcome> => {
+  const { phone = '', reason = null } = data;
   const list = await doNotTextOf(environment);
   switch (shared.operation) {
     case 'block':
@@ -76,28 +71,26 @@ const carryOut = async ({
   }
 };
 
-const reader = (tools: Tools, operation: string): RecipientNodeOptions<NumberToList, ListOrder>['read'] => {
+const reader = (tools: Tools, operation: string): ItemNodeOptions<NumberToList, ListShared>['read'] => {
   const [source, reasons] = [tools.source('phone'), tools.source('reason')];
-  return (msg, rules) => {
-    const reading = ([who, why]: readonly unknown[]) => {
+  return (msg, reading) =>
+    whenRead(readAll([source, reasons], msg), ([who, why]) => {
       const reason = operation === 'block' ? blockReason(why, reasons.where) : undefined;
+      const rules = phoneRules(tools, reading);
       const recipients = recipientsOf<NumberToList>(who, source.where, rules, (entry, { record }) => {
         // A list that was exported has a reason for each number.
         const own = record && fieldOf(record, 'reason');
         const given = typeof own === 'string' && own !== '' ? own : reason;
         if (given !== undefined) entry.reason = given;
       });
+      const fault = faultOf(() => checked(tools));
       return whenRead(recipients, (read) => ({
         ...read,
-        completeOrder: (shared: { operation?: string }) => {
-          checked(tools);
-          shared.operation = operation;
-        },
+        source,
+        shared: { advisor: '', operation },
+        fault,
       }));
-    };
-    const values = readAll([source, reasons], msg);
-    return values instanceof Promise ? values.then(reading) : reading(values);
-  };
+    });
 };
 
 /** Streams everybody on the list, as a search streams its results. */
@@ -121,40 +114,19 @@ const listing = (tools: Tools): ((stream: Stream<DoNotText>) => Promise<void>) =
   };
 };
 
-const handler = (tools: Tools): Handler => {
+export const create = itemNode<NumberToList, ListShared>(spec, (tools) => {
   const operation = tools.plain.text('operation');
-  const numbers = new RecipientNode<NumberToList, ListOrder>(tools, {
-    source: tools.source('phone'),
-    read: reader(tools, operation),
-    isLocal: true,
-    work: carryOut,
-    statusTexts: { first: 'status.done', third: 'status.blocked' },
-  });
-  const list = listing(tools);
-  const listings = new Streams<DoNotText>(tools, ({ msg, job }, why) => numbers.refuse(msg, job, why));
+  const { fields, phonesOf } = texting(tools);
   return {
-    get opening() {
-      return numbers.opening;
-    },
-    input: async (msg, job) => {
-      if (operation !== 'list') return numbers.input(msg, job);
-      const all = await doNotTextOf(checked(tools));
-      return listings.run(new Stream(tools, msg, job, all), list);
-    },
-    control: (msg, at) => {
-      if (isControl(msg, 'reset')) listings.stop();
-      return numbers.control(msg, at);
-    },
-    showFailure: (failure) => {
-      numbers.showFailure(failure);
-    },
-    completeFailure: (failure, msg) => numbers.completeFailure(failure, msg),
-    isBusy: () => false,
-    close: async () => {
-      await listings.close();
-      await numbers.close();
-    },
+    read: reader(tools, operation),
+    work: carryOut,
+    fields,
+    phonesOf,
+    isLocal: true,
+    statusTexts: { first: 'status.done', third: 'status.blocked' },
+    searches:
+      operation === 'list'
+        ? new Searches(tools, () => doNotTextOf(checked(tools)), listing(tools))
+        : undefined,
   };
-};
-
-export const create = flowNode(spec, handler);
+});

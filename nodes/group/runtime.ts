@@ -1,6 +1,6 @@
 import type { MessageValue } from '../../lib/service/errors';
 import {
-  OperationHandler,
+  operationNode,
   contactKey,
   type Caller,
   type ItemOperation,
@@ -10,7 +10,7 @@ import {
 } from '../../lib/address-book/operation';
 import { fieldsGiven, unknownFields } from '../../lib/address-book/record-fields';
 import { filterFrom, matcherOf, runSearch, searchSettings } from '../../lib/address-book/search';
-import { flowNode, type Tools } from '../../lib/runtime/flow-node';
+import type { Tools } from '../../lib/runtime/flow-node';
 import { idFrom, oneOrList, wholeId } from '../../lib/runtime/inputs';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import { oneAtATime } from '../../lib/service/concurrency';
@@ -211,4 +211,4 @@ const operationsOf = (tools: Tools): Readonly<Record<string, BookOperation>> => 
   setGroups: setting(tools),
 });
 
-export const create = flowNode(spec, (tools) => new OperationHandler(tools, operationsOf(tools)));
+export const create = operationNode(spec, operationsOf);

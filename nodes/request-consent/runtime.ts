@@ -6,28 +6,28 @@ import {
   type RequestResult,
   type RequestRules,
 } from '../../lib/consent/request-history';
-import type { Mutable } from '../../lib/mutable';
-import { flowNode, type Handler, type Tools } from '../../lib/runtime/flow-node';
+import { hour } from '../../lib/durations';
+import { doNotTextGuard } from '../../lib/guards/do-not-text';
+import { textHours, validZone, type TextShared } from '../../lib/guards/text-hours';
 import { nodeError } from '../../lib/runtime/errors';
+import { itemNode, type Guard, type Item, type Steps } from '../../lib/runtime/item-node';
 import { failedOutcome, type Outcome } from '../../lib/runtime/outcomes';
 import { ServiceError } from '../../lib/service/errors';
-import type { GuardedTurn } from '../../lib/texting/guard-chain';
 import {
-  readWith,
-  RecipientNode,
+  readRecipients,
+  recipientsOf,
+  texting,
   withOwnAdvisor,
-  type RecipientTurn,
-} from '../../lib/texting/recipient-node';
-import { recipientsOf, type Recipient, type TextingOrder } from '../../lib/texting/recipients';
-import { hour } from '../../lib/durations';
+  type Recipient,
+} from '../../lib/texting/recipients';
 import { spec } from './spec';
 
-interface RequestOrder extends TextingOrder {
+interface RequestShared extends TextShared {
   /** In a dry run: the message comes from a check that did not find consent. */
   readonly isRoundTrip?: true;
 }
 
-type RequestTurn = GuardedTurn<Recipient, RequestOrder>;
+type Request = Item<Recipient, RequestShared>;
 
 /**
  * The service answers `invalid_request` also when the number has accepted already (contract, *Errors*). The consent
@@ -36,42 +36,30 @@ type RequestTurn = GuardedTurn<Recipient, RequestOrder>;
 const ifAccepted = async (
   fault: unknown,
   phone: string,
-  { client, shared: { advisor }, signal }: RecipientTurn,
+  item: Request,
   { waits }: Consent,
 ): Promise<RequestReply> => {
   if (!(fault instanceof ServiceError) || fault.code !== 'invalid_request') throw fault;
   let status;
   try {
-    const answer = await client.call('getConsent', { query: { phone } }, { advisor, signal });
+    const answer = await item.call('getConsent', { query: { phone } });
     status = consentStatusOf(answer.data);
   } catch {
     throw fault;
   }
   if (status.state !== 'accepted') throw fault;
-  await waits.accepted(advisor, { phone }, status);
+  await waits.accepted(item.advisor, { phone }, status);
   return { memberId: status.memberId, consentState: status.state, requested: false };
 };
 
 const request = async (
   phone: string,
-  turn: RecipientTurn,
-  lane: string,
+  item: Request,
+  steps: Steps,
   consent: Consent,
 ): Promise<RequestReply> => {
-  const {
-    client,
-    shared: { advisor },
-    signal,
-    begin,
-    undo,
-    permit,
-  } = turn;
   try {
-    const answer = await client.call(
-      'requestConsent',
-      { body: { phoneNumbers: [phone] } },
-      { advisor, lane, signal, begin, undo, permit },
-    );
+    const answer = await item.call('requestConsent', { body: { phoneNumbers: [phone] } }, steps);
     const { attempts } = answer;
     const success = answer.data.successes?.[0];
     if (success)
@@ -84,7 +72,7 @@ const request = async (
     if (detail === undefined) throw nodeError('invalid_response', 'no_outcome', {}, { attempts });
     throw nodeError('rejected', 'rejected', { said: detail }, { detail, attempts });
   } catch (fault) {
-    return ifAccepted(fault, phone, turn, consent);
+    return ifAccepted(fault, phone, item, consent);
   }
 };
 
@@ -95,13 +83,13 @@ const asked = ({ memberId, consentState, requested, requestedAt }: RequestResult
 
 /** A dry run: nobody is asked. The outcome follows from the record of earlier requests. */
 const preview = async (
-  { environment, shared, item, notBefore }: RequestTurn,
+  { environment, shared, advisor, data, notBefore }: Request,
   rules: RequestRules,
 ): Promise<Outcome> => {
   // A dry run never leads to consent: to ask again would go round the loop for ever.
   if (shared.isRoundTrip) return failedOutcome(nodeError('cancelled', 'dry_run_round').problem);
   const { history } = await consentOf(environment);
-  const result = await history.preview(shared.advisor, item.phone ?? '', rules);
+  const result = await history.preview(advisor, data.phone ?? '', rules);
   return asked(result, notBefore === undefined ? {} : { notBefore });
 };
 
@@ -116,53 +104,44 @@ const withLimit = async <T>(outcome: Promise<T>): Promise<T> => {
   }
 };
 
-const handler = (tools: Tools): Handler => {
+export const create = itemNode<Recipient, RequestShared>(spec, (tools) => {
   const source = tools.source('phone');
+  const hours = tools.plain.text('hours');
   const rules = { every: tools.plain.number('every') * hour, limit: tools.plain.number('limit') };
-  const work = async (turn: RequestTurn): Promise<Outcome> => {
-    const { phone = '' } = turn.item;
-    const consent = await consentOf(turn.environment);
+
+  const ask = async (item: Request): Promise<Outcome> => {
+    const { phone = '' } = item.data;
+    const consent = await consentOf(item.environment);
     if (!consent.store.durable) tools.markUnsaved();
-    const result = await consent.history.ask(turn.shared.advisor, phone, rules, (begin, undo, leave) => {
-      const both = {
-        begin: async () => {
-          await Promise.all([turn.begin(), begin()]);
-        },
-        undo: async () => {
-          await Promise.all([turn.undo(), undo()]);
-        },
-        permit: async () => {
-          const ended = await turn.permit?.();
-          await leave();
-          return ended ?? (() => undefined);
-        },
-      };
-      return request(phone, { ...turn, ...both }, tools.node.id, consent);
+    const result = await consent.history.ask(item.advisor, phone, rules, (begin, undo, leave) => {
+      const steps = { begin, undo, permit: () => leave().then(() => undefined) };
+      return request(phone, item, steps, consent);
     });
     return asked(result);
   };
-  const known = async ({ environment, shared, item }: RequestTurn): Promise<Outcome | undefined> => {
-    if (shared.isRoundTrip) return undefined;
-    const { history } = await consentOf(environment);
-    const result = await history.known(shared.advisor, item.phone ?? '', rules);
-    return result && asked(result);
+
+  /** Who was asked lately is not held until their hours: no request is needed. */
+  const askedLately: Guard<Recipient, RequestShared> = {
+    async pass({ environment, shared, advisor, data }, next) {
+      if (!environment.settings.textHours || hours === 'any' || shared.isRoundTrip) return next();
+      const { history } = await consentOf(environment);
+      const result = await withLimit(history.known(advisor, data.phone ?? '', rules));
+      return result ? asked(result) : next();
+    },
   };
 
-  return new RecipientNode<Recipient, RequestOrder>(tools, {
-    source,
-    read: readWith(
+  return {
+    ...texting(tools),
+    read: readRecipients<RequestShared>(
       tools,
       source,
-      (value, rules) => recipientsOf(value, source.where, rules, withOwnAdvisor(tools)),
-      (shared: Mutable<RequestOrder>, msg) => {
+      (value, phones) => recipientsOf(value, source.where, phones, withOwnAdvisor(tools)),
+      (shared, msg) => {
         if (shared.dryRun && msg.outcome === 'notAccepted') shared.isRoundTrip = true;
       },
     ),
-    guards: {
-      hours: tools.plain.text('hours') === 'any' ? 'any' : 'environment',
-      outcomeWithoutRequest: (turn) => withLimit(known(turn)),
-    },
-    work: (turn) => withLimit(turn.shared.dryRun ? preview(turn, rules) : work(turn)),
+    guards: [validZone(hours), doNotTextGuard(), askedLately, textHours({ hours })],
+    work: (item) => withLimit(item.shared.dryRun ? preview(item, rules) : ask(item)),
     statusTexts: {
       first: (payload) => {
         const { requested, requestedAt } = payload as Pick<RequestResult, 'requested' | 'requestedAt'>;
@@ -171,7 +150,5 @@ const handler = (tools: Tools): Handler => {
         return requestedAt === null ? 'status.acceptedBefore' : 'status.askedBefore';
       },
     },
-  });
-};
-
-export const create = flowNode(spec, handler);
+  };
+});

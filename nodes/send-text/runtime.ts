@@ -1,37 +1,51 @@
 import { resultOfFault, nothingKnown, consentStatusOf } from '../../lib/consent/consent-status';
+import { hour, minute, second } from '../../lib/durations';
+import { doNotTextGuard } from '../../lib/guards/do-not-text';
+import { sendOnce } from '../../lib/guards/once';
 import { countText } from '../../lib/guards/segments';
-import { Held } from '../../lib/outbox/queue';
+import { textHours, validZone, zoneOf, type TextShared } from '../../lib/guards/text-hours';
 import type { Mutable } from '../../lib/mutable';
+import { Held } from '../../lib/outbox/queue';
 import { writtenOffset } from '../../lib/runtime/dates';
 import type { Environment } from '../../lib/runtime/environment';
+import { invalidInput } from '../../lib/runtime/errors';
+import type { Tools } from '../../lib/runtime/flow-node';
 import { noSource, readAll, type Source } from '../../lib/runtime/inputs';
-import { flowNode, type Handler, type Tools } from '../../lib/runtime/flow-node';
+import {
+  faultOf,
+  itemNode,
+  type Batch,
+  type Guard,
+  type Item,
+  type ItemNodeOptions,
+  type ItemOf,
+} from '../../lib/runtime/item-node';
 import type { Outcome } from '../../lib/runtime/outcomes';
 import type { Message } from '../../lib/runtime/red';
 import { whenRead } from '../../lib/runtime/slices';
-import { zoneOf, type GuardedTurn } from '../../lib/texting/guard-chain';
 import {
   advisorOfMessage,
-  RecipientNode,
+  phoneRules,
+  sharedIn,
+  texting,
+  usedFields,
   withOwnAdvisor,
-  type Reading,
-} from '../../lib/texting/recipient-node';
-import type { PhoneRules, TextingOrder } from '../../lib/texting/recipients';
+  type PhoneRules,
+} from '../../lib/texting/recipients';
 import { consentTest, needsConsent, notBelieved, sendOutcome, sent } from './answer';
-import { spec } from './spec';
 import { asDuplicate, ReturnedRecipients, takeResend, textAgain, type Resend } from './resend';
 import { datesOf, deliveryOf, millisecondsOf, movedDelivery, type Delivery } from './schedule';
+import { spec } from './spec';
 import { onceKeyGiver, textGiver, textsOf, type Text } from './texts';
-import { hour, minute, second } from '../../lib/durations';
 
-/** What holds for all texts of one message. */
-interface SendOrder extends TextingOrder {
+/** What the texts of a message share. */
+interface SendShared extends TextShared {
   readonly delivery?: Delivery;
   /** The offset from UTC with which the delivery date was written, in milliseconds. */
   readonly offset?: number;
 }
 
-type SendTurn = GuardedTurn<Text, SendOrder>;
+type TextItem = Item<Text, SendShared>;
 
 const sentOrScheduled = (payload: unknown): string => {
   const { scheduled, alreadySent } = payload as { scheduled: boolean; alreadySent?: true };
@@ -48,7 +62,8 @@ const scheduled = ({ clock, settings }: Environment, date: unknown, frequency: u
   deliveryOf(date, frequency, settings, Math.min(clock.now(), Date.now()));
 
 /** Reads the texts of a message: those of its fields, or exactly those of `msg.resend`. */
-const reader = (tools: Tools, phones: Source) => {
+const reader = (tools: Tools): ItemNodeOptions<Text, SendShared>['read'] => {
+  const phones = tools.source('phone');
   const texts = tools.source('text');
   const giveText = textGiver(texts);
   const giveAdvisor = withOwnAdvisor(tools);
@@ -64,52 +79,58 @@ const reader = (tools: Tools, phones: Source) => {
     ...schedule,
   ];
 
-  const again = (msg: Message, resend: Resend): Reading<Text, SendOrder> => ({
-    items: [textAgain(resend, msg)],
-    count: 1,
-    list: false,
-    completeOrder(shared) {
+  const again = (msg: Message, resend: Resend): Batch<Text, SendShared> => {
+    const { advisor, deliveryDate, frequency, timeZone } = resend;
+    const { dryRun } = sharedIn(msg, false);
+    const shared: Mutable<SendShared> = { advisor: '', ...(dryRun && { dryRun }) };
+    const fault = faultOf(() => {
       const environment = tools.environment();
       tools.checkSettings();
-      shared.advisor = resend.advisor;
-      if (resend.timeZone === undefined) delete shared.timeZone;
-      else shared.timeZone = resend.timeZone;
-      const { deliveryDate, frequency } = resend;
+      shared.advisor = advisor;
+      if (timeZone !== undefined) shared.timeZone = timeZone;
       if (deliveryDate !== undefined) shared.delivery = scheduled(environment, deliveryDate, frequency);
-    },
-  });
+    });
+    return { items: [textAgain(resend, msg)], count: 1, list: false, source: phones, shared, fault };
+  };
 
   const fromFields = (
     msg: Message,
     rules: PhoneRules,
     [advisor, phone, text, once, date, frequency]: readonly unknown[],
-  ): Reading<Text, SendOrder> | Promise<Reading<Text, SendOrder>> => {
-    const texts = textsOf(phone, phones.where, rules, (item, entry) => {
+  ): Batch<Text, SendShared> | Promise<Batch<Text, SendShared>> => {
+    const found = textsOf(phone, phones.where, rules, (item, entry) => {
       item.text = giveText(entry, msg, text);
       if (giveKey) item.onceKey = giveKey(entry, msg, once);
       giveAdvisor(item, entry);
     });
-    return whenRead(texts, (recipients) => ({
-      ...recipients,
-      completeOrder(shared: Mutable<SendOrder>) {
+    return whenRead(found, (recipients) => {
+      const shared: Mutable<SendShared> = sharedIn(msg, recipients.list);
+      const fault = faultOf(() => {
         shared.advisor = advisorOfMessage(tools, advisor, msg, recipients.items);
         if (!isScheduled) return;
         shared.delivery = scheduled(tools.environment(), date, frequency);
         const offset = writtenOffset(date);
         if (offset !== undefined) shared.offset = offset;
-      },
-    }));
+      });
+      return { ...recipients, source: phones, shared, fault };
+    });
   };
 
-  return (msg: Message, rules: PhoneRules): Reading<Text, SendOrder> | Promise<Reading<Text, SendOrder>> => {
+  return (msg, reading) => {
     const resend = takeResend(msg, tools.node.id);
     if (resend) return again(msg, resend);
-    const values = readAll(sources, msg);
-    return values instanceof Promise
-      ? values.then((read) => fromFields(msg, rules, read))
-      : fromFields(msg, rules, values);
+    return whenRead(readAll(sources, msg), (values) => fromFields(msg, phoneRules(tools, reading), values));
   };
 };
+
+/** Fails texts that take more SMS segments than the node sends; 0 means any number. */
+const longestText = (most: number): Guard<Text, SendShared> => ({
+  pass({ data: { text = '' } }, next) {
+    const segments = most > 0 ? countText(text).segments : 0;
+    if (segments > most) throw invalidInput('text_segments', { segments, most });
+    return next();
+  },
+});
 
 /** Milliseconds before each further try of a text that is refused for a consent which is accepted. */
 const delaysOfReturned: readonly number[] = [30 * second, 2 * minute, 10 * minute];
@@ -120,47 +141,40 @@ const nothingKnownIf404 = (fault: unknown) => {
   return { ...nothingKnown, attempts: 1 };
 };
 
-const handler = (tools: Tools): Handler => {
-  const source = tools.source('phone');
+export const create = itemNode<Text, SendShared>(spec, (tools) => {
   const returned = new ReturnedRecipients();
   const onceBy = tools.source('onceKey').type;
+  const hours = tools.plain.text('hours');
   const onceFor = tools.plain.number('onceFor') * hour;
-  /** The key that was given; with `text`, the text and its delivery date. */
-  const onceKeyOf = (delivery: Delivery | undefined, { text, onceKey }: Text): string | undefined => {
-    if (onceKey !== undefined) return onceKey;
-    return onceBy === 'text' ? JSON.stringify([text, delivery?.deliveryDate ?? null]) : undefined;
-  };
   let isConsentMissing: ReturnType<typeof consentTest> | undefined;
 
-  const send = async ({
-    movedTo,
-    permit,
-    environment,
-    client,
-    shared,
-    item,
-    signal,
-    begin,
-    undo,
-    delays,
-  }: SendTurn): Promise<Outcome> => {
-    const { advisor } = shared;
-    const delivery = shared.delivery && movedDelivery(shared.delivery, movedTo, environment.settings);
-    const { phone = '', text = '' } = item;
-    const { data, ...answered } = await client.call(
-      'sendMessage',
-      { body: delivery ? { phone, text, ...delivery } : { phone, text } },
-      { advisor, lane: tools.node.id, signal, begin, undo, permit },
-    );
-    isConsentMissing ??= consentTest(environment.settings.consentPattern);
-    const dates = datesOf(shared.delivery, movedTo, environment.settings);
-    const attempts = answered.attempts + delays;
-    return sendOutcome(data, { text, attempts, offset: shared.offset, ...dates }, isConsentMissing);
+  /** The key that was given; with `text`, the text and its delivery date. */
+  const onceOf = ({ text, onceKey }: Text, { delivery }: SendShared) => {
+    const ofText = onceBy === 'text' ? JSON.stringify([text, delivery?.deliveryDate ?? null]) : undefined;
+    const key = onceKey ?? ofText;
+    return key === undefined ? undefined : { key, within: onceFor };
   };
 
-  const consentOf = ({ client, shared: { advisor }, item: { phone = '' }, signal }: SendTurn) =>
-    client
-      .call('getConsent', { query: { phone } }, { advisor, lane: tools.node.id, signal })
+  const deliveryDateOf = ({ shared: { delivery }, environment }: Pick<TextItem, 'shared' | 'environment'>) =>
+    delivery && millisecondsOf(delivery, environment.settings);
+
+  const send = async (item: TextItem): Promise<Outcome> => {
+    const { shared, data, movedTo, environment } = item;
+    const { settings } = environment;
+    const delivery = shared.delivery && movedDelivery(shared.delivery, movedTo, settings);
+    const { phone = '', text = '' } = data;
+    const { data: answer, ...answered } = await item.call('sendMessage', {
+      body: delivery ? { phone, text, ...delivery } : { phone, text },
+    });
+    isConsentMissing ??= consentTest(settings.consentPattern);
+    const dates = datesOf(shared.delivery, movedTo, settings);
+    const attempts = answered.attempts + item.delays;
+    return sendOutcome(answer, { text, attempts, offset: shared.offset, ...dates }, isConsentMissing);
+  };
+
+  const consentOf = (item: TextItem) =>
+    item
+      .call('getConsent', { query: { phone: item.data.phone ?? '' } })
       .then(({ data, attempts }) => ({ ...consentStatusOf(data), attempts }), nothingKnownIf404);
 
   /**
@@ -168,84 +182,77 @@ const handler = (tools: Tools): Handler => {
    * refused for it again would go round the flow without end: it is delayed instead, and then refused. Where nobody can
    * say what the consent is, it is delayed too, and then needs consent.
    */
-  const sendReturned = async (turn: SendTurn): Promise<Outcome> => {
-    const outcome = await send(turn);
+  const sendReturned = async (item: TextItem): Promise<Outcome> => {
+    const outcome = await send(item);
     if (outcome.port !== 2 || !outcome.problem) return outcome;
-    const state = await consentOf(turn).then(
+    const state = await consentOf(item).then(
       (known) => known.state,
       () => undefined,
     );
     if (state !== 'accepted' && state !== undefined) return outcome;
-    const { environment, shared, delays } = turn;
-    const notBefore = environment.clock.now() + (delaysOfReturned[delays] ?? Infinity);
-    const deliveryDate = shared.delivery && millisecondsOf(shared.delivery, environment.settings);
-    if (notBefore >= (deliveryDate ?? Infinity)) return state ? notBelieved(outcome.problem) : outcome;
-    throw new Held(notBefore, delays + 1);
+    const notBefore = item.environment.clock.now() + (delaysOfReturned[item.delays] ?? Infinity);
+    if (notBefore >= (deliveryDateOf(item) ?? Infinity))
+      return state ? notBelieved(outcome.problem) : outcome;
+    throw new Held(notBefore, item.delays + 1);
   };
 
   /** A dry run: how the text would leave on an account that requires consent, as far as the consent status tells. */
-  const preview = async (turn: SendTurn): Promise<Outcome> => {
-    const { environment, shared, item, notBefore, movedTo } = turn;
+  const preview = async (item: TextItem): Promise<Outcome> => {
+    const { environment, shared, data, notBefore, movedTo } = item;
     const held = notBefore === undefined ? {} : { notBefore };
-    const { text = '' } = item;
-    const { segments } = countText(text);
-    const { state, memberId, attempts } = await consentOf(turn);
-    if (state !== 'accepted') return needsConsent(state ?? 'unknown_number', attempts, { segments, ...held });
+    const { text = '' } = data;
+    const { state, memberId, attempts } = await consentOf(item);
+    if (state !== 'accepted')
+      return needsConsent(state ?? 'unknown_number', attempts, {
+        segments: countText(text).segments,
+        ...held,
+      });
     const dates = datesOf(shared.delivery, movedTo, environment.settings);
     return sent({ memberId }, { text, attempts, offset: shared.offset, ...dates }, held);
   };
 
-  const scheduleOf = (delivery: Delivery | undefined): Pick<Resend, 'deliveryDate' | 'frequency'> => {
-    if (!delivery) return {};
-    const { frequency } = delivery;
-    const deliveryDate = millisecondsOf(delivery, tools.environment().settings);
-    return { deliveryDate, ...(frequency !== undefined && { frequency }) };
-  };
-
   /** The `msg.resend` of a message that needs consent. */
-  const resendOf = (shared: SendOrder, recipient: Text, entry: unknown): Resend | undefined => {
-    const { phone, text } = recipient;
-    const { advisor, delivery } = shared;
+  const resendOf = (item: ItemOf<Text, SendShared>): Resend | undefined => {
+    const { shared, data } = item;
+    const { phone, text, onceKey } = data;
     if (phone === undefined || text === undefined) return undefined;
-    const timeZone = zoneOf(shared, entry);
+    const timeZone = zoneOf(item);
+    const deliveryDate = deliveryDateOf({ shared, environment: tools.environment() });
+    const frequency = shared.delivery?.frequency;
     return {
       node: tools.node.id,
       phone,
       text,
-      advisor,
-      ...scheduleOf(delivery),
+      advisor: data.advisor ?? shared.advisor,
+      ...(deliveryDate !== undefined && { deliveryDate }),
+      ...(frequency !== undefined && { frequency }),
       ...(timeZone !== undefined && { timeZone }),
-      ...(recipient.onceKey !== undefined && { onceKey: recipient.onceKey }),
+      ...(onceKey !== undefined && { onceKey }),
     };
   };
 
-  return new RecipientNode<Text, SendOrder>(tools, {
-    source,
-    read: reader(tools, source),
-    guards: {
-      maxSegments: tools.plain.number('maxSegments'),
-      hours: tools.plain.text('hours') === 'any' ? 'any' : 'environment',
-      onceOf: ({ delivery }, text) => {
-        const key = onceKeyOf(delivery, text);
-        return key === undefined ? undefined : { key, within: onceFor };
-      },
-      deliveryDateOf: ({ delivery }, { settings }) => delivery && millisecondsOf(delivery, settings),
-    },
-    work: (turn) => {
-      const { item, shared } = turn;
-      if (shared.dryRun) return preview(turn);
-      if (!item.cameBack) return send(turn);
-      return returned.send(shared.advisor, item, shared.delivery, () => sendReturned(turn));
+  return {
+    ...texting(tools),
+    read: reader(tools),
+    guards: [
+      longestText(tools.plain.number('maxSegments')),
+      validZone(hours),
+      doNotTextGuard(),
+      sendOnce(tools.node.id, onceOf),
+      textHours({ hours, deliveryDateOf }),
+    ],
+    work(item) {
+      const { data, shared } = item;
+      if (shared.dryRun) return preview(item);
+      if (!data.cameBack) return send(item);
+      return returned.send(item.advisor, data, shared.delivery, () => sendReturned(item));
     },
     statusTexts: { first: sentOrScheduled, third: 'status.needsConsent', plannedFor },
-    completeOutcome(outcome, shared, text, index, entry) {
-      const whole: Mutable<Outcome> =
-        index === text.index ? outcome : { ...asDuplicate(outcome, text.index) };
-      const resend = outcome.port === 2 ? resendOf(shared, text, entry) : undefined;
+    fields(outcome, item, index) {
+      const whole = usedFields(outcome, item);
+      const resend = whole.port === 2 ? resendOf(item) : undefined;
       if (resend) whole.carry = { resend };
-      return whole;
+      return index === item.data.index ? whole : asDuplicate(whole, item.data.index);
     },
-  });
-};
-
-export const create = flowNode(spec, handler);
+  };
+});

@@ -15,8 +15,8 @@ const authorization = 'lib/auth/authorization.ts';
 const form = 'nodes/environment/form.ts';
 
 /**
- * By the number of the threat. `npm run proof -- threats` removes each from a copy of the sources, and checks that its
- * tests fail.
+ * By the number of the threat. `npm run proof -- threats` removes each from a copy of the sources, and checks
+ * that its tests fail.
  */
 export const defences: Readonly<Record<number, readonly Defence[]>> = {
   1: [
@@ -385,13 +385,8 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'a text with a key is sent once during the lifetime of the key',
-      file: 'lib/texting/guard-chain.ts',
-      changes: [
-        [
-          '    if (!wanted) return send(turn);\n',
-          '    if (shared.advisor !== undefined) return send(turn);\n',
-        ],
-      ],
+      file: 'lib/guards/once.ts',
+      changes: [['return wanted ? passWith(', "return wanted && item.advisor === '' ? passWith("]],
       shownBy: {
         'unit/guards/once.test.ts': ['is sent once, and a repeat leaves with the outcome of the first'],
       },
@@ -528,8 +523,11 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'nobody is texted or asked who is on the do-not-text list',
-      file: 'lib/texting/guard-chain.ts',
-      changes: [['      throw refusalBy(ended);\n', '      return () => undefined;\n']],
+      file: 'lib/guards/do-not-text.ts',
+      changes: [
+        ['      if (judged.by) throw refusalBy(judged.by);\n', ''],
+        ['          throw refusalBy(ended);\n', '          return () => undefined;\n'],
+      ],
       shownBy: {
         'unit/guards/do-not-text.test.ts': [
           'blocks texts and consent requests, one by one, in a list, as a resend and in a dry run',
@@ -575,13 +573,10 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'nobody is texted outside the hours',
-      file: 'lib/texting/guard-chain.ts',
+      file: 'lib/guards/text-hours.ts',
       changes: [
-        ['    if (deliveryDate === undefined) hours?.check();\n    return work({', '    return work({'],
-        [
-          '        // A scheduled text may be asked for at any hour.\n        if (deliveryDate === undefined) hours?.check();\n',
-          '',
-        ],
+        ['openingAfter(deliveryDate ?? clock.now())', 'deliveryDate && openingAfter(deliveryDate)'],
+        ['      item.add({ permit });\n', ''],
       ],
       shownBy: {
         'unit/guards/text-hours.test.ts': [
@@ -592,13 +587,8 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'a scheduled text is moved into the hours',
-      file: 'lib/texting/guard-chain.ts',
-      changes: [
-        [
-          'const moved = deliveryDate === undefined ? undefined : hours?.move(deliveryDate);',
-          'const moved: number | undefined = undefined;',
-        ],
-      ],
+      file: 'lib/guards/text-hours.ts',
+      changes: [['item.movedTo = notBefore;', 'item.movedTo = undefined;']],
       shownBy: {
         'unit/guards/text-hours.test.ts': [
           'move the delivery date of a scheduled text, and the payload says so',
@@ -850,8 +840,13 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   20: [
     {
       what: 'nobody is texted while an empty store is unconfirmed',
-      file: 'lib/texting/guard-chain.ts',
-      changes: [['    if (!shared.dryRun) await environment.mayText?.(turn.signal);\n', '']],
+      file: 'lib/guards/do-not-text.ts',
+      changes: [
+        [
+          '      if (!shared.dryRun && environment.isStoreLost) await environment.mayText?.(item.signal);\n',
+          '',
+        ],
+      ],
       shownBy: {
         'unit/guards/lost-store.test.ts': [
           'says so, texts and asks nobody, and keeps new messages until somebody confirms the empty store',

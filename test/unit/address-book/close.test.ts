@@ -1,6 +1,6 @@
 import { mock } from 'node:test';
 import should from 'should';
-import { Stream, Streams } from '../../../lib/address-book/operation';
+import { Searches } from '../../../lib/address-book/operation';
 import type { Tools } from '../../../lib/runtime/flow-node';
 import type { Job } from '../../../lib/runtime/job';
 import { closeLimit } from '../../../lib/service/clock';
@@ -12,10 +12,11 @@ describe('a search that waits for an unavailable store', () => {
   it('is given up when its node closes, with one failure', async () => {
     const told: unknown[] = [];
     const tools = {} as Tools;
-    const streams = new Streams<undefined>(tools, (_stream, why) => told.push(why.code));
-    const stream = new Stream(tools, {}, { isSettled: false } as Job, undefined);
-    void streams.run(stream, () => new Promise(() => undefined));
-    const closed = streams.close();
+    const never = (): Promise<void> => new Promise(() => undefined);
+    const searches = new Searches(tools, async () => undefined, never);
+    void searches.run({}, { isSettled: false } as Job, (why) => told.push(why.code));
+    await Promise.resolve();
+    const closed = searches.close();
     mock.timers.tick(closeLimit);
     await closed;
     should(told).deepEqual(['cancelled']);

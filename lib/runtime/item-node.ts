@@ -1,0 +1,648 @@
+import { setImmediate as nextTick } from 'node:timers/promises';
+import { second } from '../durations';
+import type { Mutable } from '../mutable';
+import { duplicatesOf, type MessageItems, type OutboxItem } from '../outbox/message-items';
+import {
+  Held,
+  isResetBy,
+  Parked,
+  Queue,
+  QueueFull,
+  type ItemTurn,
+  type OutcomeToEmit,
+  type Reason,
+} from '../outbox/queue';
+import { keysOf, records } from '../outbox/records';
+import type { Answer, Client } from '../service/client';
+import { systemClock } from '../service/clock';
+import { endpoints, type EndpointName, type RequestOf } from '../service/endpoints';
+import type { Problem } from '../service/errors';
+import { endOf, StoreClosed, TakenOver, type Operation, type Store } from '../state/store';
+import { activityOf } from './activity';
+import { deliver } from './delivery';
+import type { Environment } from './environment';
+import { nodeError } from './errors';
+import { flowNode, isControl, type Handler, type Tools } from './flow-node';
+import { noSource, pathIn, type PropertyPath, type Source } from './inputs';
+import { setAt, withoutList, type Job } from './job';
+import { failedOutcome, problemOf, type Outcome } from './outcomes';
+import type { Message } from './red';
+import type { Config, NodeRuntime } from './register';
+import type { NodeSpec } from './spec';
+import { heldLook, outcomeStatus, type ShownList, type StatusTexts } from './status';
+
+/** One recipient of a message, or one contact, group or id, as it is saved. */
+export interface ItemData extends OutboxItem {
+  /** The reason why nothing can be done for the item. */
+  readonly wrong?: Problem;
+}
+
+/** What the items of a message share, as it is saved. */
+export interface Shared {
+  readonly advisor: string;
+  /** Nothing is sent: each item leaves as if it were. */
+  readonly dryRun?: true;
+  /** Set when an array came in: the id of its sequence, and where the message held the list. */
+  readonly list?: { readonly id: string; readonly at?: PropertyPath };
+}
+
+/** The items of a message, and what they share. */
+export interface Batch<D extends ItemData = ItemData, S extends Shared = Shared> {
+  readonly items: readonly D[];
+  /** Duplicates included. */
+  readonly count: number;
+  /** What the list held for each item, by index. */
+  readonly entries?: readonly unknown[] | undefined;
+  /** True when an array came in, even of one entry. */
+  readonly list: boolean;
+  /** The property that named the items. */
+  readonly source: Source;
+  readonly shared: S;
+  /** Why every item fails. */
+  readonly fault?: Error | undefined;
+}
+
+/** The error that `read` throws; undefined when it throws none. */
+export const faultOf = (read: () => void): Error | undefined => {
+  try {
+    read();
+    return undefined;
+  } catch (thrown) {
+    return thrown as Error;
+  }
+};
+
+/** What a guard, or the work itself, adds to the steps of an item's request. */
+export interface Steps {
+  /** Called as the item is saved as started: gives operations for that commit, or saves by itself. */
+  readonly begin?: () => readonly Operation[] | Promise<unknown>;
+  /** The same as the item is saved as not started, because its request was certainly not carried out. */
+  readonly undo?: () => readonly Operation[] | Promise<unknown>;
+  /** Asked before each attempt, which starts when this resolves. A throw ends the work; the result is called after the attempt. */
+  readonly permit?: () => Promise<(() => void) | undefined> | undefined;
+}
+
+/** Asks all permits of an attempt; the result is called when the attempt has finished. */
+const permitted = async (all: readonly Steps[]): Promise<() => void> => {
+  const ends: (() => void)[] = [];
+  const end = (): void => {
+    for (const each of ends) each();
+  };
+  try {
+    for (const { permit } of all) {
+      const ended = await permit?.();
+      if (ended) ends.push(ended);
+    }
+    return end;
+  } catch (thrown) {
+    end();
+    throw thrown;
+  }
+};
+
+/** What an outcome is of. */
+export type ItemOf<D extends ItemData, S extends Shared> = Pick<Item<D, S>, 'data' | 'shared' | 'entry'>;
+
+/** An item at its turn. */
+export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
+  readonly data: D;
+  readonly shared: S;
+  /** In a dry run: the text would be held until then, in epoch milliseconds. */
+  notBefore: number | undefined;
+  /** The delivery date of a scheduled text, moved into the recipient's hours; in epoch milliseconds. */
+  movedTo: number | undefined;
+  private readonly steps: Steps[] = [];
+
+  constructor(
+    private readonly turn: ItemTurn<D, S>,
+    readonly environment: Environment,
+    private readonly lane: string,
+    private readonly client?: Client,
+  ) {
+    this.data = turn.item;
+    this.shared = turn.shared;
+  }
+
+  get advisor(): string {
+    return this.data.advisor ?? this.shared.advisor;
+  }
+
+  /** The entry of the list that the item was made from. */
+  get entry(): unknown {
+    return this.turn.entry;
+  }
+
+  /** Unique among the items of a node, also over restarts. */
+  get name(): string {
+    return this.turn.name;
+  }
+
+  /** The service for which the item was accepted. */
+  get space(): string {
+    return this.turn.space;
+  }
+
+  get acceptedAt(): number {
+    return this.turn.acceptedAt;
+  }
+
+  /** The same object for all items of a message, while one of them is in memory. */
+  get message(): object {
+    return this.turn.message;
+  }
+
+  /** How often the work was tried and delayed before. */
+  get delays(): number {
+    return this.turn.delays;
+  }
+
+  /** Aborts when what has not started is cancelled, or the node closes; `isResetBy` tells which. */
+  get signal(): AbortSignal {
+    return this.turn.signal;
+  }
+
+  add(steps: Steps): void {
+    this.steps.push(steps);
+  }
+
+  /** Whether the steps of the item are saved in this store: then others can be in the same commit. */
+  isSavedIn(store: Store): boolean {
+    return this.turn.store === store;
+  }
+
+  /** Writes the operation in the commit that ends the turn, or by itself; then calls `settled`, also when that failed. */
+  async atEnd(store: Store, operation: Operation, settled: () => void): Promise<void> {
+    if (this.isSavedIn(store)) this.turn.atEnd([operation], settled);
+    else await store.write([operation]).then(settled, settled);
+  }
+
+  /** Makes a request for the item's advisor. One that changes something is saved as started before it leaves. */
+  call<N extends EndpointName>(
+    name: N,
+    request: RequestOf<N>,
+    { signal = this.signal, ...own }: Steps & { readonly signal?: AbortSignal | undefined } = {},
+  ): Promise<Answer<N>> {
+    const { advisor, lane, client } = this;
+    if (!client) throw nodeError('not_configured', 'no_environment');
+    if (endpoints[name].method === 'GET') return client.call(name, request, { advisor, lane, signal });
+    const steps = [...this.steps, own];
+    const begin = (): Promise<void> => this.save('begin', steps);
+    const undo = (): Promise<void> => this.save('undo', steps);
+    const permit = steps.some((each) => each.permit) ? () => permitted(steps) : undefined;
+    return client.call(name, request, { advisor, lane, signal, begin, undo, permit });
+  }
+
+  private async save(step: 'begin' | 'undo', all: readonly Steps[]): Promise<void> {
+    const operations: Operation[] = [];
+    const saving: Promise<unknown>[] = [];
+    for (const steps of all) {
+      const added = steps[step]?.() ?? [];
+      if (added instanceof Promise) saving.push(added);
+      else operations.push(...added);
+    }
+    saving.push(this.turn[step](operations));
+    await Promise.all(saving);
+  }
+}
+
+/** A rule around the work of an item. */
+export interface Guard<D extends ItemData = ItemData, S extends Shared = Shared> {
+  /** Passes an item on with `next`; else gives its outcome, or throws: `Held` where it has another turn later. */
+  pass(item: Item<D, S>, next: () => Promise<Outcome>): Promise<Outcome>;
+  /** Called before an item ends that does not reach this guard; without a reason, a guard before this one has stopped it. */
+  endsWithout?(item: Item<D, S>, reason: Reason | undefined): Promise<void>;
+  /** Called when the store is open. `recheck` gives the held items of a number their turn; the result ends that. */
+  open?(environment: Environment, recheck: (phone: string) => void): () => void;
+}
+
+/** What reading a message may need. */
+export interface ReadingTools {
+  readonly environment: Environment | undefined;
+  /** Called when a list takes long to read: messages behind it wait in line, because a reset among them means it too. */
+  readonly holdOthers: () => void;
+}
+
+/** Searches of a node: their results are no items. */
+interface Searches {
+  /** `breakOff` saves that a deploy or a stop has ended a search; its failure is emitted when the flows have started. */
+  run(msg: Message, job: Job, breakOff: (why: Problem) => void): Promise<void>;
+  stop(): void;
+  readonly isBusy: boolean;
+  close(): Promise<void>;
+}
+
+/** A node that has items. */
+export interface ItemNodeOptions<D extends ItemData, S extends Shared> {
+  /** The items of a message; a throw fails the message as one. */
+  read(msg: Message, reading: ReadingTools): Batch<D, S> | Promise<Batch<D, S>>;
+  /** Asked in this order, at each turn of an item. */
+  readonly guards?: readonly Guard<D, S>[];
+  /** From an item to its outcome; a throw becomes a failure. */
+  work(item: Item<D, S>): Promise<Outcome>;
+  /** Adds the message fields of an outcome; `index` is that of the item, or of a duplicate. */
+  fields?(outcome: Outcome, item: ItemOf<D, S>, index: number): Outcome;
+  /** The same for a message that fails as one. */
+  failedFields?(failure: Outcome, msg: Message): Outcome;
+  /** The numbers that a reset is for; undefined means all. */
+  phonesOf?(msg: Message, reading: ReadingTools): readonly string[] | undefined;
+  readonly statusTexts: StatusTexts;
+  /** With searches, every message is one. */
+  readonly searches?: Searches | undefined;
+  /** The work makes no request: it needs no service, and its items belong to none. */
+  readonly isLocal?: boolean;
+}
+
+/** How many outcomes of a list have left, by the names of the outputs. */
+type OutputCounts = Readonly<Record<string, number>>;
+
+const codePrefix = 'code ';
+
+/** The kinds under which `msg.summary` counts an outcome. */
+const kindsIn = (tools: Tools, outcome: Outcome): readonly string[] => {
+  const name = tools.outputs.nameOf(outcome);
+  if (name === 'failed' && outcome.problem) return [name, codePrefix + outcome.problem.code];
+  // `alreadySent` comes first, because duplicates are counted under the first kind.
+  return outcome.alreadySent ? ['alreadySent', name] : [name];
+};
+
+/** Repeats and duplicates of texts that were sent. */
+const alreadySentIn = (counts: OutputCounts): number =>
+  (counts['alreadySent'] ?? 0) + (counts[duplicatesOf('sent')] ?? 0);
+
+/** `msg.summary` without its id. */
+const summaryOf = (tools: Tools, total: number, counts: OutputCounts): Record<string, unknown> => {
+  const byCode: Record<string, number> = {};
+  for (const [kind, count] of Object.entries(counts))
+    if (kind.startsWith(codePrefix) && count > 0) byCode[kind.slice(codePrefix.length)] = count;
+  const outputs = Object.fromEntries(tools.outputs.names.map((name) => [name, counts[name] ?? 0]));
+  return { total, ...outputs, ...('sent' in outputs && { alreadySent: alreadySentIn(counts) }), byCode };
+};
+
+const indexesOf = ({ index, duplicates }: ItemData): readonly number[] =>
+  duplicates ? [index, ...duplicates.map((each) => each.index)] : [index];
+
+/** The job of a message, which is made anew where the message was read from the store. */
+const jobOf = (
+  tools: Tools,
+  message: MessageItems<Shared>,
+  startId: string,
+  indexes: readonly number[],
+): Job => {
+  if (message.attachment) return message.attachment as Job;
+  const { message: msg, entries, dropped } = message.input;
+  const { record, remaining } = message;
+  const { list } = record.shared;
+  // A Complete node gets the message as it came in.
+  if (list?.at && entries) setAt(msg, list.at, entries);
+  const job = tools.resumed(msg, record.startId === startId);
+  // Others of the list may have left long before: the job is not in memory all the time.
+  if (list) job.asList(record.count, { listAt: list.at, id: list.id, remaining: remaining + indexes.length });
+  if (dropped) tools.warnOfDropped();
+  message.attachment = job;
+  return job;
+};
+
+/** The failure of an item that ends without its work. */
+const failureBy = (reason: Exclude<Reason, 'reset'>): Outcome => {
+  const unknown = (key: 'unknown_after_crashes' | 'unknown_after_restart') =>
+    nodeError('outcome_unknown', key, {}, { attempts: 1 });
+  const errors = {
+    moved: () => nodeError('cancelled', 'environment_changed'),
+    retyped: () => nodeError('cancelled', 'node_changed'),
+    stale: () => nodeError('stale', 'stale'),
+    crashes: () => unknown('unknown_after_crashes'),
+    unknown: () => unknown('unknown_after_restart'),
+    taken_over: () => unknown('unknown_after_restart'),
+    refused: () => nodeError('queue_full', 'queue_full'),
+  };
+  return failedOutcome(errors[reason]().problem);
+};
+
+/** Counts items that are cancelled at a start, which are found page by page; one warning names their number. */
+class CancelledCount {
+  private readonly counts = new Map<string, number>();
+  private forget: (() => void) | undefined;
+
+  constructor(private readonly tools: Tools) {}
+
+  add(warning: 'movedWork' | 'retypedWork'): void {
+    this.counts.set(warning, (this.counts.get(warning) ?? 0) + 1);
+    this.forget ??= systemClock.after(second, () => this.warn());
+  }
+
+  warn(): void {
+    const { node, words } = this.tools;
+    this.forget?.();
+    this.forget = undefined;
+    for (const [warning, count] of this.counts)
+      node.warn(words.say(`warning.${warning}`, { count: words.number(count) }));
+    this.counts.clear();
+  }
+}
+
+/** What is held is saved whatever `journal` says, and goes on when the settings have changed. */
+const isSavedFromBefore = async (tools: Tools, environment: Environment): Promise<boolean> => {
+  try {
+    const { items } = keysOf(tools.node.id);
+    const store = await environment.store();
+    return (await store.count(records, items, endOf(items))) > 0;
+  } catch {
+    return false;
+  }
+};
+
+/**
+ * The items of a flow node: each is saved before it starts, and its outcome is saved before it is emitted. Work that a
+ * close, a kill or a deploy interrupts is carried on by the next node of the same id.
+ */
+export const itemHandler = <D extends ItemData, S extends Shared>(
+  tools: Tools,
+  options: ItemNodeOptions<D, S>,
+): Handler => {
+  const { RED, node, words, status } = tools;
+  const { guards = [], searches, isLocal = false } = options;
+  let environment: Environment | undefined;
+  let queue: Queue<D, S, Outcome> | undefined;
+  let opening: Promise<void> | undefined;
+  let started: Promise<void> | undefined;
+  const unlisten: (() => void)[] = [];
+  const shown = outcomeStatus(tools, options.statusTexts, () => queue?.progress);
+  const cancelled = new CancelledCount(tools);
+
+  const changed = (): void => {
+    if (environment) activityOf(environment).changed();
+  };
+
+  /** Shows an outcome in the status; without `list`, it is that of a single message. */
+  const show = (outcome: Outcome, list?: ShownList): void => {
+    if (!list) shown.note(outcome);
+    shown.show(outcome, list);
+    changed();
+  };
+
+  /** Reports a fault of the store as an error of the node. */
+  const fault = (thrown: unknown): void => {
+    // The next start, or the process that has taken over the store, finds the work saved and carries it on.
+    if (!(thrown instanceof TakenOver || thrown instanceof StoreClosed))
+      node.error(words.problem(problemOf(thrown)));
+  };
+
+  const withFields = (outcome: Outcome, data: D, shared: S, index: number, entry: unknown): Outcome =>
+    options.fields?.(outcome, { data, shared, entry }, index) ?? outcome;
+
+  const pass = (item: Item<D, S>, reached: { guards: number }): Promise<Outcome> => {
+    const guard = guards[reached.guards];
+    reached.guards += 1;
+    return guard ? guard.pass(item, () => pass(item, reached)) : options.work(item);
+  };
+
+  const outcomeBy = (reason: Reason): Outcome => {
+    if (reason === 'reset') return failedOutcome(nodeError('cancelled', 'cancelled').problem);
+    if (reason === 'moved') cancelled.add('movedWork');
+    if (reason === 'retyped') cancelled.add('retypedWork');
+    return failureBy(reason);
+  };
+
+  const work = async (turn: ItemTurn<D, S>): Promise<Outcome | undefined> => {
+    if (turn.item.wrong) return failedOutcome(turn.item.wrong);
+    const reached = { guards: 0 };
+    let item: Item<D, S> | undefined;
+    try {
+      if (!environment) throw nodeError('not_configured', 'no_environment');
+      const client = isLocal ? undefined : environment.client();
+      item = new Item(turn, environment, node.id, client instanceof Promise ? await client : client);
+      return await pass(item, reached);
+    } catch (thrown) {
+      if (thrown instanceof Held || thrown instanceof Parked) throw thrown;
+      if (item)
+        for (const guard of guards.slice(reached.guards))
+          await guard.endsWithout?.(item, undefined).catch(() => undefined);
+      const why = problemOf(thrown);
+      if (why.code !== 'cancelled') return failedOutcome(why);
+      // A close broke it off: the item stays saved as not started.
+      return turn.signal.aborted && !isResetBy(turn.signal) ? undefined : outcomeBy('reset');
+    }
+  };
+
+  const outcomeFor = async (turn: ItemTurn<D, S>, reason: Reason): Promise<Outcome> => {
+    const isSaved = reason !== 'refused' && reason !== 'taken_over';
+    if (isSaved && environment) {
+      const item = new Item(turn, environment, node.id);
+      try {
+        for (const guard of guards) await guard.endsWithout?.(item, reason);
+      } catch (thrown) {
+        // The process that has taken over the store does the same.
+        if (!(thrown instanceof TakenOver)) throw thrown;
+      }
+    }
+    return outcomeBy(reason);
+  };
+
+  /** Lets an outcome leave with the duplicates of its item. One that did not arrive leaves again, and counts then. */
+  const send = async (
+    message: MessageItems<S>,
+    data: D,
+    { outcome, repeated, counts, isLast, mark }: OutcomeToEmit<Outcome>,
+  ): Promise<boolean> => {
+    const { shared, count } = message.record;
+    const { entries } = message.input;
+    const indexes = indexesOf(data);
+    let job = jobOf(tools, message, queue?.startId ?? '', indexes);
+    let isFirst = true;
+    let uncounted: (() => void)[] = [];
+    const hasArrived = await deliver(RED, node, outcome.port, tools.closed, () => {
+      if (!isFirst) job = job.anew();
+      isFirst = false;
+      uncounted = [];
+      for (const index of indexes) {
+        const entry = entries?.[index];
+        const whole = withFields(outcome, data, shared, index, entry);
+        const isEnd = isLast && shared.list && index === indexes.at(-1);
+        job.emit(index, repeated ? { ...whole, repeated } : whole, {
+          mark,
+          summary: isEnd ? summaryOf(tools, count, counts) : undefined,
+          toCount: (each) => uncounted.push(each),
+          entry,
+        });
+      }
+    });
+    if (hasArrived) for (const each of uncounted) each();
+    return hasArrived;
+  };
+
+  const emit = (message: MessageItems<S>, data: D, toEmit: OutcomeToEmit<Outcome>): Promise<boolean> => {
+    const left = send(message, data, toEmit);
+    const { outcome, isLast, counts } = toEmit;
+    if (message.record.count === 1) show(outcome);
+    else show(outcome, { counts: isLast ? { ...counts, alreadySent: alreadySentIn(counts) } : undefined });
+    return left;
+  };
+
+  const open = async (): Promise<void> => {
+    const from = tools.environment();
+    const { maxConcurrent, resumeWithin, textHours, ...settings } = from.settings;
+    const mayHold = guards.length > 0;
+    const journal = settings.journal || (mayHold && textHours?.outside === 'hold');
+    const isSaved = journal || (mayHold && (await isSavedFromBefore(tools, from)));
+    const store = await (isSaved ? from.store() : from.memory());
+    if (journal && !store.durable) tools.markUnsaved();
+    const opened = new Queue<D, S, Outcome>({
+      store,
+      node: node.id,
+      type: node.type,
+      space: isLocal ? `${from.id}/local` : from.space,
+      width: maxConcurrent,
+      resumeWithin,
+      clock: from.clock,
+      host: {
+        work,
+        outcomeFor,
+        emit,
+        kindsOf: (outcome) => kindsIn(tools, outcome),
+        changed,
+        held: (count, notBefore) => {
+          status.show(() => heldLook(words, count, notBefore, tools.now()));
+        },
+        fault,
+      },
+    });
+    queue = opened;
+    environment = from;
+    unlisten.push(
+      from.addPending(node, () => opened.reader.pending()),
+      activityOf(from).add({ id: node.id, name: node.name ?? '' }, opened),
+    );
+    for (const guard of guards) {
+      const end = guard.open?.(from, (phone) => opened.recheck(phone));
+      if (end) unlisten.push(end);
+    }
+    tools.whenStarted(() => {
+      // The start waits one tick, because a reset may be in line.
+      started = nextTick()
+        // Flows that are stopped right after their start have closed the store by now.
+        .then(() => (tools.closed.aborted ? undefined : opened.start()))
+        .catch(fault);
+    });
+  };
+
+  const openAfter = (waited: Promise<void>): void => {
+    const ended = waited
+      .catch(() => undefined)
+      .then(() => {
+        if (opening === ended) opening = undefined;
+      });
+    opening = ended;
+  };
+
+  /** Every item fails, without being saved. */
+  const refuse = (job: Job, { items, entries, count, shared }: Batch<D, S>, thrown: unknown): void => {
+    const why = failedOutcome(problemOf(thrown));
+    // Whether a number can be read may depend on the country of an environment that is missing.
+    const isUnready = why.problem?.code === 'not_configured';
+    const counts: Record<string, number> = {};
+    let left = count;
+    for (const data of items)
+      for (const index of indexesOf(data)) {
+        const outcome = data.wrong && !isUnready ? failedOutcome(data.wrong) : why;
+        for (const kind of kindsIn(tools, outcome)) counts[kind] = (counts[kind] ?? 0) + 1;
+        left -= 1;
+        const entry = entries?.[index];
+        const summary = shared.list && left === 0 ? summaryOf(tools, count, counts) : undefined;
+        job.emit(index, withFields(outcome, data, shared, index, entry), { entry, summary });
+      }
+    if (count > 1) shown.show(why, { counts });
+    else show(why);
+  };
+
+  const save = (msg: Message, job: Job, { items, entries, count, shared }: Batch<D, S>): void => {
+    if (!queue) throw nodeError('not_configured', 'no_environment');
+    const onRecord = job.takeHandOver();
+    try {
+      // Entries are saved themselves: the list is not saved twice.
+      const message = entries ? withoutList(msg, shared.list?.at) : msg;
+      queue.accept({ message, shared, items, count, entries, onRecord }, job);
+      changed();
+    } catch (thrown) {
+      onRecord?.();
+      const isFull = thrown instanceof QueueFull || thrown instanceof TakenOver;
+      throw isFull ? nodeError('queue_full', 'queue_full') : thrown;
+    }
+  };
+
+  const accept = (msg: Message, job: Job, batch: Batch<D, S>): void => {
+    if (batch.list) {
+      const listAt = pathIn(RED, batch.source, msg);
+      const id = job.asList(batch.count, { listAt });
+      (batch.shared as Mutable<Shared>).list = listAt ? { id, at: listAt } : { id };
+    }
+    try {
+      if (batch.fault) throw batch.fault;
+      save(msg, job, batch);
+    } catch (thrown) {
+      refuse(job, batch, thrown);
+    }
+  };
+
+  opening = Promise.resolve()
+    .then(open)
+    .catch((thrown: unknown) => {
+      const why = problemOf(thrown);
+      if (why.code !== 'not_configured') fault(thrown);
+      shown.show(failedOutcome(why), {});
+    })
+    .finally(() => {
+      opening = undefined;
+    });
+
+  return {
+    get opening() {
+      return opening;
+    },
+    input(msg, job) {
+      if (searches)
+        return searches.run(msg, job, (wrong) => {
+          // All other fields of an item, and of what items share, are optional.
+          const [item, shared] = [{ index: 0, wrong } as D, { advisor: '' } as S];
+          accept(msg, job, { items: [item], count: 1, list: false, source: noSource, shared });
+        });
+      const list: { isLong: boolean; accepted?: Promise<void> } = { isLong: false };
+      const holdOthers = (): void => {
+        list.isLong = true;
+        if (list.accepted) openAfter(list.accepted);
+      };
+      const batch = options.read(msg, { environment, holdOthers });
+      if (!(batch instanceof Promise)) {
+        accept(msg, job, batch);
+        return undefined;
+      }
+      list.accepted = batch.then((read) => accept(msg, job, read));
+      if (list.isLong) openAfter(list.accepted);
+      return list.accepted;
+    },
+    control(msg, at) {
+      if (!isControl(msg, 'reset')) return false;
+      const phones = options.phonesOf?.(msg, { environment, holdOthers: () => undefined });
+      searches?.stop();
+      queue?.reset(phones, at);
+      return true;
+    },
+    showFailure: show,
+    completeFailure: (failure, msg) => options.failedFields?.(failure, msg) ?? failure,
+    isBusy: () => searches?.isBusy === true || queue?.isBusy === true,
+    async close() {
+      await searches?.close();
+      // A long list may be accepted after another one.
+      while (opening) await opening;
+      for (const end of unlisten) end();
+      await queue?.close();
+      await started;
+      cancelled.warn();
+    },
+  };
+};
+
+/** The `create` of a node that has items. */
+export const itemNode = <D extends ItemData, S extends Shared>(
+  spec: NodeSpec,
+  options: (tools: Tools, config: Config) => ItemNodeOptions<D, S>,
+): NodeRuntime['create'] => flowNode(spec, (tools, config) => itemHandler(tools, options(tools, config)));
