@@ -3,7 +3,7 @@ import { abortOf, wokenBy } from '../service/concurrency';
 import { elapsedBy, type Clock } from '../service/clock';
 import { type ReasonWord, serviceError, ServiceError } from '../service/errors';
 import { contractScope, usualPrefixes, wireScope } from '../service/prefixes';
-import { backoff, decide, readRetryAfter, RetryBudget, type Happened } from '../service/retry';
+import { backoff, readRetryAfter, Retries, type Happened } from '../service/retry';
 import type { Connection } from './connection';
 import { isBearer, readTokenAnswer, type TokenAnswer } from './grants';
 import { second } from '../durations';
@@ -133,13 +133,11 @@ const read = ({ status, text, retryAfter }: Awaited<ReturnType<PostForm>>, now: 
  * monotonic clock: a pause lasts as long as it was meant to when the wall clock is set.
  */
 class EndpointAccess {
-  readonly budget = new RetryBudget();
+  constructor(readonly retries: Retries) {}
+
   readonly waiting = new Set<() => void>();
   running = 0;
-  /** Counts of the failures in a row: repeats, 429s and the time of the first, and how often the endpoint was given up. */
-  retried = 0;
-  limited = 0;
-  limitedSince = 0;
+  /** How often in a row the endpoint was given up. */
   givenUp = 0;
   /** The number of failures: requests that failed together count as one. */
   failures = 0;
@@ -150,7 +148,7 @@ class EndpointAccess {
   remembered: Trouble | undefined;
 
   get most(): number {
-    return this.retried + this.limited + this.givenUp > 0 ? 1 : mostAtOnce;
+    return this.retries.retried + this.retries.limited + this.givenUp > 0 ? 1 : mostAtOnce;
   }
 
   pause(now: number, ms: number): void {
@@ -159,8 +157,9 @@ class EndpointAccess {
   }
 
   recovered(): void {
-    Object.assign(this, { retried: 0, limited: 0, givenUp: 0, notBefore: -Infinity, remembered: undefined });
-    this.budget.refund();
+    Object.assign(this.retries, { retried: 0, limited: 0 });
+    Object.assign(this, { givenUp: 0, notBefore: -Infinity, remembered: undefined });
+    this.retries.budget.refund();
   }
 }
 
@@ -268,36 +267,17 @@ export class TokenEndpoints {
   }
 
   private judge(access: EndpointAccess, trouble: Trouble, connection: Connection): void {
-    const { clock, random = Math.random } = this.options;
-    const now = elapsedBy(clock);
+    const now = elapsedBy(this.options.clock);
     access.failures++;
-    if (access.limited === 0) access.limitedSince = now;
-    const { retried, limited, limitedSince, budget } = access;
-    const course = {
-      retried,
-      limited,
-      limitedFor: now - limitedSince,
-      refreshed: true,
-      doubt: 'none',
-    } as const;
     // An endpoint that was given up gets single attempts until it answers.
     const retries = access.givenUp > 0 ? 0 : connection.retries;
-    const rules = { retries, repeatSends: 'contract' } as const;
-    const decision = decide('read', trouble.happened, rules, course, budget.left, random());
-    switch (decision.do) {
-      case 'pause':
-        access.limited++;
-        access.pause(now, decision.ms);
-        break;
-      case 'repeat':
-        access.retried++;
-        budget.spend();
-        access.pause(now, Math.max(decision.ms, trouble.retryAfter));
-        break;
-      default:
-        // Without jitter: no other request returns at this time, and a short pause would cause a storm of requests.
-        access.pause(now, Math.max(backoff(access.givenUp, 1), trouble.retryAfter));
-        Object.assign(access, { retried: 0, limited: 0, givenUp: access.givenUp + 1, remembered: trouble });
+    const decision = access.retries.after('read', trouble.happened, { retries, repeatSends: 'contract' });
+    if ('ms' in decision) access.pause(now, Math.max(decision.ms, trouble.retryAfter));
+    else {
+      // Without jitter: no other request returns at this time, and a short pause would cause a storm of requests.
+      access.pause(now, Math.max(backoff(access.givenUp, 1), trouble.retryAfter));
+      Object.assign(access.retries, { retried: 0, limited: 0 });
+      Object.assign(access, { givenUp: access.givenUp + 1, remembered: trouble });
     }
     if (this.pausedUntil(connection) > 0) this.listeners.call();
   }
@@ -337,7 +317,8 @@ export class TokenEndpoints {
     const name = createHash('sha256')
       .update(JSON.stringify([tokenUrl, clientId, clientSecret]))
       .digest('base64');
-    const access = this.accesses.get(name) ?? new EndpointAccess();
+    const { clock, random = Math.random } = this.options;
+    const access = this.accesses.get(name) ?? new EndpointAccess(new Retries(clock, random));
     this.accesses.set(name, access);
     return access;
   }

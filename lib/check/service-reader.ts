@@ -8,7 +8,7 @@ import { Limits } from '../service/limits';
 import type { Prefixes } from '../service/prefixes';
 import { isUnanswered, type Query, type ReadAnswer, type ReadKind } from './query-names';
 import { planEndpoint, type EndpointRequest } from '../service/requests';
-import { decide, RetryBudget, type Course } from '../service/retry';
+import { Retries, RetryBudget } from '../service/retry';
 import { createTransport, trustedUrl, type Transport } from '../service/transport';
 
 export interface ReadSettings {
@@ -85,7 +85,7 @@ export class ServiceReader {
     request: EndpointRequest = {},
   ): Promise<ReadAnswer> {
     const { clock, retries, random, patience } = this.settings;
-    const course = { retried: 0, refreshed: true, limited: 0, limitedFor: 0, doubt: 'none' as const };
+    const course = new Retries(clock, random, this.budget);
     for (;;) {
       await this.limits.enter({ lane: '', priority: 'normal', front: false, signal: undefined });
       let tried: Awaited<ReturnType<ServiceReader['attempt']>>;
@@ -100,8 +100,7 @@ export class ServiceReader {
       if (!isUnanswered(reply)) return reply;
       const now = elapsedBy(clock);
       this.lost += now - began;
-      const rules = { retries, repeatSends: 'contract' } as const;
-      const decision = decide('read', happened, rules, course satisfies Course, this.budget.left, random());
+      const decision = course.after('read', happened, { retries, repeatSends: 'contract' });
       const ms = 'ms' in decision ? decision.ms : 0;
       const more = Math.max(0, now + ms - Math.max(now, this.pausedUntil));
       const isWaitedFor = 'ms' in decision && this.lost + more <= patience;
@@ -110,11 +109,6 @@ export class ServiceReader {
       this.lost += more;
       this.pausedUntil = Math.max(this.pausedUntil, now + ms);
       this.limits.pause(ms);
-      if (decision.do === 'pause') course.limited++;
-      else {
-        course.retried++;
-        this.budget.spend();
-      }
     }
   }
 

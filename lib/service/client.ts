@@ -7,15 +7,7 @@ import { serviceError, ServiceError } from './errors';
 import { Limits, type QueuePlace } from './limits';
 import { usualPrefixes, type Prefixes } from './prefixes';
 import { planEndpoint, type EndpointRequest, type Plan, type Wire } from './requests';
-import {
-  decide,
-  doubtAfter,
-  pauseAfter,
-  RetryBudget,
-  type Course,
-  type RepeatSends,
-  type Rules,
-} from './retry';
+import { doubtAfter, pauseAfter, Retries, RetryBudget, type RepeatSends, type Rules } from './retry';
 import { createTransport, trustedUrl, type Result, type Transport } from './transport';
 
 export interface ClientOptions {
@@ -144,11 +136,7 @@ export class Call {
   private readonly wire: Wire;
   private readonly options: CallOptions;
   private attempts = 0;
-  private retried = 0;
-  private limited = 0;
-  private limitedSince = 0;
-  private doubt: Course['doubt'] = 'none';
-  private refreshed = false;
+  private readonly retries: Retries;
   private hasBegun = false;
   private rejected: string | undefined;
   private token = '';
@@ -156,6 +144,7 @@ export class Call {
 
   constructor(shared: Shared, plan: Plan, wire: Wire, options: CallOptions) {
     this.shared = shared;
+    this.retries = new Retries(shared.clock, shared.random, shared.budget);
     this.plan = plan;
     this.wire = wire;
     this.options = options;
@@ -246,13 +235,14 @@ export class Call {
 
   /** Saves the request as not started: it was certainly not carried out, and may be started again after a restart. */
   private async undo(): Promise<void> {
-    if (!this.hasBegun || this.doubt !== 'none') return;
+    if (!this.hasBegun || this.retries.doubt !== 'none') return;
     this.hasBegun = false;
     await this.options.undo?.();
   }
 
   /** The outcome, or the milliseconds until the next attempt; throws when the call has failed for good. */
   private judge(result: Result): Completed | number {
+    const { retries } = this;
     const { apiKey, budget, clock, limits, random, rules } = this.shared;
     const assessment = assess(this.plan, this.wire.id, result, clock.now(), [this.token, apiKey]);
     const { happened, data } = assessment;
@@ -262,17 +252,15 @@ export class Call {
       return { data, status, attempts: this.attempts };
     }
     if (this.isStopped() && result.state !== 'answered') {
-      this.doubt = doubtAfter(this.doubt, happened);
+      retries.doubt = doubtAfter(retries.doubt, happened);
       throw this.stopped();
     }
     if (happened.what === 'unauthorized') this.noteRejection();
-    if (happened.what === 'limited' && this.limited === 0) this.limitedSince = elapsedBy(clock);
-    const chance = random();
-    const decision = decide(this.plan.kind, happened, rules, this.course(), budget.left, chance);
-    this.doubt = doubtAfter(this.doubt, happened);
+    const decision = retries.after(this.plan.kind, happened, rules);
     if (happened.what === 'limited') {
       // The pause holds even if this call has used up its hour of pauses: the next request would get a 429 too.
-      const ms = pauseAfter(happened.retryAfter, this.limited, chance);
+      const ms =
+        decision.do === 'pause' ? decision.ms : pauseAfter(happened.retryAfter, retries.limited, random());
       limits.pause(ms);
       this.shared.paused(clock.now() + ms);
     }
@@ -282,15 +270,12 @@ export class Call {
       case 'fail':
         throw endAs(decision.as, assessment, this.attempts);
       case 'refresh':
-        this.refreshed = true;
+        retries.refreshed = true;
         this.rejected = this.token;
         return 0;
       case 'pause':
-        this.limited++;
         return 0;
       case 'repeat':
-        this.retried++;
-        budget.spend();
         return decision.ms;
     }
   }
@@ -343,21 +328,10 @@ export class Call {
   private noteRejection(): void {
     const { clock, futile } = this.shared;
     const { advisor } = this.options;
-    const now = clock.now();
-    if (this.refreshed) futile.set(advisor, { token: this.token, at: now });
+    const now = elapsedBy(clock);
+    if (this.retries.refreshed) futile.set(advisor, { token: this.token, at: now });
     const last = futile.get(advisor);
-    const age = last?.token === this.token ? now - last.at : -1;
-    if (age >= 0 && age < futileFor) this.refreshed = true;
-  }
-
-  private course(): Course {
-    return {
-      retried: this.retried,
-      refreshed: this.refreshed,
-      limited: this.limited,
-      limitedFor: this.limited === 0 ? 0 : elapsedBy(this.shared.clock) - this.limitedSince,
-      doubt: this.doubt,
-    };
+    if (last?.token === this.token && now - last.at < futileFor) this.retries.refreshed = true;
   }
 
   /** Resolves early when the call is cancelled or the client closes. */
@@ -375,7 +349,7 @@ export class Call {
   }
 
   private mayBeDone(): boolean {
-    return this.doubt !== 'none' && this.plan.kind !== 'read';
+    return this.retries.doubt !== 'none' && this.plan.kind !== 'read';
   }
 
   /** `cancelled`, unless an earlier attempt may have been carried out. */

@@ -1,4 +1,5 @@
 import { hour, second } from '../durations';
+import { elapsedBy, type Clock } from './clock';
 
 export type RepeatSends = 'never' | 'contract' | 'always';
 
@@ -146,6 +147,36 @@ export class RetryBudget {
 
   refund(): void {
     this.tokensLeft = Math.min(RetryBudget.full, this.tokensLeft + RetryBudget.refundShare);
+  }
+}
+
+/** What has happened to a request so far, and what follows from its last attempt: for calls, tokens and checks. */
+export class Retries implements Omit<Course, 'limitedFor'> {
+  retried = 0;
+  refreshed = false;
+  limited = 0;
+  doubt: Course['doubt'] = 'none';
+  private limitedSince = 0;
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly random: () => number,
+    readonly budget = new RetryBudget(),
+  ) {}
+
+  after(kind: RepeatKind, happened: Happened, rules: Rules): Decision {
+    const now = elapsedBy(this.clock);
+    if (this.limited === 0) this.limitedSince = now;
+    const { retried, refreshed, limited, doubt, budget } = this;
+    const course = { retried, refreshed, limited, limitedFor: now - this.limitedSince, doubt };
+    const decision = decide(kind, happened, rules, course, budget.left, this.random());
+    this.doubt = doubtAfter(doubt, happened);
+    if (decision.do === 'pause') this.limited++;
+    if (decision.do === 'repeat') {
+      this.retried++;
+      budget.spend();
+    }
+    return decision;
   }
 }
 

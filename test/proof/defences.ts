@@ -753,7 +753,10 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       what: 'one attempt is in flight while an endpoint is failing',
       file: 'lib/auth/token-endpoint.ts',
       changes: [
-        ['return this.retried + this.limited + this.givenUp > 0 ? 1 : mostAtOnce;', 'return mostAtOnce;'],
+        [
+          'return this.retries.retried + this.retries.limited + this.givenUp > 0 ? 1 : mostAtOnce;',
+          'return mostAtOnce;',
+        ],
       ],
       shownBy: {
         'unit/auth/token-endpoint.test.ts': ['is asked for one advisor until it answers, then for all'],
@@ -770,7 +773,12 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'a refreshed token that is rejected too is not refreshed for every message',
       file: 'lib/service/client.ts',
-      changes: [['    if (age >= 0 && age < futileFor) this.refreshed = true;\n', '']],
+      changes: [
+        [
+          '    if (last?.token === this.token && now - last.at < futileFor) this.retries.refreshed = true;\n',
+          '',
+        ],
+      ],
       shownBy: {
         'unit/auth/token-endpoint.test.ts': [
           'is asked a handful of times for 1,000 messages that fail because of a wrong key (${grant})',
