@@ -22,10 +22,23 @@ const anchorsIn = (text: string): string[] =>
       .replaceAll(' ', '-'),
   );
 
+const repository = 'advisor-texting/node-red';
+const ownAddress = new RegExp(
+  `^https://(github\\.com/${repository}/blob|raw\\.githubusercontent\\.com/${repository})/main/`,
+);
+
+/** The file of this repository that a page links to. */
+const fileOf = (page: string, path: string): string => {
+  if (path === '') return page;
+  return ownAddress.test(path)
+    ? join(root, decodeURI(path.replace(ownAddress, '')))
+    : join(dirname(page), decodeURI(path));
+};
+
 const isDead = (page: string, target: string): boolean => {
-  if (target.startsWith('https://')) return false;
+  if (target.startsWith('https://') && !ownAddress.test(target)) return false;
   const [path = '', anchor] = target.split('#');
-  const file = path === '' ? page : join(dirname(page), decodeURI(path));
+  const file = fileOf(page, path);
   if (!existsSync(file)) return true;
   return anchor !== undefined && !anchorsIn(readFileSync(file, 'utf8')).includes(anchor);
 };
@@ -40,12 +53,19 @@ describe('the docs', () => {
     dead.should.eql([]);
   });
 
+  it('have a README whose links and pictures work on the page of the flow library, too', () => {
+    // It looks for relative ones in a branch `master`, and leaves a `srcset` as it is.
+    linksIn(withoutCode(readFileSync(join(root, 'README.md'), 'utf8')))
+      .filter((target) => !target.startsWith('https://'))
+      .should.eql([]);
+  });
+
   it('link from the README, the index and the list of nodes to every page', () => {
     const from = ['README.md', join('docs', 'README.md'), join('docs', 'nodes.md')].map((name) =>
       join(root, name),
     );
     const reached = from.flatMap((page) =>
-      linksIn(readFileSync(page, 'utf8')).map((target) => join(dirname(page), target)),
+      linksIn(readFileSync(page, 'utf8')).map((target) => fileOf(page, target)),
     );
     pagesOfDocs()
       .filter((page) => !reached.includes(page) && !from.includes(page))
