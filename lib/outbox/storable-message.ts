@@ -1,10 +1,12 @@
 import { EventEmitter } from 'node:events';
 import { processMemory } from '../process-memory';
-import { checkSize } from '../state/store';
+import { checkSize, TooLarge } from '../state/store';
 import { visitsIn, type Visits } from './visits';
 
-/** A deeper message means nothing; the limit protects the stack. */
+/** Deeper parts are not stored; the limit protects the stack. */
 const deepest = 100;
+/** Node-RED copies a message by recursion, which ends a little deeper. */
+export const mostLevels = 1000;
 
 /** Properties of a connection (`http in`), which Node-RED passes on uncopied and which is gone after a restart. */
 export const ofAConnection = new Set(['req', 'res']);
@@ -26,25 +28,28 @@ const sizeOf = (value: unknown): number => {
   return ArrayBuffer.isView(value) || value instanceof ArrayBuffer ? value.byteLength : 8;
 };
 
-/** A property whose getter throws. */
+/** The property cannot be read: a getter or a proxy throws. */
 export class UnreadableProperty extends Error {}
 
-const read = (value: Readonly<Record<string, unknown>>, key: string): unknown => {
-  try {
-    return value[key];
-  } catch (fault) {
-    throw new UnreadableProperty(key, { cause: fault });
-  }
-};
+/** The message has more levels than Node-RED can copy. */
+export class TooDeep extends Error {}
 
-/** Removes the properties of a message whose getters throw: it could neither be stored nor sent on. Returns one of them. */
-export const removeUnreadable = (message: Record<string, unknown>): UnreadableProperty | undefined => {
-  let found: UnreadableProperty | undefined;
+const isRefusal = (fault: unknown): boolean =>
+  fault instanceof TooLarge || fault instanceof TooDeep || fault instanceof UnreadableProperty;
+
+/**
+ * Removes the properties of a message that cannot be read: it could neither be stored nor sent on. Returns why one of
+ * them was removed. `isWhole` reads all that is below them, too.
+ */
+export const removeUnreadable = (message: Record<string, unknown>, isWhole = false): Error | undefined => {
+  let found: Error | undefined;
   for (const key of Object.keys(message))
     try {
-      read(message, key);
+      const value = message[key];
+      if (isWhole && !ofAConnection.has(key)) new Copier().copyOf(value);
     } catch (fault) {
-      found = fault as UnreadableProperty;
+      if (fault instanceof TooLarge) continue;
+      found = fault instanceof TooDeep ? fault : new UnreadableProperty(key, { cause: fault });
       Reflect.deleteProperty(message, key);
     }
   return found;
@@ -57,13 +62,14 @@ class Copier {
   /** About the number of bytes that the copies take on record. */
   bytes = 0;
   private readonly copies = new Map<object, unknown>();
+  /** Parts that were not copied, only their depth was checked. */
+  private readonly passed = new Set<object>();
   private depth = 0;
 
   copyOf(value: unknown): unknown {
     if (typeof value === 'function' || typeof value === 'symbol' || isLive(value)) return this.drop();
     if (typeof value !== 'object' || value === null || keptWhole(value)) {
       this.bytes += sizeOf(value);
-      // A sparse array of billions would otherwise be copied hole by hole.
       checkSize(this.bytes);
       return value;
     }
@@ -72,7 +78,10 @@ class Copier {
       // An object without a copy yet contains itself.
       return copy ?? this.drop();
     }
-    if (this.depth >= deepest) return this.drop();
+    if (this.depth >= deepest) {
+      this.checkDepth(value);
+      return this.drop();
+    }
     this.depth += 1;
     this.copies.set(value, undefined);
     const copy = this.whole(value);
@@ -87,7 +96,7 @@ class Copier {
   ): Record<string, unknown> {
     const copy: Record<string, unknown> = {};
     for (const key of Object.keys(value)) {
-      const kept = isLeftOut(key) ? this.drop() : this.copyOf(read(value, key));
+      const kept = isLeftOut(key) ? this.drop() : this.field(value, key);
       if (kept === undefined) continue;
       this.bytes += key.length + 4;
       // An own property of this name must not become the prototype.
@@ -99,11 +108,47 @@ class Copier {
   }
 
   private whole(value: object): unknown {
-    if (Array.isArray(value)) return Array.from(value, (item) => this.copyOf(item) ?? null);
+    if (Array.isArray(value)) return this.list(value);
     if (value instanceof Map)
       return new Map([...value].map(([key, item]) => [this.copyOf(key), this.copyOf(item)] as const));
     if (value instanceof Set) return new Set([...value].map((item) => this.copyOf(item)));
     return this.copyOfFields(value as Record<string, unknown>);
+  }
+
+  private field(value: Record<string, unknown>, key: string): unknown {
+    try {
+      return this.copyOf(value[key]);
+    } catch (fault) {
+      throw isRefusal(fault) ? fault : new UnreadableProperty(key, { cause: fault });
+    }
+  }
+
+  private list(value: readonly unknown[]): unknown[] {
+    const { length } = value;
+    // A sparse array of billions would otherwise be copied hole by hole.
+    checkSize(this.bytes + 8 * length);
+    const copy: unknown[] = [];
+    try {
+      while (copy.length < length) copy.push(this.copyOf(value[copy.length]) ?? null);
+    } catch (fault) {
+      throw isRefusal(fault) ? fault : new UnreadableProperty(`[${String(copy.length)}]`, { cause: fault });
+    }
+    return copy;
+  }
+
+  private checkDepth(value: object): void {
+    let level: readonly object[] = [value];
+    for (let depth = this.depth; level.length > 0; depth++) {
+      if (depth > mostLevels) throw new TooDeep();
+      level = level
+        .flatMap((each): unknown[] => Object.values(each))
+        .filter((each): each is object => {
+          if (typeof each !== 'object' || each === null || keptWhole(each) || isLive(each)) return false;
+          const isNew = !this.passed.has(each);
+          this.passed.add(each);
+          return isNew;
+        });
+    }
   }
 
   private drop(): unknown {

@@ -107,6 +107,8 @@ export const sentences = {
     'Nothing was sent: the message is larger than the __megabytes__ MB that can be saved at once. Remove what the node does not need, such as a whole file in msg.payload, or split the list.',
   message_unreadable:
     'Nothing was sent: reading the property "__property__" of the message throws an error. Remove it before this node.',
+  message_deep:
+    'Nothing was sent: the message has more than __levels__ levels of objects within objects, which Node-RED cannot copy. Remove what the node does not need.',
   list_long:
     'Nothing was sent: the list in __where__ has __count__ entries. Split it into lists of at most __most__.',
   unexpected: 'This node had an unexpected error (__reason__): please report it.',

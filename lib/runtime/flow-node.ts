@@ -1,6 +1,7 @@
 import { handOver } from '../outbox/hand-over';
 import { removeUnreadable } from '../outbox/storable-message';
 import { closeLimit, systemClock, within } from '../service/clock';
+import { ServiceError } from '../service/errors';
 import { activityOf } from './activity';
 import { whoseAdvisor } from './advisor';
 import { Brake, mostReturns } from './brake';
@@ -53,6 +54,8 @@ export interface Tools {
   warnOfDropped(): void;
   /** Aborted when the node closes. */
   readonly closed: AbortSignal;
+  /** Resolves when the messages that have come are read: one whose fields are read asynchronously is accepted then. */
+  allRead(): Promise<unknown>;
   /** Makes a job from a message in the store. Complete nodes hear of its end only when this very node accepted it. */
   resumed(msg: Message, isOwn: boolean): Job;
 }
@@ -148,6 +151,7 @@ const startNode = (
   if ((shownFor.get(node.id) ?? space) !== space) node.status({});
   shownFor.set(node.id, space);
   const closing = new AbortController();
+  const underWay = new Set<Promise<void>>();
   const release = environment?.keepStoreOpen();
   const activity = environment && activityOf(environment);
   const measured = metrics();
@@ -210,6 +214,7 @@ const startNode = (
       hasWarned = true;
     },
     closed: closing.signal,
+    allRead: () => Promise.all(underWay),
     resumed: (msg, isOwn) =>
       new Job(RED, node, outputs, msg, isOwn ? (error) => node._complete(msg, error) : undefined),
   };
@@ -274,21 +279,30 @@ const startNode = (
   });
 
   node.on('input', (received, _send, done) => {
-    const msg = received as Message;
+    // A message that somebody froze is sent on as a copy.
+    const msg = (Object.isExtensible(received) ? received : { ...received }) as Message;
     const unreadable = removeUnreadable(msg);
     const job = new Job(RED, node, outputs, msg, done);
     job.handOver = handOver.claim(msg);
     const { summary, parts } = msg as { summary?: { id?: unknown }; parts?: { id?: unknown } };
     // This summary is that of the list which the message belongs to, not of this node's outcomes.
     if (summary && parts && summary.id === parts.id) delete msg.summary;
-    const fail = (thrown: unknown): void => {
-      const why = problemOf(unready(thrown));
+    const failWith = (thrown: unknown): void => {
+      const unread = thrown instanceof ServiceError ? undefined : removeUnreadable(msg, true);
+      const why = problemOf(unready(unread ?? thrown));
       const at = now();
       const failure = failedOutcome(why);
       if (handler.showFailure) handler.showFailure(failure);
       else status.show(() => failureLook(words, why, at, now()));
       job.fail(handler.completeFailure?.(failure, msg) ?? failure);
       job.takeHandOver()?.();
+    };
+    const fail = (thrown: unknown): void => {
+      try {
+        failWith(thrown);
+      } catch (fault) {
+        if (!job.isSettled) done(fault as Error);
+      }
     };
     const take = (): void => {
       try {
@@ -305,11 +319,13 @@ const startNode = (
           return;
         }
         const working = handler.input(msg, job);
-        if (working)
-          working.catch(fail).finally(() => {
+        if (working) {
+          const read = working.catch(fail).finally(() => {
+            underWay.delete(read);
             job.takeHandOver()?.();
           });
-        else job.takeHandOver()?.();
+          underWay.add(read);
+        } else job.takeHandOver()?.();
       } catch (thrown) {
         fail(thrown);
       }

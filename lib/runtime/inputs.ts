@@ -47,11 +47,17 @@ const constant = (make: () => unknown, wrong: (cause: unknown) => ServiceError):
   return () => value;
 };
 
+/** Something with a `then` would be waited for, perhaps for ever: it is no value. */
+const withoutPromise = (value: unknown): unknown =>
+  typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
+    ? undefined
+    : value;
+
 const fromMessage = (target: Property, path: string): Getter => {
-  if (simpleName.test(path)) return (msg) => msg[path];
+  if (simpleName.test(path)) return (msg) => withoutPromise(msg[path]);
   return (msg) => {
     try {
-      return target.RED.util.getMessageProperty(msg, path) as unknown;
+      return withoutPromise(target.RED.util.getMessageProperty(msg, path));
     } catch (cause) {
       if (cause instanceof TypeError) return undefined;
       throw unreadable(target, cause);
@@ -279,9 +285,16 @@ export const idFrom = (value: unknown, where: MessageValue): Id => {
 /** The most entries of one list: what is read of more would not fit into memory. */
 const mostEntries = 2_000_000;
 
-/** Throws `invalid_input` for a list that is too long, such as a sparse array of billions. */
-export const checkLength = ({ length }: readonly unknown[], where: MessageValue): void => {
+/**
+ * The entries of a list, each read once and holes as undefined. Throws `invalid_input` for a list that is too long, such
+ * as a sparse array of billions.
+ */
+export const entriesOf = (list: readonly unknown[], where: MessageValue): readonly unknown[] => {
+  const { length } = list;
   if (length > mostEntries) throw invalidInput('list_long', { where, count: length, most: mostEntries });
+  const entries: unknown[] = [];
+  for (let index = 0; index < length; index++) entries.push(list[index]);
+  return entries;
 };
 
 /** One value, or a list of values; an empty list is an error. */
@@ -290,8 +303,7 @@ export const oneOrList = (
   where: MessageValue,
 ): { readonly list: boolean; readonly items: readonly unknown[] } => {
   if (!Array.isArray(value)) return { list: false, items: [value] };
-  if (value.length === 0) throw invalidInput('list_empty', { where });
-  checkLength(value, where);
-  // `Array.from` turns the holes of a sparse array into undefined entries.
-  return { list: true, items: Array.from(value as readonly unknown[]) };
+  const items = entriesOf(value, where);
+  if (items.length === 0) throw invalidInput('list_empty', { where });
+  return { list: true, items };
 };

@@ -633,6 +633,7 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
       await searches?.close();
       // A long list may be accepted after another one.
       while (opening) await opening;
+      await tools.allRead();
       for (const end of unlisten) end();
       await queue?.close();
       await started;

@@ -1,4 +1,4 @@
-import { ofAConnection } from '../outbox/storable-message';
+import { ofAConnection, removeUnreadable } from '../outbox/storable-message';
 import { setVisits, withVisit, type Visits } from '../outbox/visits';
 import type { PropertyPath } from './inputs';
 import { type Outputs, type Emission, type Outcome, type Parts } from './outcomes';
@@ -167,8 +167,18 @@ export class Job {
     this.settled = true;
     // Complete and Catch nodes may lead back to this node, too.
     this.markVisited(this.msg);
-    if (this.done) this.done(this.raised);
+    if (this.done) this.complete(this.done);
     else if (this.raised) this.node.error(this.raised, this.msg);
+  }
+
+  private complete(done: Done): void {
+    try {
+      done(this.raised);
+    } catch (fault) {
+      // Node-RED could not copy the message for a Complete or Catch node.
+      if (!removeUnreadable(this.msg, true)) throw fault;
+      done(this.raised);
+    }
   }
 
   /** Marks a message as one that was at this node, so that it is known when it comes back. */

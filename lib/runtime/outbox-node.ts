@@ -197,6 +197,7 @@ export abstract class OutboxNode<T extends Item, O extends Order, B extends Item
   async close(): Promise<void> {
     // A long list may be accepted after another one.
     while (this.opening) await this.opening;
+    await this.tools.allRead();
     for (const end of this.unlisten) end();
     await this.outbox?.close();
     await this.started;

@@ -1,5 +1,5 @@
 import { serviceError, type Problem, ServiceError } from '../service/errors';
-import { UnreadableProperty } from '../outbox/storable-message';
+import { mostLevels, TooDeep, UnreadableProperty } from '../outbox/storable-message';
 import { largestWrite, TooLarge } from '../state/store';
 import { visible } from '../visible';
 import { hideNumbers } from './log';
@@ -45,6 +45,8 @@ export const problemOf = (thrown: unknown): Problem => {
     return nodeError('invalid_input', 'message_large', { megabytes: largestWrite / 2 ** 20 }).problem;
   if (thrown instanceof UnreadableProperty)
     return nodeError('invalid_input', 'message_unreadable', { property: thrown.message }).problem;
+  if (thrown instanceof TooDeep)
+    return nodeError('invalid_input', 'message_deep', { levels: mostLevels }).problem;
   const reason = thrown instanceof Error ? thrown.message : String(thrown);
   return nodeError('internal_error', 'unexpected', { reason }).problem;
 };

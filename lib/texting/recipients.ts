@@ -4,7 +4,7 @@ import type { Mutable } from '../mutable';
 import { e164 } from '../contract-values';
 import { digitsTogether, fieldOf, isJsonText, isNothing, isRecord } from '../runtime/kinds';
 import { invalidInput } from '../runtime/errors';
-import { checkLength, excerpt, readAll, type Source } from '../runtime/inputs';
+import { entriesOf, excerpt, readAll, type Source } from '../runtime/inputs';
 import { hideNumbers } from '../runtime/log';
 import type { TextShared } from '../guards/text-hours';
 import { ownAdvisor } from '../runtime/advisor';
@@ -75,12 +75,12 @@ const givenIn = (
   value: unknown,
   where: MessageValue,
 ): { readonly list: boolean; readonly given: readonly unknown[] } => {
-  if (Array.isArray(value) && value.length > 0) {
-    checkLength(value, where);
-    return { list: true, given: value };
+  if (Array.isArray(value)) {
+    const given = entriesOf(value, where);
+    if (given.length === 0) throw invalidInput('phones_empty', { where });
+    return { list: true, given };
   }
-  if (typeof value !== 'string' && typeof value !== 'number')
-    throw invalidInput(Array.isArray(value) ? 'phones_empty' : 'phones_kind', { where });
+  if (typeof value !== 'string' && typeof value !== 'number') throw invalidInput('phones_kind', { where });
   return { list: false, given: [value] };
 };
 
@@ -184,7 +184,7 @@ export const phonesOfControl = (msg: Message, rules: PhoneRules): readonly strin
   if (msg.phone === undefined) return undefined;
   const where = 'msg.phone';
   const { list, given } = givenIn(msg.phone, where);
-  return Array.from(given, (each) => {
+  return given.map((each) => {
     const entry = entryOf(each, rules);
     if (entry.phone === undefined) throw wrongEntry(entry, rules, { where, list });
     return entry.phone;

@@ -1,5 +1,5 @@
 import type { Subject } from '../../lib/consent/waits';
-import { anyId, type Source } from '../../lib/runtime/inputs';
+import { anyId, entriesOf, type Source } from '../../lib/runtime/inputs';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { invalidInput } from '../../lib/runtime/errors';
 import { isNothing } from '../../lib/runtime/kinds';
@@ -12,16 +12,15 @@ import {
 import { recipientsOf, type Recipient, type Recipients } from '../../lib/texting/recipients';
 
 const recipientsByMember = (value: unknown, { where }: Source): Recipients => {
-  if (isNothing(value) || (Array.isArray(value) && value.length === 0))
-    throw invalidInput('member_missing', { where });
-  const given: readonly unknown[] = Array.isArray(value) ? Array.from(value as readonly unknown[]) : [value];
+  const list = Array.isArray(value);
+  const given = list ? entriesOf(value, where) : [value];
+  if (given.length === 0 || isNothing(value)) throw invalidInput('member_missing', { where });
   const items = given.map((each, index): Recipient => {
     const memberId = anyId(each);
     return memberId === undefined
       ? { index, wrong: invalidInput('member_kind', { where }).problem }
       : { index, memberId };
   });
-  const list = Array.isArray(value);
   return { list, items, count: items.length, ...(list && { entries: given }) };
 };
 

@@ -11,7 +11,7 @@ import {
 import { fieldsGiven, unknownFields } from '../../lib/address-book/record-fields';
 import { filterFrom, matcherOf, runSearch, searchSettings } from '../../lib/address-book/search';
 import type { Tools } from '../../lib/runtime/flow-node';
-import { idFrom, oneOrList, wholeId } from '../../lib/runtime/inputs';
+import { entriesOf, idFrom, oneOrList, wholeId } from '../../lib/runtime/inputs';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import { oneAtATime } from '../../lib/service/concurrency';
 import { isNothing, isRecord } from '../../lib/runtime/kinds';
@@ -163,7 +163,7 @@ const setting = (tools: Tools): ItemOperation => {
   const selectAll = selectAllOf(tools);
   return changing(tools, groups.read, async (caller, value) => {
     const none = selectAll.isSelectAllGroup === true && isNothing(value);
-    const given: readonly unknown[] = Array.isArray(value) ? value : none ? [] : [value];
+    const given = Array.isArray(value) ? entriesOf(value, groups.where) : none ? [] : [value];
     const written = (one: unknown): Promise<Id> =>
       typeof one === 'string' && wholeId(one) !== undefined
         ? asServiceWrites(caller, one)

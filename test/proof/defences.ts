@@ -1001,4 +1001,34 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
   ],
+  25: [
+    {
+      what: 'pages end',
+      file: 'lib/address-book/paging.ts',
+      changes: [['const isEndless = !areOwn && (', 'const isEndless = !areOwn && page < 0 && (']],
+      shownBy: {
+        'unit/address-book/endless.test.ts': ['are read up to 10,000 if there is no total'],
+      },
+    },
+  ],
+  26: [
+    {
+      what: 'a message has a limit of levels',
+      file: 'lib/outbox/storable-message.ts',
+      changes: [['      if (depth > mostLevels) throw new TooDeep();\n', '']],
+      shownBy: {
+        'unit/texting/odd-messages.test.ts': [
+          'is rejected with the limit, and completes, where another part of it has too many levels or throws',
+        ],
+      },
+    },
+    {
+      what: 'a part that throws is named',
+      file: 'lib/runtime/flow-node.ts',
+      changes: [['problemOf(unready(unread ?? thrown))', 'problemOf(unready(thrown))']],
+      shownBy: {
+        'unit/texting/odd-messages.test.ts': ['is rejected by ${type} where msg.${property} is ${what}'],
+      },
+    },
+  ],
 };

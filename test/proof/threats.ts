@@ -362,4 +362,29 @@ export const threats: Readonly<Record<number, Threat>> = {
       ],
     },
   },
+  25: {
+    threat: 'a search whose pages never end',
+    shownBy: {
+      'unit/address-book/endless.test.ts': [
+        'are read up to ten times the first total, and earlier records are emitted',
+        'are read up to 10,000 if there is no total',
+        'fail a search for a group by name, before anything is written',
+        'fail a lookup of the editor',
+        'needs no memory for all the others',
+      ],
+    },
+  },
+  26: {
+    threat: 'a message that no flow should create: too large, too deep, or one that throws when it is read',
+    shownBy: {
+      'unit/texting/odd-messages.test.ts': [
+        'is rejected with the limit when it is too large to be saved',
+        'is rejected when a list in it has billions of empty entries',
+        'emits one failure when msg.${property} throws',
+        'is rejected by ${type} where msg.${property} is ${what}',
+        'is rejected with the limit, and completes, where another part of it has too many levels or throws',
+        'is validated as msg.resend, with ${what}',
+      ],
+    },
+  },
 };

@@ -1,3 +1,4 @@
+import helper from 'node-red-node-test-helper';
 import should from 'should';
 import { storable, UnreadableProperty } from '../../../lib/outbox/storable-message';
 import { oneOrList } from '../../../lib/runtime/inputs';
@@ -5,12 +6,15 @@ import { TooLarge } from '../../../lib/state/store';
 import { phonesOfControl, recipientsOf } from '../../../lib/texting/recipients';
 import { alsoClose, closeAll } from '../../support/closing';
 import { environmentOn, type TestEnvironment } from '../../support/environment';
+import { nextIteration } from '../../support/event-loop';
 import { Flow } from '../../support/flow';
+import { gate } from '../../support/gate';
 import { only } from '../../support/only';
 import { errorOf } from '../../support/outcomes';
 import { sent } from '../../support/sent';
 import { type Scripted, startServer } from '../../support/server';
-import { sendNode } from '../../support/texting/setup';
+import { folders as bookFolders } from '../../support/address-book/setup';
+import { checkFolder, requestFolder, sendFolder, sendNode } from '../../support/texting/setup';
 
 const phone = '+12025550123';
 
@@ -112,6 +116,98 @@ describe('a message that no flow should create', () => {
       should(code).equal('invalid_input');
       should(said).containEql(`"${property}" of the message throws`).and.not.containEql('secret');
     });
+
+  const boom = (): never => {
+    throw new Error('secret');
+  };
+  const hostile = new Proxy({ phone }, { get: boom, has: boom, ownKeys: boom, getPrototypeOf: boom });
+  const revoked = (): unknown => {
+    const { proxy, revoke } = Proxy.revocable([phone], {});
+    revoke();
+    return proxy;
+  };
+  const nested = (levels: number): unknown => {
+    let whole: unknown = phone;
+    for (let level = 0; level < levels; level++) whole = { whole };
+    return whole;
+  };
+  const odd: Readonly<Record<string, () => unknown>> = {
+    'a list that throws': () => new Proxy([phone], { get: boom, has: boom, ownKeys: boom }),
+    'a list that was revoked': revoked,
+    'a list with an object that throws': () => [hostile],
+    'a list with a list that was revoked': () => [revoked()],
+    'twenty thousand levels': () => nested(20_000),
+    'a promise that never ends': () => ({ then: () => undefined }),
+  };
+  const askedFor: Readonly<Record<string, readonly [property: string, config: object]>> = {
+    'advisor-send-text': ['phone', {}],
+    'advisor-request-consent': ['phone', {}],
+    'advisor-check-consent': ['memberId', { by: 'memberId' }],
+    'advisor-contact': ['contactId', { operation: 'get' }],
+    'advisor-group': ['groupIds', { operation: 'setGroups' }],
+  };
+  for (const [type, [property, config]] of Object.entries(askedFor))
+    for (const [what, make] of Object.entries(odd))
+      it(`is rejected by ${type} where msg.${property} is ${what}`, async () => {
+        const flow = await Flow.load({
+          folders: [sendFolder, requestFolder, checkFolder, ...bookFolders],
+          environment,
+          nodes: [{ id: 'node', type, ...config }],
+        });
+        const { port, msg } = only(await flow.ask({ text: 'Hi', contactId: 5, [property]: make() }));
+        should(port).equal(1);
+        should(errorOf(msg)).containEql({ code: 'invalid_input' });
+        should(JSON.stringify(msg.error)).not.containEql('secret');
+        await flow.completed.next();
+        should(server.received).be.empty();
+      });
+
+  it('is rejected with the limit, and completes, where another part of it has too many levels or throws', async () => {
+    for (const [payload, said] of [
+      [nested(20_000), /more than 1000 levels/],
+      [{ part: [hostile] }, /"\[0\]" of the message throws/],
+    ] as const) {
+      const flow = await sendNode(environment);
+      const { port, msg } = only(await flow.ask({ phone, text: 'Hi', payload }));
+      should(port).equal(1);
+      should(errorOf(msg).code).equal('invalid_input');
+      should(errorOf(msg).message).match(said);
+      await flow.completed.next();
+      await Flow.unload();
+    }
+    should(server.received).be.empty();
+  });
+
+  it('is sent where it has many levels, or was frozen, and fails as any other', async () => {
+    const flow = await sendNode(environment);
+    should(only(await flow.ask({ phone, text: 'Hi', payload: nested(900) })).port).equal(0);
+    should(only(await flow.ask(Object.freeze({ phone, text: 'Hi' }))).port).equal(0);
+    const { port, msg } = only(await flow.ask(Object.freeze({ phone, text: '' })));
+    should([port, errorOf(msg).code]).eql([1, 'invalid_input']);
+  });
+
+  it('is accepted before its node closes where a field of it is read asynchronously', async () => {
+    const config = { text: 'text', textType: 'flow' };
+    const flow = await sendNode(environment, config);
+    const { opened, open } = gate();
+    const get = (_key: string, _store: unknown, give: (error: null, text: string) => void): void => {
+      void opened.then(() => {
+        give(null, 'Hi');
+      });
+    };
+    Object.assign(helper.getNode('send') as object, { context: () => ({ flow: { get } }) });
+    flow.send({ phone });
+    let isClosed = false;
+    const closed = Flow.unload().then(() => {
+      isClosed = true;
+    });
+    for (let turns = 0; turns < 50; turns++) await nextIteration();
+    should(isClosed).be.false();
+    open();
+    await closed;
+    const [text] = await (await sendNode(environment)).arrivals.next();
+    should(text?.port).equal(0);
+  });
 
   for (const [what, forged] of Object.entries({
     'no text': { text: '' },
