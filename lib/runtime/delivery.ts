@@ -73,8 +73,17 @@ const isListening = (node: unknown): node is Receiver => {
   return Boolean(_inputCallback) || Boolean(_inputCallbacks);
 };
 
-/** Resolves when messages that were sent before have been delivered. */
-const delivered = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+/** For all outcomes of a tick: resolves when messages that were sent before have been delivered. */
+let nextDelivery: Promise<void> | undefined;
+const delivered = (): Promise<void> => {
+  nextDelivery ??= new Promise((resolve) =>
+    setImmediate(() => {
+      nextDelivery = undefined;
+      resolve();
+    }),
+  );
+  return nextDelivery;
+};
 
 /**
  * Whether a message that leaves by `port` directly after this call arrives. Node-RED delivers it in the next turn of

@@ -1,14 +1,14 @@
+import { minute } from '../durations';
 import { handOver } from '../outbox/hand-over';
 import { removeUnreadable } from '../outbox/storable-message';
-import { closeLimit, systemClock, within } from '../service/clock';
-import { ServiceError } from '../service/errors';
+import { countReturn } from '../outbox/visits';
+import { closeLimit, systemClock, within, type Clock } from '../service/clock';
+import { serviceError, ServiceError } from '../service/errors';
 import { activityOf } from './activity';
-import { whoseAdvisor } from './advisor';
-import { Brake, mostReturns } from './brake';
 import type { Environment } from './environment';
 import { faultInSettings, plainSettings, noSource, type PlainSettings, source, type Source } from './inputs';
 import { Job } from './job';
-import { nodeError } from './errors';
+import { invalidInput, nodeError } from './errors';
 import { metrics } from './metrics';
 import { outputsOf, failedOutcome, problemOf, type Outputs, type Outcome } from './outcomes';
 import type { Message, Red, RunningNode } from './red';
@@ -104,6 +104,62 @@ export const pausedUntil = (environment: Environment): number => {
   }
 };
 
+const isEmpty = (value: unknown): boolean =>
+  value === undefined || value === null || (typeof value === 'string' && value.trim() === '');
+
+/** Undefined for a value that is no key. */
+const keyIn = (value: unknown): string | undefined => {
+  if (typeof value === 'string') return value.trim();
+  return typeof value === 'number' && Number.isFinite(value) ? String(value) : undefined;
+};
+
+const theOnlyOne = (environment: Environment): string => {
+  const [only, ...others] = environment.advisors();
+  if (only === undefined) {
+    throw nodeError('authorization_required', 'nobody_authorized', { environment: environment.name });
+  }
+  if (others.length > 0) {
+    throw invalidInput('several_advisors');
+  }
+  return only;
+};
+
+/** Throws `authorization_required`. */
+const authorized = (environment: Environment, advisor: string): string => {
+  const { name } = environment;
+  switch (environment.advisorState(advisor)) {
+    case 'authorized':
+      return advisor;
+    case 'authorize_again':
+      throw serviceError('authorization_required', 'authorization_ended', { advisor, name });
+    case 'unknown':
+      throw nodeError('authorization_required', 'advisor_unauthorized', { advisor, environment: name });
+  }
+};
+
+/** The advisor that a recipient's object names; undefined when it names none. Throws when it is not authorized. */
+export const ownAdvisor = (environment: Environment, value: unknown): string | undefined => {
+  if (isEmpty(value)) return undefined;
+  const key = keyIn(value);
+  if (key === undefined) throw invalidInput('advisor_own');
+  return authorized(environment, key);
+};
+
+/** The advisor of the chosen source, else `msg.advisor`; empty when neither names one. */
+export const anyAdvisor = (chosen: Source, value: unknown, msg: Message): string => {
+  const isChosen = !isEmpty(chosen.value);
+  const given = isChosen ? value : msg.advisor;
+  const where = isChosen ? chosen.where : 'msg.advisor';
+  if (isChosen && isEmpty(given)) throw invalidInput('advisor_empty', { where });
+  const key = isEmpty(given) ? '' : keyIn(given);
+  if (key === undefined) throw invalidInput('advisor_value', { where });
+  return key;
+};
+
+/** The advisor of a message: the chosen source, else `msg.advisor`, else the environment's only advisor. Never a guess. */
+const whoseAdvisor = (environment: Environment, chosen: Source, value: unknown, msg: Message): string =>
+  authorized(environment, anyAdvisor(chosen, value, msg) || theOnlyOne(environment));
+
 /** Whether the advisor is authorized, or anybody when it is empty; false when the environment is not configured. */
 const isAuthorized = (environment: Environment, advisor: string): boolean => {
   try {
@@ -124,6 +180,45 @@ const spaceOf = (environment: Environment | undefined): string => {
     return '';
   }
 };
+
+/** A message may come back to a node this often within a minute. */
+const mostReturns = 20;
+
+/** Delays messages that run in a circle: a flow that is wired so would send thousands of requests a minute. */
+class Brake {
+  private readonly delayed = new Set<() => void>();
+
+  /** `onDelay` is called with the number of delayed messages, and the time until which the latest is. */
+  constructor(
+    private readonly node: string,
+    private readonly clock: Clock,
+    private readonly onDelay: (count: number, until: number) => void,
+  ) {}
+
+  /** Calls `enter` at once; for a message that has come back too often, when its minute is over. */
+  admit(msg: Message, enter: () => void): void {
+    const now = this.clock.now();
+    const returns = countReturn(msg, this.node, now, minute);
+    if (!returns || returns.count <= mostReturns) {
+      enter();
+      return;
+    }
+    const until = returns.since + minute;
+    const release = (): void => {
+      forget();
+      this.delayed.delete(release);
+      enter();
+    };
+    const forget = this.clock.after(until - now, release);
+    this.delayed.add(release);
+    this.onDelay(this.delayed.size, until);
+  }
+
+  /** Lets all delayed messages enter now: before a close, so that none is lost, and before a reset, which is for them too. */
+  release(): void {
+    for (const each of [...this.delayed]) each();
+  }
+}
 
 /** The most messages that wait until the store is open; further ones fail with `queue_full`. */
 const longestLine = 10_000;

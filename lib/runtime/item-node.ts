@@ -107,6 +107,8 @@ export type ItemOf<D extends ItemData, S extends Shared> = Pick<Item<D, S>, 'dat
 export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   readonly data: D;
   readonly shared: S;
+  /** How often the work was tried and delayed before. */
+  readonly delays: number;
   /** In a dry run: the text would be held until then, in epoch milliseconds. */
   notBefore: number | undefined;
   /** The delivery date of a scheduled text, moved into the recipient's hours; in epoch milliseconds. */
@@ -121,6 +123,7 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   ) {
     this.data = turn.item;
     this.shared = turn.shared;
+    this.delays = turn.delays;
   }
 
   get advisor(): string {
@@ -149,11 +152,6 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** The same object for all items of a message, while one of them is in memory. */
   get message(): object {
     return this.turn.message;
-  }
-
-  /** How often the work was tried and delayed before. */
-  get delays(): number {
-    return this.turn.delays;
   }
 
   /** Aborts when what has not started is cancelled, or the node closes; `isResetBy` tells which. */

@@ -7,12 +7,12 @@ import type { Job } from '../runtime/job';
 import { RequestNode, type RequestNodeOptions, type Turn } from '../runtime/request-node';
 import type { Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
-import { whenRead } from '../runtime/slices';
 import {
   advisorOfMessage,
   phonesOfControl,
   sharedIn,
   usedFields,
+  whenRead,
   type PhoneRules,
   type Recipient,
   type Recipients,

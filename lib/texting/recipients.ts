@@ -1,3 +1,4 @@
+import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Id } from '../service/endpoints';
 import type { CountryCode, parsePhoneNumberFromString as parse } from 'libphonenumber-js';
 import type { Mutable } from '../mutable';
@@ -7,8 +8,7 @@ import { invalidInput } from '../runtime/errors';
 import { entriesOf, excerpt, readAll, type Source } from '../runtime/inputs';
 import { hideNumbers } from '../runtime/log';
 import type { TextShared } from '../guards/text-hours';
-import { ownAdvisor } from '../runtime/advisor';
-import type { Tools } from '../runtime/flow-node';
+import { ownAdvisor, type Tools } from '../runtime/flow-node';
 import {
   faultOf,
   type Batch,
@@ -19,7 +19,6 @@ import {
 } from '../runtime/item-node';
 import type { Outcome } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
-import { mapInSlices, whenRead } from '../runtime/slices';
 import { ServiceError, type MessageValue } from '../service/errors';
 
 /** One entry of a phone field, as it was read. */
@@ -190,6 +189,37 @@ export const phonesOfControl = (msg: Message, rules: PhoneRules): readonly strin
     return entry.phone;
   });
 };
+
+/** The number of entries of a list that are read before other work has its turn. */
+const entriesAtOnce = 2000;
+
+/**
+ * As `map`, also for the holes of a sparse array. A long list is read in slices, between which Node-RED goes on: a
+ * number in the notation of its country takes long to read.
+ */
+const mapInSlices = <T, R>(
+  list: readonly T[],
+  map: (entry: T | undefined, index: number) => R,
+): R[] | Promise<R[]> => {
+  const results: R[] = [];
+  const read = (): void => {
+    const to = Math.min(list.length, results.length + entriesAtOnce);
+    for (let index = results.length; index < to; index++) results.push(map(list[index], index));
+  };
+  read();
+  if (results.length === list.length) return results;
+  return (async () => {
+    while (results.length < list.length) {
+      await nextTick();
+      read();
+    }
+    return results;
+  })();
+};
+
+/** Goes on with a value that may have to be waited for, at once where it need not. */
+export const whenRead = <T, R>(value: T | Promise<T>, goOn: (value: T) => R | Promise<R>): R | Promise<R> =>
+  value instanceof Promise ? value.then(goOn) : goOn(value);
 
 /** One recipient of a message, and what is used for it; or why nothing can be done. */
 export interface Recipient extends ItemData {

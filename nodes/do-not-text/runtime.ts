@@ -8,9 +8,8 @@ import { readAll } from '../../lib/runtime/inputs';
 import { faultOf, itemNode, type Item, type ItemNodeOptions, type Shared } from '../../lib/runtime/item-node';
 import { fieldOf, isNothing } from '../../lib/runtime/kinds';
 import type { Outcome } from '../../lib/runtime/outcomes';
-import { whenRead } from '../../lib/runtime/slices';
 import type { MessageValue } from '../../lib/service/errors';
-import { phoneRules, recipientsOf, texting, type Recipient } from '../../lib/texting/recipients';
+import { phoneRules, recipientsOf, texting, whenRead, type Recipient } from '../../lib/texting/recipients';
 import { spec } from './spec';
 
 interface ListShared extends Shared {

@@ -22,21 +22,34 @@ import {
 } from '../../lib/runtime/item-node';
 import type { Outcome } from '../../lib/runtime/outcomes';
 import type { Message } from '../../lib/runtime/red';
-import { whenRead } from '../../lib/runtime/slices';
 import {
   advisorOfMessage,
   phoneRules,
   sharedIn,
   texting,
   usedFields,
+  whenRead,
   withOwnAdvisor,
   type PhoneRules,
 } from '../../lib/texting/recipients';
 import { consentTest, needsConsent, notBelieved, sendOutcome, sent } from './answer';
-import { asDuplicate, ReturnedRecipients, takeResend, textAgain, type Resend } from './resend';
-import { datesOf, deliveryOf, millisecondsOf, movedDelivery, type Delivery } from './schedule';
 import { spec } from './spec';
-import { onceKeyGiver, textGiver, textsOf, type Text } from './texts';
+import {
+  asDuplicate,
+  datesOf,
+  deliveryOf,
+  millisecondsOf,
+  movedDelivery,
+  onceKeyGiver,
+  ReturnedRecipients,
+  takeResend,
+  textAgain,
+  textGiver,
+  textsOf,
+  type Delivery,
+  type Resend,
+  type Text,
+} from './texts';
 
 /** What the texts of a message share. */
 interface SendShared extends TextShared {

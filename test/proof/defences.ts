@@ -836,7 +836,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'a message in a loop is delayed',
-      file: 'lib/runtime/brake.ts',
+      file: 'lib/runtime/flow-node.ts',
       changes: [['returns.count <= mostReturns', 'returns.count <= Infinity']],
       shownBy: {
         'unit/texting/spinning.test.ts': [
