@@ -234,7 +234,7 @@ const signInFindings = async (
   await authorizationFinding(values, chance),
 ];
 
-/** All requests to the service, and to the two addresses from which tokens come. */
+/** All requests to the service, and to the two addresses that tokens come from. */
 const connectionFindings = async (
   { values, prepared }: CheckedEnvironment,
   refreshFile: string | undefined,
@@ -265,11 +265,11 @@ const connectionFindings = async (
     else throw noToken;
     return answer.accessToken;
   };
-  // A request under way is not cut: a new refresh token must not be lost.
+  // A request in flight is not cut: a new refresh token must not be lost.
   const forget = chance.clock.after(patience, () => {
     giveUp.abort();
   });
-  // The token is requested first, so that a file that cannot be written ends the command before anything else is tried.
+  // The token is requested first, so that a file that cannot be written ends the command before any other check.
   const first = await obtain()
     .catch((fault: unknown) => {
       if (!(fault instanceof ServiceError)) throw fault;
@@ -398,7 +398,7 @@ const untriedFor = (finding: Omit<Finding, 'check' | 'ok'>, names: readonly Find
   );
 const ofService = [...checkNames, ...factNames];
 
-/** Has a running Node-RED test the connection, with the authorizations that it has. */
+/** Makes a running Node-RED test the connection, with its authorizations. */
 const testRunning = async (
   url: string,
   { values }: CheckedEnvironment,
@@ -418,7 +418,7 @@ const testRunning = async (
   return lines.map((line) => ({ ...line, mark: line.mark ?? markOf(line.ok ?? 'untried') }));
 };
 
-/** The settings with defaults for those that are wrong, which have lines of their own. */
+/** The settings with defaults for those that are wrong, which have separate lines. */
 const usable = (values: EnvironmentValues): EnvironmentValues =>
   Object.fromEntries(Object.entries(values).filter(([name]) => !faultInSetting(values, name)));
 
@@ -456,7 +456,7 @@ const storeFinding = async (
     : of(false, 'storeUnreached', { setting: { setting: 'storeUrl' }, reason });
 };
 
-/** A running Node-RED tests what it has deployed: settings that were given besides would seem to have been tested. */
+/** A running Node-RED tests what it has deployed: settings given on the command line would seem to have been tested. */
 const refuseUnused = ({ given }: CheckedEnvironment): void => {
   const unused = given.filter((setting) => !['clientId', 'clientSecret', 'storeUrl'].includes(setting));
   if (unused.length > 0)
@@ -538,7 +538,10 @@ const print = (lines: readonly CheckLine[], isJson: boolean): void => {
   );
 };
 
-/** Resolves with the exit code: 0 when all is in order, 1 when something is wrong, 2 when something could not be tried. */
+/**
+ * Resolves with the exit code: 0 when everything is fine, 1 when something is wrong, 2 when something could not be
+ * tested.
+ */
 export const check = async (
   args: readonly string[],
   variables: Variables,

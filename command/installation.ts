@@ -28,8 +28,8 @@ export interface SettingsFile {
 }
 
 /**
- * `settings.js` is run in a process of its own. Node-RED runs this file in the same way, but it may print, keep a timer
- * running, or end the process.
+ * `settings.js` runs in a separate process. Node-RED runs this file in the same way, but it may print, keep a timer
+ * running, or exit the process.
  */
 const loading = `
 const settings = require(process.argv[1]);
@@ -50,7 +50,7 @@ process.exit(0);
 /** Milliseconds for running `settings.js`. */
 const patience = minute;
 
-/** Undefined where the file does not exist or cannot be run. */
+/** Undefined if the file does not exist or cannot be run. */
 export const runtimeSettingsIn = (userDir: string, variables: Variables): SettingsFile | undefined => {
   const file = resolve(userDir, 'settings.js');
   if (!existsSync(file)) return undefined;
@@ -89,7 +89,7 @@ const jsonIn = (file: string): unknown => {
   try {
     return JSON.parse(readFileSync(file, 'utf8'));
   } catch {
-    // The message of the parser would quote the file, which may hold secrets.
+    // The message of the parser would quote the file, which may contain secrets.
     throw new UsageError(`${file} cannot be read as JSON: check that it exists and contains valid JSON.`);
   }
 };
@@ -139,7 +139,7 @@ export interface FlowFiles {
   readonly secret: unknown;
 }
 
-/** The open project of a Node-RED, which has files and a secret of its own. */
+/** The open project of a Node-RED, which has its own files and secret. */
 const projectIn = (userDir: string): FlowFiles | undefined => {
   const config = join(userDir, '.config.projects.json');
   const { activeProject, projects } = existsSync(config)

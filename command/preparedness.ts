@@ -36,7 +36,7 @@ type PreparednessFinding = Finding<PreparednessName>;
 
 export interface Prepared {
   readonly userDir: string;
-  /** Undefined where `settings.js` does not exist or cannot be run. */
+  /** Undefined if `settings.js` does not exist or cannot be run. */
   readonly settings: SettingsFile | undefined;
   /** All nodes of the flow file. */
   readonly nodes: readonly SavedNode[];
@@ -101,7 +101,7 @@ const diskFinding = (userDir: string, values: EnvironmentValues): PreparednessFi
 export const faultInSetting = (values: EnvironmentValues, name: string): ServiceError | undefined =>
   faultInValues({ service: values['service'], [name]: values[name] });
 
-/** Settings that have a line of their own. */
+/** Settings that have a separate line. */
 export const toldApart: readonly string[] = [
   'timeZone',
   'deliveryDateUnit',
@@ -254,7 +254,7 @@ const flowFindings = ({ nodes: all, values, also }: Prepared): PreparednessFindi
   ];
 };
 
-/** The environment that is named, else the only one that is not on the simulator. */
+/** The named environment, else the only one that is not on the simulator. */
 export const environmentsMeant = (
   nodes: readonly SavedNode[],
   wanted: string | undefined,

@@ -16,11 +16,11 @@ other files. A call that is made several times counts once. The text is sent; th
   --all            lists every call
   --journal off    keeps the queue in memory`;
 
-/** Some rounds meet what a node does only now and then, like its status; the shortest does not. */
+/** Some rounds include what a node does only now and then, like its status; the shortest does not. */
 const rounds = 5;
-/** Long enough for all that runs by itself. */
+/** Long enough for everything that runs by itself. */
 const idleFor = 5000;
-/** Until what is left to do after an outcome is done: the removal of its records. */
+/** Until the work after an outcome is done: the removal of its records. */
 const rest = 500;
 
 const flows = (environment) => {
@@ -44,7 +44,7 @@ const flows = (environment) => {
 
 const keyOf = ({ file, name, from }) => `${from} ${file} ${name}`;
 
-/** The files that were passed, in order, with the calls into each from others; a call that is made twice is one. */
+/** The files that were passed, in order, with the calls into each from others; a repeated call counts once. */
 const wayOf = (entered, idle) => {
   const files = new Map();
   // A timer that many share belongs to nobody's work: of what is not marked, only what runs by itself is left out.
@@ -57,10 +57,10 @@ const wayOf = (entered, idle) => {
 
 const callsOf = (files) => [...files.values()].reduce((sum, calls) => sum + calls.size, 0);
 
-/** The way of one text or wait: of several, that with the fewest calls. */
+/** The path of one text or wait: of several, the one with the fewest calls. */
 const shortest = async (work, { take, marked }) => {
   let found;
-  // The first one loads what the others find.
+  // The first one loads what the others use.
   await work(0);
   await sleep(rest);
   take();
@@ -102,14 +102,14 @@ const count = async (isAll, journal) => {
   const nodes = ['environment', 'send-text', 'check-consent'];
   await helper.load(
     [
-      // The spies of the helper keep a stack of every call.
+      // The helper's spies keep a stack of every call.
       () => helper._sandbox.restore(),
       ...nodes.map((name) => require(at('dist', 'nodes', `advisor-${name}.js`))),
     ],
     flows(config),
     { environment: credentials },
   );
-  /** Gives a message to a node, and waits for what comes of it. */
+  /** Sends a message to a node, and waits for the result. */
   const ask = (node, msg, end) =>
     new Promise((resolve, reject) => {
       helper.getNode(end).once('input', resolve);

@@ -64,7 +64,7 @@ try {
   for (const [theme, stage] of stages)
     for (const picture of chosen)
       await show(stage, picture, async (page) => {
-        // The mouse is moved away, and transitions come to their end.
+        // The mouse is moved away, and transitions finish.
         await page.mouse.move(2, page.viewportSize().height - 2);
         await page.waitForTimeout(700);
         const path = at('docs', 'pictures', `${picture.name}-${theme}.png`);

@@ -8,7 +8,7 @@ const onPath = (names, env = process.env) =>
     .filter((folder) => folder !== '')
     .flatMap((folder) => names.map((name) => join(folder, name)));
 
-/** The shell without a window starts faster, and no test needs more. */
+/** The headless shell starts faster, and no test needs more. */
 const browsers = [
   'chromium-headless-shell',
   'chromium',
@@ -48,7 +48,7 @@ export const findChromium = (env = process.env, exists = existsSync) => {
 
 const debianServers = '/usr/lib/postgresql';
 
-/** The folder of PostgreSQL's programs on this machine, or undefined: tests run a server of their own. */
+/** The folder of PostgreSQL's programs on this machine, or undefined: tests run their own server. */
 export const findPostgres = () => {
   const versions = existsSync(debianServers) ? readdirSync(debianServers) : [];
   return [
@@ -58,8 +58,8 @@ export const findPostgres = () => {
 };
 
 /**
- * What tests need besides Node: which file of the tests uses it, where it does not exist, and how each system calls it.
- * Of several packages that Debian may have, the first is taken.
+ * What tests need besides Node: which test file uses it, where it does not exist, and what each system calls it. If
+ * Debian may have several packages, the first is used.
  */
 const programs = [
   {
@@ -102,7 +102,7 @@ const commandFor = (missing) => {
   return packages.length > 0 ? `${commands[manager]} ${packages.join(' ')}` : undefined;
 };
 
-/** What goes before a command that installs something; undefined where that needs somebody's consent. */
+/** The prefix of a command that installs something; undefined if that needs somebody's consent. */
 const asRoot = () => {
   if (!existsSync('/usr/bin/apt-get')) return undefined;
   if (process.getuid?.() === 0) return [];
@@ -138,9 +138,9 @@ const installWithApt = (missing) => {
 };
 
 /**
- * Gets what is needed by files of tests, by the files that they import (`reached`). Root on Debian installs what is
- * missing; otherwise one message names all of it. The result says which of those files this machine cannot run (`usedBy`),
- * and why.
+ * Gets what test files need, according to the files that they import (`reached`). Root on Debian installs what is
+ * missing; otherwise one message names all of it. The result says which of those files this machine cannot run
+ * (`usedBy`), and why.
  */
 export const getPrograms = (reached) => {
   const needed = programs.filter(({ usedBy }) => reached.has(usedBy));

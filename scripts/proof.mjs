@@ -17,7 +17,7 @@ const passes = (args, env = {}) =>
     env: { ...process.env, ADVISOR_TEXTING_TESTS: 'long', ...env },
   }).status === 0;
 
-/** Gets what these files need; says no when it is not there. */
+/** Gets what these files need; returns false if it is missing. */
 const isReady = (files) => getPrograms(new Set(files.flatMap((file) => [...reachedFrom(file)]))).length === 0;
 
 /** Whether test files pass with a seed: the one in the variable, else a fresh one, which is printed. */

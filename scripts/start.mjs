@@ -114,7 +114,7 @@ ${addresses(address)}
 });
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
-// The shell in which npm starts a script does not pass on signals when npm is ended.
+// The shell in which npm starts a script does not pass on signals when npm is stopped.
 if (process.env.npm_lifecycle_event === 'start') {
   const parent = process.ppid;
   setInterval(() => {

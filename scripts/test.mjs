@@ -91,7 +91,9 @@ const ordersFor = async (files) => {
     .filter(({ titles }) => titles.length > 0);
 };
 
-/** Leaves out the files that need what is not on this machine; in CI that is a failure, unless the system cannot have it. */
+/**
+ * Leaves out the files that need what this machine lacks; in CI that is a failure, unless the system cannot have it.
+ */
 const thoseThatCanRun = async (files) => {
   const lacking = getPrograms(new Set(files.flatMap((file) => [...reachedFrom(file)])));
   const whyNot = (file) => lacking.find(({ usedBy }) => reachedFrom(file).has(usedBy));

@@ -23,11 +23,11 @@ export const effectFields = {
   /** This status, without a problem body. */
   status: z.int().min(400).max(599).optional(),
   kind: z.enum(effectKinds).optional(),
-  /** The *Retry-After* header of a 429 or 503: seconds, or any text, sent as it is. */
+  /** The *Retry-After* header of a 429 or 503: seconds, or any text, sent unchanged. */
   retryAfter: z.union([z.number(), z.string()]).optional(),
   /** Seconds until a slow answer, by the simulator's clock. */
   delay: z.number().min(0).optional(),
-  /** Whether the request is carried out before the error is sent; by default only where the kind implies it. */
+  /** Whether the request is carried out before the error is sent; by default only if the kind implies it. */
   processed: z.boolean().optional(),
 };
 
@@ -37,9 +37,9 @@ export type FaultTarget = EndpointName | 'token';
 
 /** A fault to inject: what happens, to which requests, and how often. */
 export interface Fault extends Effect {
-  /** Without an endpoint, the fault is for every request of the contract, but not for the token endpoint. */
+  /** Without an endpoint, the fault applies to every request of the contract, but not to the token endpoint. */
   readonly endpoint?: FaultTarget | undefined;
-  /** The fault is only for requests that name this number. */
+  /** The fault applies only to requests that name this number. */
   readonly phone?: string | undefined;
   /** The share of requests that meet the fault, 0 to 1, drawn from the seeded random source. */
   readonly rate?: number | undefined;

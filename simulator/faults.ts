@@ -19,7 +19,7 @@ export const faultSchema: z.ZodType<Fault> = z
   )
   .refine((fault) => fault.rate === undefined || fault.next === undefined, rule('control.rateOrNext'));
 
-/** A random source that is fast and the same on every machine: a failing run can be repeated from its seed. */
+/** A random source that is fast and the same on every machine: a failing run can be reproduced from its seed. */
 const seededRandom = (seed: number): (() => number) => {
   let state = seed >>> 0;
   return () => {

@@ -3,7 +3,7 @@ import type { Habits } from './profiles';
 
 export const tooLarge = Symbol('too large');
 
-/** A web framework in front may have read and parsed the body already. */
+/** A web framework in front may have already read and parsed the body. */
 interface MaybeParsed {
   readonly body?: unknown;
 }

@@ -29,11 +29,11 @@ export interface SimulatorOptions {
   readonly host?: string;
   /** The number of contacts in each advisor's new address book; a handful by default. */
   readonly contacts?: number;
-  /** Where the state is kept over restarts: a file, or a place of the caller's own. */
+  /** Where the state is kept over restarts: a file, or the caller's own storage. */
   readonly data?: string | SnapshotStorage;
   /** The default runs with real time, and can be moved forward. */
   readonly clock?: MovableClock;
-  /** The service to be, `usual` by default; shorthand for the setting of that name. */
+  /** The service to simulate, `usual` by default; shorthand for the setting of that name. */
   readonly profile?: ProfileName;
   readonly settings?: SettingsChange;
   readonly credentials?: Partial<ClientCredentials>;
@@ -72,13 +72,16 @@ export interface Simulator {
    * request.
    */
   accessToken(advisor: string, scopes?: readonly string[]): string;
-  /** Ends authorizations, so that a refresh gets a 400; returns their number. */
+  /** Revokes authorizations, so that a refresh gets a 400; returns their number. */
   revoke(advisor?: string): number;
-  /** Goes back to the seed at once; the clock and the authorizations stay. Resolves when all listeners have forgotten too. */
+  /**
+   * Returns to the seed immediately; the clock and the authorizations stay. Resolves when all listeners have forgotten
+   * too.
+   */
   reset(): Promise<void>;
   onReset(listener: () => Promise<void>): void;
   onChange(listener: () => void): () => void;
-  /** Tells open pages that there are flows now, or none any more. */
+  /** Notifies open pages that there are flows now, or none any more. */
   flowsChanged(): void;
   /** Serves the page and the control API where another server has mounted them; `request.url` is relative to that place. */
   handle(request: IncomingMessage, response: ServerResponse): Promise<void>;

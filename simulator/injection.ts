@@ -40,7 +40,7 @@ const cut = (response: ServerResponse): void => {
 
 /**
  * Answers as the effect says, or not at all. `carriedOut` is the honest answer to a request that was processed;
- * `refuse` gives the problem of a code. Returns the status that the client may have seen, 0 for none.
+ * `refuse` returns the problem of a code. Returns the status that the client may have seen, 0 for none.
  */
 export const perform = (
   effect: Effect,

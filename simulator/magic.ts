@@ -16,7 +16,7 @@ export interface Magic {
   /** The reason why no text reaches the number, whatever the consent. */
   readonly refusal?: string;
   readonly effect?: Effect;
-  /** The effect is for the first request alone, for each advisor and endpoint. */
+  /** The effect applies only to the first request, for each advisor and endpoint. */
   readonly once?: true;
 }
 

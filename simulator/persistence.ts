@@ -120,7 +120,7 @@ export const inFile = (file: string): SnapshotStorage => {
   };
 };
 
-/** A text that is not JSON is returned as it is, which is not a snapshot. */
+/** A text that is not JSON is returned unchanged, which is not a snapshot. */
 const parsed = (text: string): unknown => {
   try {
     return JSON.parse(text);
@@ -215,7 +215,7 @@ export const restore = async (
   }
   simulation.state.restore(snapshot.state);
   simulation.tokens.restore(snapshot.tokens);
-  // The clock must not run back for waits and tokens that began when it had been moved.
+  // The clock must not run backwards for waits and tokens that started when it had been moved.
   const behind = snapshot.ahead - ahead(simulation);
   if (behind > second) await simulation.clock.move(behind);
   return undefined;

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { problemCodes, type ProblemCode } from './codes';
 import type { Headers } from './http';
 
-/** A request that the service refuses, in the words of the contract. */
+/** A request that the service rejects, in the words of the contract. */
 export class Refusal extends Error {
   readonly status: number;
   readonly headers: Headers;

@@ -7,7 +7,7 @@
 export const habitChoices = {
   /** What happens to an unknown query parameter. */
   unknownQuery: ['ignored', 'refused'],
-  /** `either`: a number too small for milliseconds is read as seconds. `ms` and `s` refuse the other unit. */
+  /** `either`: a number too small for milliseconds is read as seconds. `ms` and `s` reject the other unit. */
   deliveryDateUnit: ['either', 'ms', 's'],
   /** `problem`: 401 with a problem body. `bare`: a gateway in front answers 403 without a body. */
   badKey: ['problem', 'bare'],
@@ -21,7 +21,7 @@ export const habitChoices = {
   emptyLists: ['given', 'missing'],
   /** How a text that a contact or a group does not have is written; the contract has texts that are never null. */
   absentTexts: ['missing', 'empty', 'null'],
-  /** The form of numbers in contacts that are read; requests take E.164 alone (contract, *Limits*). */
+  /** The format of numbers in contacts that are read; requests accept only E.164 (contract, *Limits*). */
   phones: ['e164', 'national'],
   /** The planned addition to the answer to a send: none, entries with a code, or another shape. */
   failureDetails: ['none', 'codes', 'other'],

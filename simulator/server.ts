@@ -14,7 +14,7 @@ export interface Served {
   readonly events: ChangeStream;
   /** The directory of the phones page, when it is not in its usual place. */
   readonly page: string | undefined;
-  /** The server listens on the loopback address, so requests under another host name are refused. */
+  /** The server listens on the loopback address, so requests under another host name are rejected. */
   readonly loopback: boolean;
 }
 
@@ -75,7 +75,7 @@ const serve = async (served: Served, request: IncomingMessage, response: ServerR
   }
 };
 
-/** A request that fails must not end the process. */
+/** A request that fails must not crash the process. */
 export const guarded = async (
   request: IncomingMessage,
   response: ServerResponse,

@@ -35,7 +35,7 @@ export class Simulation {
   readonly ledger: Ledger;
   readonly client: ClientCredentials;
   readonly apiKey: string;
-  /** Whether flows of Node-RED use this simulator; null where it runs by itself. */
+  /** Whether flows of Node-RED use this simulator; null if it runs by itself. */
   readonly hasFlows: () => boolean | null;
   private readonly resetListeners = new Set<() => Promise<void>>();
 
@@ -74,7 +74,7 @@ export class Simulation {
     this.state.changed();
   }
 
-  /** Ends authorizations, so that a refresh gets a 400. */
+  /** Revokes authorizations, so that a refresh gets a 400. */
   revoke(advisor?: string): number {
     const count = this.tokens.revoke(advisor);
     this.state.changed();
@@ -82,7 +82,7 @@ export class Simulation {
   }
 
   /**
-   * Goes back to the seed and the first settings, without faults and with an empty ledger. The clock and the
+   * Returns to the seed and the first settings, without faults and with an empty ledger. The clock and the
    * authorizations stay. Resolves when all listeners have forgotten too.
    */
   async reset(): Promise<void> {

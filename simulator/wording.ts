@@ -20,7 +20,7 @@ const found = (group: unknown, key: string): string => {
   return typeof at === 'string' ? at : key;
 };
 
-/** Gives the sentences of a group, with each `__name__` filled in. */
+/** Returns the sentences of a group, with each `__name__` filled in. */
 export const sayFrom =
   <Group>(group: Group) =>
   (key: KeyOf<Group>, values: WordValues = {}): string =>

@@ -33,11 +33,11 @@ export interface CheckOrder extends TextingOrder {
 }
 
 const longestName = 100;
-/** Looking at a thousand waits takes long: the status takes at most a tenth of the time. */
+/** Reading a thousand waits takes long: the status takes at most a tenth of the time. */
 const restPerLook = 9;
 /** Milliseconds: a shorter rest is left out. */
 const shortestRest = 200;
-/** The most: a look may have waited for the store, which takes no CPU time. */
+/** An upper limit: a read may have waited for the store, which takes no CPU time. */
 const longestRest = 10 * second;
 
 /** The name in a recipient object or a contact; undefined when it has none. */
@@ -89,7 +89,7 @@ export class CheckNode extends RecipientNode<Recipient, CheckOrder> {
   private waiting: Waiting<Recipient, CheckOrder, Outcome> | undefined;
   private detach: (() => void) | undefined;
   private refresh: (() => void) | undefined;
-  /** The waits are being read for the status: there is one such reading at a time. */
+  /** The waits are being read for the status: there is one such read at a time. */
   private isLooking = false;
   private isStale = false;
 
@@ -136,7 +136,7 @@ export class CheckNode extends RecipientNode<Recipient, CheckOrder> {
     if (super.control(msg, at)) return true;
     if (!isControl(msg, 'flush')) return false;
     const phones = this.phonesOf(msg);
-    // A close does not wait for it: the next start does not go on with it either.
+    // A close does not wait for it, and the next start does not continue it.
     this.waiting?.flush(phones).catch((fault: unknown) => {
       this.fault(fault);
     });
@@ -148,7 +148,7 @@ export class CheckNode extends RecipientNode<Recipient, CheckOrder> {
     if (shared.pace === undefined || item.wrong) return super.work(turn);
     const { environment } = this;
     const waiting = await this.waitingIn(environment);
-    // A list that cannot be read is asked again at the first look.
+    // A list that cannot be read is checked again at the first poll.
     const isBlocked =
       item.phone !== undefined && (await environment?.isBlocked(item.phone).catch(() => false));
     return isBlocked ? cancelledWait() : waiting.park(turn);

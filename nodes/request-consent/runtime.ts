@@ -30,8 +30,8 @@ interface RequestShared extends TextShared {
 type Request = Item<Recipient, RequestShared>;
 
 /**
- * The service answers `invalid_request` also when the number has accepted already (contract, *Errors*). The consent
- * status tells which it is.
+ * The service also answers `invalid_request` when the number has already accepted (contract, *Errors*). The consent
+ * status distinguishes the two.
  */
 const ifAccepted = async (
   fault: unknown,
@@ -86,7 +86,7 @@ const preview = async (
   { environment, shared, advisor, data, notBefore }: Request,
   rules: RequestRules,
 ): Promise<Outcome> => {
-  // A dry run never leads to consent: to ask again would go round the loop for ever.
+  // A dry run never leads to consent: asking again would loop forever.
   if (shared.isRoundTrip) return failedOutcome(nodeError('cancelled', 'dry_run_round').problem);
   const { history } = await consentOf(environment);
   const result = await history.preview(advisor, data.phone ?? '', rules);

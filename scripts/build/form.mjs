@@ -104,8 +104,8 @@ export const stringsOf = (spec) => [
 ];
 
 /**
- * The form of a node, from its fields. `said` tells whether a string exists, because hints and units are optional;
- * `needs` tells which nodes need a scope.
+ * The form of a node, from its fields. `said` says whether a string exists, because hints and units are optional;
+ * `needs` says which nodes need a scope.
  */
 export const formOf = (spec, said, needs) => {
   const prefix = spec.category === 'config' ? 'node-config-input' : 'node-input';

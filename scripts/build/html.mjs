@@ -143,7 +143,7 @@ const docs = homepage.replace(/#.*$/, '/blob/main/docs/nodes');
 
 /**
  * The palette shows the first paragraph of a help text only when it is not inside another element, so the element by
- * which our styles find the text stands before it.
+ * which our styles find the text comes before it.
  */
 export const helpOf = (spec, markdown, link) =>
   `<script type="text/markdown" data-help-name="${spec.type}">

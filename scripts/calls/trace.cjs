@@ -1,7 +1,7 @@
 'use strict';
 /**
- * Loaded before the package: notes each function of it that is entered, and which of its files called it. That is the
- * nearest one on the stack; what the event loop or a promise calls has no caller.
+ * Loaded before the package: records each of its functions that is entered, and which of its files called it: the
+ * nearest one on the stack. What the event loop or a promise calls has no caller.
  */
 const { AsyncLocalStorage } = require('node:async_hooks');
 const { readFileSync } = require('node:fs');
@@ -46,7 +46,7 @@ globalThis.enterTraced = (file, name) => {
 /** What follows from this is marked as work. */
 exports.marked = (begin) => work.run(true, begin);
 
-/** What was entered since the last time. */
+/** The functions entered since the last time. */
 exports.take = () => {
   const taken = entered;
   entered = [];
@@ -55,7 +55,7 @@ exports.take = () => {
 
 const nameOf = (node) => (node.name ?? node.parent.name ?? node.parent.left)?.getText() ?? '';
 
-/** The code with a note at the beginning of each function. */
+/** The code with a record at the start of each function. */
 const traced = (code, file) => {
   const source = ts.createSourceFile(file, code, ts.ScriptTarget.Latest, true, ts.ScriptKind.JS);
   const inserted = [];

@@ -25,7 +25,7 @@ const problemSchema = (codes) => ({
   },
 });
 
-/** Unknown fields are never refused: requests drop them (contract, *Errors*, rule 1), answers keep them. */
+/** Unknown fields are never rejected: requests drop them (contract, *Errors*, rule 1), answers keep them. */
 const open = (schema) => {
   if (Array.isArray(schema)) return schema.map(open);
   if (typeof schema !== 'object' || schema === null) return schema;

@@ -24,7 +24,9 @@ const undivided = {
   secondary: { width: 210, top: { tabs: ['explorer'] }, bottom: { tabs: ['palette'], hidden: true } },
 };
 
-/** Each opens a part of the product in the editor's page; it gives the page to look at, and a function that leaves it. */
+/**
+ * Each opens a part of the product in the editor's page; it returns the page to look at, and a function that leaves it.
+ */
 const openers = {
   flow: async ({ page }) => ({ page, leave: async () => {} }),
 

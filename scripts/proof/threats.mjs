@@ -11,7 +11,10 @@ const require = createRequire(import.meta.url);
 const { defences } = load('../../test/proof/defences.ts', import.meta.url);
 const { threats } = load('../../test/proof/threats.ts', import.meta.url);
 
-/** `npm run proof -- threats 2 8` takes the defences against these out, `threats lease key` those named so; without either, all. */
+/**
+ * `npm run proof -- threats 2 8` removes the defences against these, `threats lease key` those with such names; without
+ * either, all.
+ */
 const given = process.argv.slice(2);
 const isWanted = (number, { what }) =>
   given.length === 0 || given.some((each) => each === number || (/\D/.test(each) && what.includes(each)));
@@ -25,7 +28,7 @@ cpSync(root, copy, {
 symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'), 'junction');
 process.on('exit', () => rmSync(copy, { recursive: true, force: true }));
 
-/** Milliseconds: without its defence, a test may run for ever. */
+/** Milliseconds: without its defence, a test may run forever. */
 const patience = 300_000;
 
 const run = (args) =>
@@ -44,7 +47,7 @@ const run = (args) =>
 
 const mocha = join(require.resolve('mocha/package.json'), '..', 'bin', 'mocha.js');
 const escaped = (text) => text.replaceAll(/[$()*+./?[\\\]^{|}-]/g, '\\$&');
-/** A pattern for a title as it is written; a placeholder of a template may be anything. */
+/** A pattern for a title as it is written; a placeholder of a template matches anything. */
 const patternOf = (title) =>
   title
     .split(/\$\{[^}]*\}/)

@@ -7,7 +7,7 @@ const isFree = (port) =>
     probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)));
   });
 
-/** The wanted port, or the first free one after it. */
+/** The preferred port, or the first free one after it. */
 export const freePort = async (wanted) => {
   for (let port = wanted; port < Math.min(wanted + 100, 65536); port++) if (await isFree(port)) return port;
   throw new Error(`No port from ${wanted} on is free: say another one with PORT=… npm start`);

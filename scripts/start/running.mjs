@@ -24,7 +24,7 @@ const isAlive = (pid) => {
   }
 };
 
-/** What the process at this door answers; undefined when it does not answer. */
+/** What the process at this socket answers; undefined when it does not answer. */
 const heardAt = (door) =>
   new Promise((resolve) => {
     let heard = '';
@@ -40,8 +40,8 @@ const heardAt = (door) =>
   });
 
 /**
- * The process that uses this directory. After a kill, the file names a door at which nobody, or another process,
- * answers. The process id alone may belong to another program by now: it counts only while the door exists but is
+ * The process that uses this directory. After a kill, the file names a socket at which nobody, or another process,
+ * answers. The process id alone may belong to another program by now: it counts only while the socket exists but is
  * silent (Ctrl-Z).
  */
 const runningOn = async (data) => {
@@ -64,7 +64,7 @@ const openDoor = (data) =>
     });
   });
 
-/** False when the file exists already: of two processes that start at once, one creates it. */
+/** False when the file already exists: of two processes that start at once, one creates it. */
 const isCreated = (file, text) => {
   try {
     writeFileSync(file, text, { flag: 'wx' });
@@ -82,8 +82,8 @@ const replace = (file, text) => {
 };
 
 /**
- * Claims the directory until this process ends. Resolves with the `other` process that has it, or with a function that
- * notes this one's address.
+ * Claims the directory until this process exits. Resolves with the `other` process that has it, or with a function that
+ * saves this one's address.
  */
 export const claim = async (data) => {
   const file = fileOf(data);

@@ -127,7 +127,7 @@ const withOneSimulator = (examples) => {
   return [JSON.parse(usual), ...JSON.parse(inPlace)];
 };
 
-/** The welcome tab, and each example on a tab of its own. */
+/** The welcome tab, and each example on its own tab. */
 export const workspaceFlows = (root) => {
   const nodes = withOneSimulator(examplesOf(root));
   const titles = nodes.filter(({ type }) => type === 'tab').map(({ label }) => label);

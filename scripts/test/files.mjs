@@ -27,7 +27,7 @@ export const chosenFiles = (words) => {
   return files.filter((file) => chosen.has(file));
 };
 
-/** The project's files that a file imports, directly or by way of others. */
+/** The project's files that a file imports, directly or indirectly. */
 const reached = new Map();
 export const reachedFrom = (file) => {
   if (!reached.has(file)) {
@@ -58,7 +58,7 @@ const guess = (file) => {
   return (uses('browser') ? 40 : 0) + (uses('red-process') ? 20 : 0) + statSync(at(file)).size / 10_000;
 };
 
-/** Slow files first, so that none of them runs alone in the end. */
+/** Slow files first, so that none of them runs alone at the end. */
 export const slowFirst = (files) => {
   const times = lastTimes();
   const expected = (file) => times[file] ?? guess(file) * 1000;

@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process';
 import { at } from '../build/folders.mjs';
 
-/** Milliseconds that a file may take, however much it is: nothing waits for ever in silence. */
+/** Milliseconds that a file may take, however large it is: nothing waits forever in silence. */
 const longest = 20 * 60_000;
 
 const start = (env) => {
@@ -15,7 +15,7 @@ const start = (env) => {
     stream.setEncoding('utf8').on('data', (text) => (said += text));
   return {
     child,
-    /** What it has printed since it was asked last. */
+    /** What it has printed since it was last asked. */
     said: () => {
       const text = said;
       said = '';
@@ -24,7 +24,7 @@ const start = (env) => {
   };
 };
 
-/** Sends an order and resolves with its answer; with undefined when the worker ends or takes too long. */
+/** Sends a command and resolves with its answer; with undefined when the worker exits or takes too long. */
 const answerOf = ({ child }, order, hear = () => undefined) =>
   new Promise((resolve) => {
     const timer = setTimeout(() => child.kill('SIGKILL'), longest);
@@ -49,8 +49,8 @@ export const titlesOf = async (files, env) => {
 };
 
 /**
- * Runs orders (`{ file, titles }`) in this many processes. `failed` hears each failure as it comes, `ended` each file
- * with its result and what it printed.
+ * Runs commands (`{ file, titles }`) in this many processes. `failed` is called for each failure as it happens, `ended`
+ * for each file with its result and output.
  */
 export const runAll = async (orders, { jobs, env, failed, ended }) => {
   const queue = [...orders];

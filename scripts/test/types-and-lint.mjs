@@ -1,4 +1,4 @@
-/** The types and the linter's rules in one process: the rules that ask for types use those that are checked already. */
+/** The types and the linter's rules in one process: typed rules use the types that are already checked. */
 import { ESLint } from 'eslint';
 import ts from 'typescript';
 import { at } from '../build/folders.mjs';

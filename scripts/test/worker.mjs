@@ -1,4 +1,4 @@
-/** Runs the test files that it is given, one after the other, and reports each: what passed, what failed, what is left. */
+/** Runs the given test files one after the other, and reports each: what passed, what failed, what is left open. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { performance } from 'node:perf_hooks';
@@ -26,7 +26,7 @@ const printed = (test, fault) => {
     .trim();
 };
 
-/** Seconds of CPU that this process and those that it has started and that have ended took; undefined where unknown. */
+/** Seconds of CPU of this process and its finished children; undefined if unknown. */
 const cpuSeconds = () => {
   try {
     const fields = readFileSync('/proc/self/stat', 'utf8')

@@ -29,7 +29,7 @@ const readQuery = ({ query, search }: Endpoint, text: string, habits: Habits): u
     const value = sent.get(onWire);
     sent.delete(onWire);
     if (value === undefined) continue;
-    // Every value in a query is text, also that of a number.
+    // Every value in a query is text, even that of a number.
     const isNumber = /^-?\d+(\.\d+)?$/.test(value) && rule.safeParse(1).success;
     values[parameter] = isNumber ? Number(value) : value;
   }
@@ -43,7 +43,7 @@ const readQuery = ({ query, search }: Endpoint, text: string, habits: Habits): u
   return parsed?.data ?? {};
 };
 
-/** Ids and dates are accepted in the form in which this service gives them. */
+/** Ids and dates are accepted in the form in which this service returns them. */
 const fieldIn =
   (habits: Habits) =>
   (name: string, value: unknown): unknown => {

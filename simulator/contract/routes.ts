@@ -6,11 +6,11 @@ import { pathsInContract } from './wire';
 
 export interface Route<Name = EndpointName> {
   readonly name: Name;
-  /** The ids as they stand in the path, by their names in the contract. */
+  /** The ids as written in the path, by their names in the contract. */
   readonly params: Readonly<Record<string, string>>;
 }
 
-/** Finds the endpoint of a method and a path of the contract. A path without parameters goes before one with them. */
+/** Finds the endpoint of a method and a path of the contract. A path without parameters takes precedence. */
 export const routesOf = <Name extends string>(
   table: Readonly<Record<Name, Pick<Endpoint, 'method' | 'path'>>>,
 ): ((method: string, path: string) => Route<Name> | undefined) => {

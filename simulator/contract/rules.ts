@@ -9,7 +9,7 @@ export const phoneNumber = z
   .string()
   .regex(E164, 'must begin with + and the country code, and have 8 to 15 digits in all (E.164)');
 
-/** The format of phone numbers holds for every phone field, also that of a contact (contract, *Limits*). */
+/** The format applies to every phone field, including that of a contact (contract, *Limits*). */
 export const contactFields = z.object({
   firstName: z.string().optional(),
   lastName: z.string().optional(),

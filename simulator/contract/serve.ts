@@ -30,7 +30,7 @@ export interface ServiceContext {
 
 const json = 'application/json';
 
-/** Serves one request below the base address; `path` begins after the version. */
+/** Serves one request below the base address; `path` starts after the version. */
 export const serveContract = async (
   around: ServiceContext,
   request: IncomingMessage,
@@ -99,7 +99,7 @@ const carryOut = (
   }
   const effect = inHabits(met, state);
   const carriedOut = isProcessed(effect) ? run() : undefined;
-  // The ledger shows what a cut request did; that it was cut is seen from its status.
+  // The ledger shows what a cut request did; its status shows that it was cut.
   if (carriedOut === undefined) entry.outcome = effectName(effect);
   entry.status = perform(
     effect,
@@ -155,7 +155,7 @@ const routeOf = (method: string, path: string, habits: Habits): Route => {
   });
 };
 
-/** A gateway in front of the service, where there is one, checks keys but not tokens. */
+/** A gateway in front of the service, if there is one, checks keys but not tokens. */
 const checkGateway = ({ state, apiKey }: ServiceContext, request: IncomingMessage): void => {
   const { habits } = state.settings;
   if (!saysWhoItIs(request, habits)) throw turnedAway('A User-Agent is required.');

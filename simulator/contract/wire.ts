@@ -16,7 +16,7 @@ export const pathsInContract = (path: string, { corePrefix, textPrefix }: Habits
   ];
 };
 
-/** The name of a query parameter: one search may have a name of its own for it. */
+/** The name of a query parameter: one search may have its own name for it. */
 export const nameOnWire = (
   search: string | undefined,
   name: string,
@@ -63,7 +63,7 @@ const americanDate = (iso: string): string => {
   return `${date} ${String(Number(hour) % 12 || 12).padStart(2, '0')}${rest} ${half}`;
 };
 
-/** A contact's date as it is stored; a date that is not in this service's format is stored as it came. */
+/** A contact's date as it is stored; a date that is not in this service's format is stored unchanged. */
 export const keptDate = (date: string, { dates }: Habits): string => {
   const [, month, day, year] = dates === 'us' ? (/^(\d{2})\/(\d{2})\/(\d{4})$/.exec(date) ?? []) : [];
   return year === undefined ? date : `${year}-${month ?? ''}-${day ?? ''}`;
@@ -91,7 +91,7 @@ const failureDetails = (reasons: readonly FailureReason[], { failureDetails: sha
 /** A number of North America without its country code. */
 const nationalPhone = (phone: string): string => phone.replace(/^\+1(\d{3})(\d{3})(\d{4})$/, '($1) $2-$3');
 
-/** The fields of contacts and groups that may be absent and are no texts. */
+/** The fields of contacts and groups that may be absent and are not texts. */
 const absentNumbers: ReadonlySet<string> = new Set(['gender', 'maritalStatus']);
 
 const absent = (name: string, { absentTexts }: Habits): unknown => {
@@ -139,7 +139,7 @@ export const answerOnWire = (
   return habits.ids === 'large' ? text.replaceAll(marked, '$1') : text;
 };
 
-/** The *Retry-After* header in this service's form (RFC 9110, section 10.2.3). A text is sent as it is. */
+/** The *Retry-After* header in this service's form (RFC 9110, section 10.2.3). A text is sent unchanged. */
 export const retryAfterOnWire = (
   retryAfter: number | string,
   now: number,

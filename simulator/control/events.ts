@@ -6,7 +6,7 @@ const gathering = 100;
 /** Milliseconds: some proxies close a stream on which nothing is sent. */
 const heartbeat = 25 * second;
 
-/** Tells open pages that something has changed; they then read the state. */
+/** Notifies open pages that something has changed; they then read the state. */
 export class ChangeStream {
   private readonly listeners = new Set<ServerResponse>();
   private pending: NodeJS.Timeout | undefined;

@@ -21,7 +21,7 @@ const complaints = { 'en-US': z.locales.en, de: z.locales.de, 'es-ES': z.locales
 /** The error messages of schemas in a language. */
 export const sentencesIn = (language: Language) => complaints[language]().localeError;
 
-/** A rule of our own (see rule.ts) names its sentence; messages of zod are in the language already. */
+/** One of our own rules (see rule.ts) names its sentence; messages of zod are already in the language. */
 const issueInWords = (issue: z.core.$ZodIssue, words: SimulatorWords): z.core.$ZodIssue => {
   const key: unknown = issue.code === 'custom' ? issue.params?.['says'] : undefined;
   return typeof key === 'string' ? { ...issue, message: words.say(key as KeyOf<Catalogue>) } : issue;

@@ -52,7 +52,7 @@ const contactView = (account: Account, contact: Contact) => ({
   groupNames: contact.groupIds.map((groupId) => account.groups.get(groupId)?.name ?? ''),
 });
 
-/** All that the phones page shows, for one advisor or for all. */
+/** Everything that the phones page shows, for one advisor or for all. */
 export const stateView = (simulation: Simulation, advisor?: string) => {
   const { state, faults, ledger, clock } = simulation;
   const now = clock.now();

@@ -20,11 +20,11 @@ export interface EndpointReply {
   /** The outcome in the ledger. */
   readonly outcome: string;
   readonly messageId?: number | null;
-  /** Of a send: the reasons why recipients were not texted, for a service that has `failureDetails`. */
+  /** For a send: the reasons why recipients were not texted, for a service that has `failureDetails`. */
   readonly reasons?: readonly FailureReason[];
 }
 
-/** What endpoints need of the simulator around an account. */
+/** What endpoints need from the simulator around an account. */
 export interface EndpointContext {
   readonly clock: Clock;
   readonly settings: Settings;
@@ -38,12 +38,12 @@ export interface Endpoint<Request = ContractRequest> {
   readonly path: Path;
   readonly scope: Scope;
   readonly query?: z.ZodObject;
-  /** The name of a search whose parameters may have names of their own, as in `contacts.page`. */
+  /** The name of a search whose parameters may have their own names, as in `contacts.page`. */
   readonly search?: string;
   readonly body?: z.ZodType;
   /** In other bodies, digits that look like an id of this service are a person's. */
   readonly hasIdsInBody?: true;
-  /** Carries out a request for one advisor; throws a Refusal where the contract has an error. */
+  /** Carries out a request for one advisor; throws a Refusal if the contract has an error. */
   handle(request: Request, account: Account, around: EndpointContext): EndpointReply;
 }
 

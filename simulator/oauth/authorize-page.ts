@@ -24,7 +24,7 @@ const styleHash = createHash('sha256').update(style).digest('base64');
 const meaningOf = (onWire: string, habits: Habits): string =>
   Object.entries(scopeMeanings).find(([scope]) => scopeOnWire(scope, habits) === onWire)?.[1] ?? onWire;
 
-/** Browsers apply `form-action` also to the redirect that answers the form, so the application's origin is allowed. */
+/** Browsers also apply `form-action` to the redirect that answers the form, so the application's origin is allowed. */
 export const pagePolicy = (redirectUri?: string): string =>
   [
     "default-src 'none'",

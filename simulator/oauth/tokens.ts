@@ -19,7 +19,7 @@ export interface Family {
   id: string;
   advisor: string;
   scopes: string[];
-  /** The refresh token that is valid now, if there is one. */
+  /** The current refresh token, if there is one. */
   refreshToken: string | null;
   expiresAt: number;
   ended: boolean;
@@ -109,7 +109,7 @@ export class TokenIssuer {
     return family;
   }
 
-  /** The id token is signed with the client's secret, as HS256 wants it (OpenID Connect Core, section 10.1). */
+  /** The id token is signed with the client's secret, as HS256 requires (OpenID Connect Core, section 10.1). */
   answer(family: Family, identity: IdentityOf, clientSecret: string): TokenResponse {
     const { advisor, scopes, refreshToken } = family;
     return {
@@ -143,7 +143,7 @@ export class TokenIssuer {
     family.ended = true;
   }
 
-  /** Ends the authorizations of an advisor, or of all; returns their number. */
+  /** Revokes the authorizations of an advisor, or of all; returns their number. */
   revoke(advisor?: string): number {
     const hit = [...this.families.values()].filter((one) => advisor === undefined || one.advisor === advisor);
     for (const family of hit) family.ended = true;

@@ -6,7 +6,7 @@ import { language, say } from './words';
 /** The address is relative, so that the page works wherever it is mounted. */
 export const address = (path: string): string => `control/${path}`;
 
-/** A server that admits people by a cookie, as Node-RED does, refuses them when it has expired. */
+/** A server that admits people by a cookie, as Node-RED does, rejects them when it has expired. */
 export class PassExpired extends Error {
   constructor() {
     super(say('toast.expired'));
@@ -17,7 +17,7 @@ const request = async (method: string, path: string, body?: unknown): Promise<Re
   const response = await fetch(address(path), {
     method,
     cache: 'no-store',
-    // Errors are given in the language of this page, whatever the browser's is.
+    // Errors are in the language of this page, whatever the browser's is.
     headers: {
       'accept-language': language,
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),

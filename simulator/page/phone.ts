@@ -15,7 +15,7 @@ const tints = 8;
 
 const consentStates = ['none', 'pending', 'accepted'] as const;
 
-/** An unknown consent state is shown as it is: the contract's list is not complete (*States and transitions*). */
+/** An unknown consent state is shown unchanged: the contract's list is not complete (*States and transitions*). */
 const consentText = (consent: string): string => {
   const known = consentStates.find((state) => state === consent);
   return known === undefined ? consent : say(`phone.${known}`);

@@ -40,7 +40,7 @@ const habitLabel = (habit: keyof Habits, value: Value): string => {
   return say(`habit.${habit}.${word}` as KeyOf<Catalogue['page']>);
 };
 
-/** The values that are offered for a habit: its choices, else those in the profiles and the present one. */
+/** The values that are offered for a habit: its choices, else those in the profiles and the current one. */
 const offered = (habit: keyof Habits, current: Value): readonly Value[] => {
   if (habit in habitChoices) return habitChoices[habit as keyof typeof habitChoices];
   const values: Value[] = [];

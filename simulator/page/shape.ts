@@ -16,7 +16,7 @@ export interface SimulatorState {
   /** The number of phones on which something has happened; `phones` holds the latest of them. */
   readonly phoneCount: number;
   readonly contacts: { readonly count: number };
-  /** Whether a flow of Node-RED uses this simulator; null where that cannot be known. */
+  /** Whether a flow of Node-RED uses this simulator; null if unknown. */
   readonly hasFlows: boolean | null;
   readonly faults: readonly Fault[];
   readonly settings: Settings;

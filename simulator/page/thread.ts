@@ -11,7 +11,7 @@ export const arrivesAt = (message: PhoneMessage): number => message.scheduledFor
 
 export const isUpcoming = (message: PhoneMessage, now: number): boolean => arrivesAt(message) > now;
 
-/** Undefined where only one advisor texts: messages then need no name. */
+/** Undefined if only one advisor texts: messages then need no name. */
 type NameAdvisor = ((advisor: string) => string) | undefined;
 
 const note = (message: PhoneMessage, now: number): string => {

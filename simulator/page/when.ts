@@ -7,8 +7,8 @@ const dayFormat = dateFormat({ weekday: 'short', day: 'numeric', month: 'short' 
 const longDay = dateFormat({ weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' });
 
 /**
- * Limits a moment to what a Date can hold (ECMA-262, Time Values and Time Range): formatting others throws, and a
- * client may schedule a text for any number.
+ * Limits a moment to the range of a Date (ECMA-262, Time Values and Time Range): formatting others throws, and a client
+ * may schedule a text for any number.
  */
 const valid = (at: number): number => Math.min(Math.max(at, -8.64e15), 8.64e15);
 

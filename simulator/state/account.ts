@@ -17,7 +17,7 @@ const contactIdOf = (memberId: number): number => memberId - 700_000;
 const consentQuestion = (advisor: string): string =>
   `${advisor} would like to text you. Reply YES to agree or NO to decline.`;
 
-/** What an account needs of the simulator around it. */
+/** What an account needs from the simulator around it. */
 export interface AccountContext {
   now(): number;
   nextMessageId(): number;

@@ -136,7 +136,7 @@ export class ContactBook {
   private order(sortBy: SortField): SortedIds {
     let order = this.orders.get(sortBy);
     if (order === undefined) {
-      // Ids are given in order of creation, so the default order needs no look at the contacts.
+      // Ids are assigned in order of creation, so the default order does not need the contacts.
       const keyOf = (contactId: number): SortKey =>
         sortBy === 'dateTimeCreated' ? contactId : this.sortKey(sortBy, this.known(contactId));
       order = new SortedIds(this.ids(), keyOf);

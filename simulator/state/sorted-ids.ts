@@ -9,7 +9,7 @@ const fewNewcomers = 32;
  */
 export class SortedIds {
   private ids: number[];
-  /** Ids that were added since the last reading. */
+  /** Ids that were added since the last read. */
   private newcomers: number[] = [];
 
   constructor(

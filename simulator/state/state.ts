@@ -13,7 +13,7 @@ export interface StateRecord {
 
 const firstMessageId = 900_001;
 
-/** All that the simulated service knows. Every change is reported to those that store or show it. */
+/** Everything that the simulated service knows. Every change is reported to those that store or show it. */
 export class State {
   readonly accounts = new Map<string, Account>();
   private readonly listeners = new Set<() => void>();

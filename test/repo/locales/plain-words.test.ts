@@ -23,7 +23,7 @@ const scanned = [
   'lib/editor',
   'lib/guards',
   'lib/service',
-  'nodes/environment',
+  'nodes',
   'scripts',
   'simulator',
   'test',
