@@ -52,9 +52,7 @@ export const rowAgainst = (
   ratio: ratioOf(microsOf(ours, count), microsOf(other, count)),
 });
 
-/**
- * The same work here and at the other commit, in alternating rounds, in two Node-RED instances side by side.
- */
+/** The same work here and at the other commit, in alternating rounds, in two Node-RED instances side by side. */
 export const compare = async (
   { each, count, works, prepare }: Compared,
   { service, versions, rounds, start }: Surroundings,

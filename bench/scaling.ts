@@ -16,8 +16,8 @@ const rowOf = ({ rows }: Measured, of: RegExp): Row | undefined =>
   rows.find(({ measurement }) => of.test(measurement));
 
 /**
- * What docs/scaling.md computes from the figures of Node-RED 5 with its state in PostgreSQL; _m_ is measured,
- * _c_ computed.
+ * What docs/scaling.md computes from the figures of Node-RED 5 with its state in PostgreSQL; _m_ is measured, _c_
+ * computed.
  */
 export const scalingOf = ({ parts }: Results): string => {
   const part = parts.find(({ name }) => name === 'instances');

@@ -50,10 +50,7 @@ const refreshed = (): string => {
   );
 };
 
-/**
- * The commands and questions of the measuring side: the counts, the number of contacts, that the token has
- * expired.
- */
+/** The commands and questions of the measuring side: the counts, the number of contacts, that the token has expired. */
 const control = (path: string): string => {
   const [, , order, value] = path.split('/');
   if (order === 'contacts') contacts = Number(value);

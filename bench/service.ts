@@ -18,10 +18,7 @@ export interface Counts {
 
 export interface Service {
   readonly url: string;
-  /**
-   * Does some work, for which the server must have counted exactly so many requests: none lost, none made
-   * twice.
-   */
+  /** Does some work, for which the server must have counted exactly so many requests: none lost, none made twice. */
   counting<T>(
     expected: Readonly<Partial<Record<'texts' | 'pages', number>>>,
     work: () => Promise<T>,

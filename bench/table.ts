@@ -6,8 +6,8 @@ export interface Machine {
   readonly memory: string;
   readonly system: string;
   /**
-   * Over the minute before each part started, including the part before it: above the number of cores, wall
-   * times mean little.
+   * Over the minute before each part started, including the part before it: above the number of cores, wall times mean
+   * little.
    */
   readonly load: number;
   /** The Node version of each Node-RED. */
@@ -116,10 +116,7 @@ const byVersion = (rows: readonly Row[]): readonly (readonly string[])[] => {
   ]);
 };
 
-/**
- * The tables of docs/performance.md: what has a goal, for both versions of Node-RED, and the size of the
- * package.
- */
+/** The tables of docs/performance.md: what has a goal, for both versions of Node-RED, and the size of the package. */
 export const pageOf = ({ parts }: Results): string => {
   const all = parts.flatMap(({ rows }) => rows);
   const versioned = all.filter((row) => row.goal && versionOf(row) !== undefined);

@@ -16,8 +16,8 @@ const collectGarbage = async () => {
 };
 
 /**
- * CPU and wall time of some work, in milliseconds: including its own garbage, however little, but not that of
- * earlier work.
+ * CPU and wall time of some work, in milliseconds: including its own garbage, however little, but not that of earlier
+ * work.
  */
 const timed = async (work) => {
   await collectGarbage();
@@ -51,8 +51,7 @@ const profiled = async (file, work) => {
 const listeners = new Map();
 
 /**
- * Passes each message that reaches an end to `take`, until that returns true; an arrival at `failed` fails
- * the round.
+ * Passes each message that reaches an end to `take`, until that returns true; an arrival at `failed` fails the round.
  */
 const arrivals = (end, take) =>
   new Promise((resolve, reject) => {
@@ -286,10 +285,7 @@ const orders = {
     return { rss: process.memoryUsage.rss() };
   },
 
-  /**
-   * Milliseconds since the process started: when this node was created, and when a status counted so many
-   * waits.
-   */
+  /** Milliseconds since the process started: when this node was created, and when a status counted so many waits. */
   ready: async ({ count }, _send, { waiting, since }) => ({
     madeAt: performance.timeOrigin + since,
     made: since,

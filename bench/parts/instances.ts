@@ -103,10 +103,7 @@ const severalInstances = async (around: Surroundings, version: Version, url: str
   return rows;
 };
 
-/**
- * A wait is polled at the phase of this interval in which it started, and a list's waits lie within a tenth
- * of it.
- */
+/** A wait is polled at the phase of this interval in which it started, and a list's waits lie within a tenth of it. */
 const turn = 30_000;
 /** Each list starts at its own phase of the interval, so that waits are spread over all of it. */
 const lists = 11;

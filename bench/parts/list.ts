@@ -63,8 +63,7 @@ export const list: Part = {
           },
         ];
         rows.push(...against(`${named} messages one by one`, singles, reach));
-        // Without a journal such a message takes little more than a bare request: no list could be that much
-        // faster.
+        // Without a journal such a message takes little more than a bare request: no list could be that much faster.
         const reached = end === 'on' ? reach : {};
         rows.push(...against(`${named} messages, ${String(inFlight)} in flight`, many, reached));
       }

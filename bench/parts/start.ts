@@ -42,10 +42,7 @@ const heavyIn = ({ scripts }: Started): number => {
 const affinity = (...args: string[]): string =>
   execFileSync('taskset', ['--pid', '--cpu-list', ...args, String(process.pid)], { encoding: 'utf8' });
 
-/**
- * Pins new processes to one core, if the system can do that, so that their threads do not wait for each
- * other.
- */
+/** Pins new processes to one core, if the system can do that, so that their threads do not wait for each other. */
 const onOneCore = async <T>(work: (isSo: boolean) => Promise<T>): Promise<T> => {
   let cores: string;
   try {
@@ -116,8 +113,7 @@ const measured = async (
 export const start: Part = {
   name: 'start',
   title: 'Node-RED start with the package installed, unused and used',
-  // A single pair of starts differs by as much as the effect: the median of 120 is accurate to two or three
-  // ms.
+  // A single pair of starts differs by as much as the effect: the median of 120 is accurate to two or three ms.
   roundsFor: (asked) => 24 * asked,
   run: (around) => onOneCore((isSo) => measured(around, isSo)),
 };

@@ -8,9 +8,7 @@ interface Streamed extends Cost {
   readonly peak: number;
 }
 
-/**
- * Streams per round, one after the other: a single one takes a second, which one garbage collection distorts.
- */
+/** Streams per round, one after the other: a single one takes a second, which one garbage collection distorts. */
 const times = 3;
 
 export const stream: Part = {

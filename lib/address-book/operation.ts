@@ -18,7 +18,7 @@ import { failureLook, progressLook, searchLook } from '../runtime/status';
 /** Message fields of one outcome, filled in as they become known. */
 export type Fields = Record<string, unknown>;
 
-/** The service, on behalf of the advisor a message is for. */
+/** The service, on behalf of the message's advisor. */
 export interface Caller {
   readonly environment: Environment;
   readonly advisor: string;
@@ -41,7 +41,7 @@ export interface Given<D> {
   readonly data: D;
 }
 
-/** One item whose work begins. */
+/** One item whose work starts. */
 export interface OperationTurn<D> {
   readonly caller: Caller;
   readonly item: unknown;
@@ -60,9 +60,9 @@ export interface ItemOperation<D = unknown> {
   /** The source of the list. */
   readonly source: Source;
   readonly read: (msg: Message) => Promise<Given<D>>;
-  /** Message fields of every outcome, also of failures. */
+  /** Message fields of every outcome, including failures. */
   readonly carries: (item: unknown, list: boolean) => Fields;
-  /** Gives the payload. */
+  /** Returns the payload. */
   readonly work: (turn: OperationTurn<D>) => Promise<unknown>;
 }
 
@@ -99,12 +99,12 @@ export class Stream<C = Caller> {
     readonly caller: C,
   ) {}
 
-  /** Aborted when nothing new may begin. */
+  /** Aborted when nothing new may start. */
   get stopped(): AbortSignal {
     return this.halt.signal;
   }
 
-  /** Aborted when requests under way are to be given up too. */
+  /** Aborted when requests in flight must be given up too. */
   get givenUp(): AbortSignal {
     return this.cut.signal;
   }

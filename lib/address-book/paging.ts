@@ -33,12 +33,12 @@ const repeats = (before: ResultPage<unknown>, page: ResultPage<unknown>): boolea
 };
 
 /**
- * Throws `invalid_response` for a page that was not asked for: a service that has another name for the page number gives
- * the first one for ever. `before` is the page before it, where that was read.
+ * Throws `invalid_response` for a page that was not requested: a service that has another name for the page number
+ * returns the first one forever. `before` is the previous page, if that was read.
  */
 const checkPage = (page: ResultPage<unknown>, asked: number, before?: ResultPage<unknown>): void => {
   const given = pageNumberOf(page);
-  // Where there is nothing at all, there is no page to number.
+  // If there is nothing at all, there is no page to number.
   const isNothing = page.data.length === 0 && totalOf(page) === 0;
   if (given !== undefined && given !== asked && !isNothing) {
     throw nodeError('invalid_response', 'page_other', { page: asked, given });
@@ -49,8 +49,8 @@ const checkPage = (page: ResultPage<unknown>, asked: number, before?: ResultPage
 export type Fetch<P> = (page: number, signal?: AbortSignal) => Promise<P>;
 
 /**
- * The same for a page that is read alone. Of a service that does not number its pages, only the page before tells that it
- * is not the first once more.
+ * The same for a page that is read alone. If a service does not number its pages, only the previous page shows that it
+ * is not the first one again.
  */
 export const checkOnePage = async <T>(
   page: ResultPage<T>,
@@ -99,14 +99,14 @@ export const totalOf = (page: ResultPage<unknown>): number | undefined => {
   return typeof total === 'number' && total >= 0 ? total : undefined;
 };
 
-/** The number of pages of a search; the service may give pages of another size than requested. */
+/** The number of pages of a search; the service may return pages of another size than requested. */
 export const pageCountOf = (first: ResultPage<unknown>, pageSize: number): number | undefined => {
   const total = totalOf(first);
   if (total === undefined) return undefined;
   return Math.max(1, Math.ceil(total / (positive(first.pageInfo?.pageSize) ?? pageSize)));
 };
 
-/** The last page that is known to exist, once `read` records have come with the pages up to `page`. */
+/** The last page that is known to exist, once the pages up to `page` had `read` records. */
 const lastPage = (answer: ResultPage<unknown>, page: number, read: number, pageSize: number): number => {
   if (answer.data.length === 0) return page;
   const total = totalOf(answer);
@@ -117,7 +117,7 @@ const lastPage = (answer: ResultPage<unknown>, page: number, read: number, pageS
   return answer.data.length < size ? page : page + 1;
 };
 
-/** An address book may grow while it is read, but not to this many times the total that it began with. */
+/** An address book may grow while it is read, but not to this many times its first total. */
 const mostGrowth = 10;
 /** The most pages of a search without a total. */
 const mostPages = 10_000;
@@ -140,9 +140,9 @@ export interface PagesOptions<T> {
 }
 
 /**
- * All pages in order: the one way through the pages of a search. The next few are fetched while one is handled, and no
+ * All pages in order: the only way through the pages of a search. The next few are fetched while one is handled, and no
  * more than that: memory stays constant however long the search is. Throws `invalid_response` for pages that were not
- * asked for, and for pages without an end.
+ * requested, and for endless pages.
  */
 export async function* pagesOf<T>(
   fetch: Fetch<ResultPage<T>>,

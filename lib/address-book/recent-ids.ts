@@ -6,7 +6,7 @@ const wordsPerBlock = blockSize / 32;
 
 /** Whole numbers, a bit each, in blocks: the ids of an address book lie close together. */
 class Numbers {
-  /** Where in `words` each block begins. */
+  /** Where in `words` each block starts. */
   private readonly blocks = new Map<number, number>();
   private words = new Int32Array(64 * wordsPerBlock);
 

@@ -3,7 +3,7 @@ import { hideNumbers } from '../runtime/log';
 import { invalidInput } from '../runtime/errors';
 import type { Tools } from '../runtime/flow-node';
 
-/** Only the given fields, in the types that the service takes. */
+/** Only the given fields, in the types that the service expects. */
 export const fieldsGiven = <K extends FieldKinds>(
   record: Readonly<Record<string, unknown>>,
   kinds: K,
@@ -22,7 +22,7 @@ export const fieldsGiven = <K extends FieldKinds>(
 /** Enough names to help with a wrong spelling; a flow that invents names must not fill the memory. */
 const mostNames = 100;
 
-/** Names, once each, the fields that the service does not know: ten thousand contacts make one warning. */
+/** Names the fields that the service does not know, once each: ten thousand contacts cause one warning. */
 export const unknownFields = (
   tools: Tools,
   known: Readonly<Record<string, unknown>>,

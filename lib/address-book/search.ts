@@ -21,11 +21,11 @@ export interface Search<T> {
   readonly fetch: (page: number, pageSize: number, signal?: AbortSignal) => Promise<ResultPage<T>>;
   /** The id of a record; undefined when it has none. */
   readonly idOf: (item: T) => number | string | undefined;
-  /** Message fields that go with an item: its id, for the nodes after this one. */
+  /** Message fields for an item: its id, for the nodes after this one. */
   set?(item: T): Readonly<Record<string, unknown>>;
-  /** The records are not from the service: every page is the one that was asked for. */
+  /** The records are not from the service: every page is the requested one. */
   readonly isOwn?: true;
-  /** A filter that the service does not have: all pages are read and filtered here. */
+  /** A filter that the service lacks: all pages are read and filtered here. */
   readonly matches?: ((item: T) => boolean) | undefined;
 }
 
@@ -52,14 +52,14 @@ export const matcherOf = (
   };
 };
 
-/** The setting `filter` of a message. Throws `invalid_input` for what is no text. */
+/** The setting `filter` of a message. Throws `invalid_input` if it is not text. */
 export const filterFrom = (value: unknown, where: MessageValue): string => {
   if (value === undefined || value === null) return '';
   if (typeof value !== 'string' && typeof value !== 'number') throw invalidInput('filter_kind', { where });
   return String(value);
 };
 
-/** Holds back one outcome, so that the last of a sequence can carry its count. */
+/** Holds one outcome back, so that the last of a sequence can carry the count. */
 export class Sequence {
   private held: Outcome | undefined;
   private count = 0;
@@ -96,7 +96,7 @@ export class Sequence {
     return false;
   }
 
-  /** Called when nothing more comes. */
+  /** Called when nothing more follows. */
   end(summary?: Readonly<Record<string, unknown>>): void {
     this.job.setCount(this.count);
     if (this.held) this.job.emit(this.count - 1, this.held, { summary });
@@ -165,7 +165,7 @@ const matchedInfo = (
   totalRecord: number | null,
 ): ResultPage<unknown>['pageInfo'] => ({ ...pageInfo, page, pageSize, totalRecord });
 
-/** All matches. How many there are is known at the end: the last message alone has their count. */
+/** All matches. Their number is known at the end: only the last message has the count. */
 const allMatches = async <T>(
   stream: Stream<unknown>,
   search: Search<T>,

@@ -9,7 +9,7 @@ const sentenceOf = (fault: JQuery.jqXHR, say: Say): string => {
 };
 
 /**
- * Sends a request to our routes; a refusal becomes an error with a sentence for the user. The address is relative,
+ * Sends a request to our routes; a rejection becomes an error with a sentence for the user. The address is relative,
  * because the editor adds the login only to those.
  */
 export const ask = async (

@@ -7,7 +7,7 @@ import { isTimeZone, ownTimeZone, wallTimeIn } from '../runtime/dates';
 import { momentIn, writtenOf } from './moments';
 import type { Say } from './red';
 
-/** Takes the place of a typed input's line while a literal is chosen; the typed input still holds the value. */
+/** Replaces a typed input's line while a literal is chosen; the typed input still has the value. */
 interface Box {
   readonly element: JQuery;
   /** The note below the box. */
@@ -25,7 +25,7 @@ const shownForeign = 3;
 const countOf = (text: string, say: Say): string => {
   const fixed = text.replace(placeholder, '');
   const { units, room, segments, encoding } = countText(fixed);
-  // With placeholders, the count is of the least length that the text will have.
+  // With placeholders, the count is of the shortest possible text.
   const count =
     fixed !== text
       ? say('count.atLeast', { characters: localNumber(units), segments: localNumber(segments) })
@@ -100,7 +100,7 @@ const momentBox = (say: Say): Box => {
     element.attr('min', isTimeZone(clocks) ? wallTimeIn(Date.now(), clocks) : '');
   };
   choose(first[0] ?? '');
-  // Another zone makes another moment: the handler for the date hears of it too.
+  // Another zone makes another moment: the handler for the date is notified too.
   choice.on('change', () => element.trigger('change'));
   environment.on('change', () => {
     const [usual = ''] = first;
@@ -149,7 +149,7 @@ export const addBox = (field: TypedField, input: JQuery, say: Say): void => {
     input.typedInput('value', box.read());
   });
   input.on('change', sync);
-  // When the menu of types closes, it gives the focus back to its own button, so the box is focused after that.
+  // When the menu of types closes, it returns the focus to its own button, so the box is focused after that.
   input.on('typedinputtypechange', () => {
     setTimeout(() => {
       const isBoxed = container.hasClass('advisor-boxed');

@@ -3,7 +3,7 @@ import { valueIn } from './dom';
 import type { EditedNode, Say } from './red';
 import { chosenIn, isUnknown, isVariable, noVariable } from './values';
 
-/** The select holds the variable as one more option, so that its value is always what will be saved. */
+/** The select has the variable as one more option, so that its value is always what will be saved. */
 const addVariable = (input: JQuery, saved: string): void => {
   const option = input.find('.advisor-variable');
   const entry = $(`#${input.attr('id') ?? ''}-variable`);

@@ -144,7 +144,7 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
 
   const blockOf = (name: string): JQuery => root.find(`[data-field="${name}"]`);
 
-  /** Fields that somebody has been at. Of a node that was saved before, all that were shown. */
+  /** Fields that somebody has visited. For a node that was saved before, all fields that were shown. */
   const touched = new Set<string>();
   if (wasSaved(node)) {
     const now = values();
@@ -220,7 +220,7 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
   refresh();
 };
 
-/** Hidden fields keep their values: to choose another operation and go back loses nothing. */
+/** Hidden fields keep their values: choosing another operation and going back loses nothing. */
 export const save = (node: EditedNode): void => {
   const form = forms.get(node.id);
   if (!form) return;

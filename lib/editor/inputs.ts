@@ -6,7 +6,7 @@ import { sayOf } from './locale';
 import type { EditedNode, EditorSpec, Say, TypedInputType } from './red';
 import { savedNumber, filledRows, isNamed, isSource, savedOr, tickedAnd } from './values';
 
-/** The controls of one field; `read` gives its properties as they would be saved. */
+/** The controls of one field; `read` returns its properties as they would be saved. */
 export interface Control {
   readonly input: JQuery;
   read(): Readonly<Record<string, unknown>>;
@@ -17,7 +17,7 @@ const lookupTypes = ['msg', 'flow', 'global', 'env', 'jsonata'] as const;
 /** The editor's own icon for literals. */
 const textIcon = 'red/images/typedInput/az.svg';
 
-/** The typed input shows a box of its own in place of ours, so the label must name that box. */
+/** The typed input shows its own box in place of ours, so the label must name that box. */
 const nameTypedInput = (input: JQuery, say: Say): void => {
   const id = input.attr('id') ?? '';
   const container = input.next('.red-ui-typedInput-container');
@@ -38,7 +38,7 @@ const nameTypedInput = (input: JQuery, say: Say): void => {
 const offered = (type: ValueType, say: Say): string | TypedInputType =>
   isSource(type) ? type : { value: type, label: say('type.unknown') };
 
-/** A type of the typed input, or a type of our own with the same name where a literal has another box. */
+/** A type of the typed input, or our own type of the same name if a literal has another box. */
 const typeOf = (field: TypedField, type: ValueType | 'fields', say: Say): string | TypedInputType => {
   if (type === 'fields')
     return { value: 'fields', label: say('fieldByField'), icon: 'fa fa-list', hasValue: false };
@@ -51,10 +51,7 @@ const typeOf = (field: TypedField, type: ValueType | 'fields', say: Say): string
   return type;
 };
 
-/**
- * A property's name is of no use as a literal, nor a literal as a name: the box is emptied when the type changes
- * between them.
- */
+/** A property's name is useless as a literal, and vice versa: the box is emptied when the type changes between them. */
 const keepApart = (field: TypedField, input: JQuery): void => {
   input.on('typedinputtypechange', () => {
     const type = input.typedInput('type');

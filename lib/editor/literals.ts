@@ -79,7 +79,7 @@ const groupProblem =
     if (wholeId(value) !== undefined) return undefined;
     const isNamed = typeof value === 'string' && value.trim() !== '';
     if (!isNamed) return say('invalid.group');
-    // Whether a word without a digit is an id, only the service knows.
+    // Only the service knows whether a word without a digit is an id.
     const isLikeId = anyId(value) !== undefined && /\d/.test(value);
     return !isLikeId && field.idOnly && isMet(field.idOnly, values) ? say('invalid.deleteById') : undefined;
   };
@@ -108,7 +108,7 @@ const each = (value: unknown, say: Say, one: Judge, entry = one): string | undef
   return index < 0 ? undefined : say('invalid.entry', { entry: index + 1, problem: entry(value[index]) });
 };
 
-/** The problem of a typed value, which is given as the node will read it. */
+/** The problem of a typed value, which is passed as the node will read it. */
 export const literalProblem = (
   field: TypedField,
   value: unknown,

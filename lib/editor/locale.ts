@@ -13,7 +13,7 @@ export const environmentSays = (key: string, parts?: Parameters<Say>[1]): string
   RED.nodes.getType('advisor-environment')?._(key, written(parts));
 
 /**
- * Gives a node's own strings, else those of all dialogs. Only the environment has the latter, because Node-RED reads
+ * Returns a node's own strings, else those of all dialogs. Only the environment has the latter, because Node-RED reads
  * the catalogue of every node at each start.
  */
 export const sayOf =
@@ -32,7 +32,7 @@ export const locale = (): string => {
   return navigator.languages.find((tag) => baseOf(tag) === spoken) ?? spoken;
 };
 
-/** Whether the runtime has a language to write times in: statuses and the editor write them alike. */
+/** Whether the runtime has a language to format times in: statuses and the editor format them alike. */
 const isClockNamed = (): boolean => isSpoken(RED.settings.advisorEnvironmentLanguage ?? language());
 
 /** A moment as statuses write it. */
@@ -41,7 +41,7 @@ export const localMoment = (time: Date, now: Date, timeZone?: string): string =>
 
 export const localNumber = (value: number): string => new Intl.NumberFormat(locale()).format(value);
 
-/** The time zone of an environment; empty when it has none or does not exist. */
+/** The time zone of an environment; empty if it has none or an unknown one. */
 export const zoneOfEnvironment = (id: unknown): string => {
   const zone = typeof id === 'string' && id !== '' ? RED.nodes.node(id)?.['timeZone'] : undefined;
   return typeof zone === 'string' && isTimeZone(zone) ? zone : '';

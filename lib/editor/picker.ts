@@ -41,7 +41,7 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
   const words = pickerWords[what](say);
   const row = form.row(field.name);
   let timer: ReturnType<typeof setTimeout> | undefined;
-  /** Only the answer to the latest question counts. */
+  /** Only the answer to the latest request counts. */
   let question = 0;
   let page = 0;
 
@@ -66,7 +66,7 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
     }
   };
 
-  /** The text in the box can be used as it is: a search, or an id. */
+  /** The text in the box can be used unchanged: a search, or an id. */
   const useTyped = (): void => {
     if (what === 'content' || /^\d+$/.test(textOf())) use({ value: textOf(), title: '', detail: '' });
   };

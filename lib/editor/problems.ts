@@ -22,7 +22,7 @@ export const describe = (block: JQuery, input: JQuery, field: Field): void => {
   input.attr('aria-describedby', `${id}-hint ${id}-error`);
 };
 
-/** What is only missing is no error until somebody has been at the field. */
+/** A missing value is not an error until somebody has visited the field. */
 const mark = (block: JQuery, sentence: string | undefined, isAwaited: boolean): void => {
   block.children('.advisor-error').text(sentence ?? '');
   block.toggleClass('advisor-wrong', sentence !== undefined && !isAwaited);
@@ -36,7 +36,7 @@ const showAt = (block: JQuery, input: JQuery, sentence: string | undefined, isAw
   box.attr('aria-invalid', String(sentence !== undefined && !isAwaited));
 };
 
-/** Each row shows its own problem; below the rows stands only what concerns all of them. */
+/** Each row shows its own problem; only problems of all rows are shown below them. */
 const showRows = (
   block: JQuery,
   field: RowsField,

@@ -64,7 +64,7 @@ export const foundIn = (what: RecordKind, page: unknown, before: number, say: Sa
   };
 };
 
-/** The ids that a list field holds now. */
+/** The ids in a list field. */
 export const idsIn = (value: unknown, type: unknown): number[] => {
   if (type !== 'json' && type !== 'num') return [];
   try {

@@ -3,7 +3,7 @@ import type { Say, Values } from './values';
 
 export type { Say, Values } from './values';
 
-/** A node as the editor holds it: its saved properties, and what the editor adds. */
+/** A node in the editor: its saved properties, and what the editor adds. */
 export interface EditedNode {
   id: string;
   type: string;
@@ -90,7 +90,7 @@ declare global {
   }
 }
 
-/** The part of a spec that travels to the editor. */
+/** The part of a spec that is sent to the editor. */
 export type EditorSpec = Pick<NodeSpec, 'type' | 'category' | 'fields'>;
 
 /** What a node's own `editor.ts` may export. */
@@ -119,6 +119,6 @@ export interface Form {
   set(field: string, value: string, type?: string): void;
   /** Calls the listener now and after every change. */
   onChange(listener: (values: Values) => void): void;
-  /** To be called after own code has changed something that the form cannot see. */
+  /** Must be called after a node's own code has changed something that the form cannot see. */
   refresh(): void;
 }

@@ -28,7 +28,7 @@ export const countries = (): Choice[] => {
   return firstOf(choices, new Intl.Locale(navigator.language).maximize().region ?? '');
 };
 
-/** What people call the time of a zone, such as *Eastern Time*. */
+/** The common name of a zone's time, such as *Eastern Time*. */
 const timeNameOf = (timeZone: string): string =>
   new Intl.DateTimeFormat(locale(), { timeZone, timeZoneName: 'longGeneric' })
     .formatToParts(0)
@@ -58,7 +58,7 @@ export const addSuggestions = (
   form: Form,
   name: string,
   choicesOf: () => readonly Choice[],
-  /** What is said below the field about its value. */
+  /** The note below the field about its value. */
   nameOf: (value: string) => string = () => '',
 ): void => {
   const input = form.input(name).attr('autocomplete', 'off');
@@ -98,7 +98,7 @@ export const addSuggestions = (
   input.on('input', () => {
     offer(textOf());
   });
-  // Whoever comes to a field that is filled in sees all there is to choose.
+  // A field that is filled in shows all choices when it gets the focus.
   input.on('focus click', () => {
     if (input.attr('aria-expanded') !== 'true') offer('');
   });

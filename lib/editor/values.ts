@@ -3,7 +3,7 @@ import type { ChoiceField, Field, FieldRow, RowsField, TypedField, ValueType } f
 
 export { applies, chosenIn, isMet, isVariable, mayBeMet, type Values } from '../runtime/settings';
 
-/** Gives the string of a key in the user's language, with each `__name__` filled in from `parts`. */
+/** Returns the string of a key in the user's language, with each `__name__` filled in from `parts`. */
 export type Say = (key: string, parts?: Readonly<Record<string, unknown>>) => string;
 
 /** Whether a text has a variable anywhere: the environment also resolves `https://${HOST}/v1`. */
@@ -27,7 +27,7 @@ export const isSource = (type: string): boolean => readableTypes.includes(type);
 export const isNamed = ({ lookup, several }: TypedField): boolean =>
   lookup !== undefined && lookup !== 'content' && several !== true;
 
-/** The saved value, or its default where an older flow has none. */
+/** The saved value, or its default if an older flow has none. */
 export const savedOr = (value: unknown, fallback: unknown): unknown =>
   value === undefined ? fallback : value;
 

@@ -12,7 +12,7 @@ export type Sent =
   | { readonly state: 'opened' | 'blocked'; readonly url: string; readonly isClosed: () => boolean }
   | { readonly state: 'failed'; readonly message: string };
 
-/** Browsers open a window only on a click: it is opened at once, and gets its address when that is known. */
+/** Browsers open a window only on a click: it is opened immediately, and gets its address when that is known. */
 export const openWindow = async ({ say, path, body }: Errand): Promise<Sent> => {
   const opened = window.open('', '_blank', 'width=600,height=780');
   if (opened) {

@@ -10,7 +10,7 @@ const signsOf = (text: string): string[] =>
     ? Array.from(new Intl.Segmenter().segment(text), ({ segment }) => segment)
     : Array.from(text);
 
-/** The beginning of a text, short enough for a label; cut between words, unless a word is very long. */
+/** The start of a text, short enough for a label; cut between words, unless a word is very long. */
 export const shortLabel = (text: string): string => {
   const signs = signsOf(text.trim().replace(/\s+/g, ' '));
   if (signs.length <= longest) return signs.join('');
@@ -20,7 +20,7 @@ export const shortLabel = (text: string): string => {
   return `${kept.replace(/[\s,;:.–—-]+$/, '')}…`;
 };
 
-/** A saved choice, or its default where an older flow has none. */
+/** A saved choice, or its default if an older flow has none. */
 export const choiceOf = (values: Values, field: string, fallback: string): string => {
   const value = values[field];
   return typeof value === 'string' && value !== '' ? value : fallback;
@@ -46,8 +46,8 @@ export const isSameDay = (time: Date, now: Date, timeZone = ownTimeZone()): bool
   dayIn(time, timeZone) === dayIn(now, timeZone);
 
 /**
- * A time of today without a date; of another day with its date, and of another year with the year too; as the language
- * writes them.
+ * Today's times without a date; those of other days with the date, and of other years with the year too; as usual in
+ * the language.
  */
 export const momentOf = (
   time: Date,

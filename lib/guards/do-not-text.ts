@@ -16,7 +16,7 @@ import {
   unchanged,
 } from '../state/store';
 
-/** A number that is not to be texted. */
+/** A number that must not be texted. */
 export interface Blocked {
   readonly phone: string;
   /** Epoch milliseconds. */
@@ -67,7 +67,7 @@ class Counter {
   }
 }
 
-/** Whose list: that of all simulators, or that of all real services. */
+/** Which list: the one of all simulators, or the one of all real services. */
 export type Realm = 'simulator' | 'service';
 
 /** The do-not-text list of the installation: for all environments and advisors. It is kept until somebody is unblocked. */
@@ -76,8 +76,8 @@ export interface DoNotText {
   /** The blocked numbers, page by page. */
   page(skip: number, limit: number): Promise<BlockedPage>;
   /**
-   * When this resolves, requests to the number have ended and no other begins. A number that is blocked already keeps its
-   * time, and its reason unless a new one is given.
+   * When this resolves, requests to the number have finished and no other starts. A number that is already blocked
+   * keeps its time, and its reason unless a new one is given.
    */
   block(phone: string, reason: string | null, now: number): Promise<Blocked>;
   unblock(phone: string): Promise<void>;
@@ -88,11 +88,12 @@ export interface DoNotText {
   /** Changes with each block that this process learns of. */
   readonly version: number;
   /**
-   * Begins an attempt to reach a number, which `block` waits for; resolves with what ends it, or with the reason that
-   * forbids it. With `judgedAt`, the version at which the number was not blocked, the list is read only if it has changed.
+   * Starts an attempt to reach a number, which `block` waits for; resolves with a function that ends it, or with the
+   * reason that forbids it. With `judgedAt`, the version at which the number was not blocked, the list is read only if
+   * it has changed.
    */
   begin(phone: string, judgedAt?: number): Promise<(() => void) | BlockedBy>;
-  /** Called when another process has blocked a number; resolves when requests to it in this process have ended. */
+  /** Called when another process has blocked a number; resolves when requests to it in this process have finished. */
   heard(command: BlockCommand): Promise<void>;
 }
 
@@ -101,17 +102,17 @@ interface BlockedPage {
   readonly total: number;
 }
 
-/** The list as one store has it. */
+/** The list in one store. */
 class StoreList implements DoNotText {
   version = 0;
   private readonly prefix: Buffer;
-  /** Who was unblocked although their entry could not be read: the store remembers such an entry for ever. */
+  /** People who were unblocked although their entry could not be read: the store remembers such an entry forever. */
   private readonly cleared: Buffer;
-  /** Attempts under way in this process, by number. */
+  /** Attempts in flight in this process, by number. */
   private readonly attempts = new Counter();
   private readonly listeners = new Listeners<[phone: string]>();
   readonly onBlock = this.listeners.add;
-  /** What the last look found; it only decides whether another look is worthwhile. */
+  /** What the last read found; it only decides whether another read is worthwhile. */
   private wasEmpty = true;
 
   constructor(
@@ -142,7 +143,7 @@ class StoreList implements DoNotText {
       const entry = await this.store.get<Blocked>(table, at);
       const known = entry?.value;
       blocked = { phone, since: known?.since ?? now, reason: reason ?? known?.reason ?? null };
-      // An entry that cannot be read is there, and is replaced.
+      // An entry that cannot be read exists, and is replaced.
       const conditions = !entry && (await this.isThere(at)) ? [] : [unchanged(table, at, entry)];
       const operations = [
         { table, put: at, value: blocked },
@@ -199,7 +200,7 @@ class StoreList implements DoNotText {
     return by;
   }
 
-  /** Puts on the other list who is on this one, and not there. */
+  /** Copies to the other list everybody who is only on this one. */
   async copyTo(other: StoreList): Promise<void> {
     for await (const page of pagesUnder<Blocked>(this.store, table, this.prefix, pageSize))
       await Promise.all(page.map(({ value }) => other.add(value)));
@@ -211,10 +212,10 @@ class StoreList implements DoNotText {
     await this.store.write([{ table, put: at, value: blocked }], [unchanged(table, at, undefined)]);
   }
 
-  /** Most lists are empty, and seeing that takes less than the hash of a number. */
+  /** Most lists are empty, and checking that takes less time than hashing a number. */
   private async isEmpty(): Promise<boolean> {
     const { store, prefix } = this;
-    // A database reads many numbers at once, and one range at a time.
+    // A database reads many numbers at once, but only one range at a time.
     if (!this.wasEmpty || store.peers) return false;
     this.wasEmpty = (await store.keys(table, { from: prefix, to: endOf(prefix), limit: 1 })).length === 0;
     return this.wasEmpty;
@@ -233,7 +234,7 @@ class StoreList implements DoNotText {
   }
 }
 
-/** The list of environments that keep their state in several stores: who is on one part of it is on the list. */
+/** The list of environments that keep their state in several stores: everybody on one part of it is on the list. */
 class JointList implements DoNotText {
   private completing: Promise<void> | undefined;
 
@@ -243,7 +244,7 @@ class JointList implements DoNotText {
     return this.parts.reduce((sum, { version }) => sum + version, 0);
   }
 
-  /** Completes each part by the others, so that an environment that leaves takes nobody off the list. */
+  /** Completes each part from the others, so that an environment that leaves takes nobody off the list. */
   complete(): Promise<void> {
     this.completing ??= this.copy().catch((fault: unknown) => {
       this.completing = undefined;
@@ -336,7 +337,7 @@ class JointList implements DoNotText {
 interface ListEnvironment {
   readonly service: string;
   store(): Store | Promise<Store>;
-  /** The stores of other environments that the list is kept in too. */
+  /** The stores of other environments in which the list is kept too. */
   otherListStores?(): Promise<readonly Store[]>;
 }
 
@@ -355,7 +356,7 @@ const listIn = (store: Store, realm: Realm): StoreList => {
   return list;
 };
 
-/** The list that an environment keeps to: the same for all environments of its realm. */
+/** The list that applies to an environment: the same for all environments of its realm. */
 export const doNotTextOf = async (environment: ListEnvironment): Promise<DoNotText> => {
   const realm = realmOf(environment);
   const own = listIn(await environment.store(), realm);
@@ -367,12 +368,14 @@ export const doNotTextOf = async (environment: ListEnvironment): Promise<DoNotTe
     return joint;
   const made = new JointList(parts);
   jointLists.set(own, [parts, made]);
-  // Nobody is texted before the list is complete: whoever asks it completes it, and learns of the fault.
+  // Nobody is texted before the list is complete: its first user completes it, and gets the fault.
   made.complete().catch(() => undefined);
   return made;
 };
 
-/** Called in a process that another has told of a block; resolves when its own requests to the number have ended. */
+/**
+ * Called when another process has announced a block; resolves when this process's requests to the number have finished.
+ */
 export const noteBlocked = async (environment: ListEnvironment, command: BlockCommand): Promise<void> =>
   (await doNotTextOf(environment)).heard(command);
 
@@ -408,7 +411,7 @@ export const doNotTextGuard = (): Guard => {
     return list;
   };
 
-  /** Asks the list as it is now: a deploy of another environment may close a store that it was kept in. */
+  /** Reads the current list: a deploy of another environment may close a store that it was kept in. */
   const ask = async <R>(environment: Environment, question: (list: DoNotText) => Promise<R>): Promise<R> => {
     try {
       return await question(await listOf(environment));

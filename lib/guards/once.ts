@@ -65,7 +65,7 @@ interface Claim {
   readonly payload?: unknown;
 }
 
-/** How the text of a claim ended: `none` says that nothing was sent, and gives the key back. */
+/** How the text of a claim ended: `none` means that nothing was sent, and releases the key. */
 export interface End {
   readonly state: 'sent' | 'unknown' | 'cancelled' | 'none';
   readonly payload?: unknown;
@@ -93,7 +93,7 @@ const sweepPage = 100;
 const onceName = ({ advisor, phone, key: own }: Pick<OnceKey, 'advisor' | 'phone' | 'key'>): string =>
   JSON.stringify([advisor, phone, own]);
 
-/** A key that a text at work holds: gives the operations to write with each of its steps. */
+/** A key held by a text that is being sent: returns the operations to write with each of its steps. */
 export class OwnClaim {
   constructor(
     private readonly store: Store,
@@ -146,7 +146,7 @@ export class Once {
     this.holder = store.peers?.processName ?? run;
   }
 
-  /** Claims a key for a text, unless another text has it: that holds for `within` milliseconds after it was sent. */
+  /** Claims a key for a text, unless another text has it: a claim lasts for `within` milliseconds after it was sent. */
   async claim(onceKey: OnceKey, text: Claimant, within: number): Promise<OnceVerdict> {
     const { store, holder } = this;
     const at = this.keyOf(onceKey);
@@ -186,7 +186,7 @@ export class Once {
     return this.judge(entry?.value, { name: '', since: Infinity, time }, within);
   }
 
-  /** Ends the claim of a text that is not at work. */
+  /** Ends the claim of a text that is not being sent. */
   async end(onceKey: OnceKey, item: string, end: End, within: number, time: OnceTime): Promise<void> {
     const at = this.keyOf(onceKey);
     for (;;) {
@@ -238,7 +238,8 @@ export class Once {
         const { item, notBefore } = claim;
         if (item === name) return undefined;
         if ((notBefore ?? 0) > time.now() || (await this.isAtWork(claim))) return { kind: 'wait', notBefore };
-        // Its turn is yet to come, perhaps after a restart. The text that comes first is sent, and the other is the repeat.
+        // Its turn has not come, perhaps not before a restart. The text that comes first is sent, and the other is the
+        // repeat.
         return undefined;
       }
       case 'begun':
@@ -293,7 +294,7 @@ export const onceIn = (store: Store): Once => {
   return once;
 };
 
-/** Forgets what was sent at a service that has forgotten it itself: a simulator that was reset. */
+/** Forgets what was sent at a simulator that was reset. */
 export const forgetOnce = (store: Store, space: string): Promise<void> =>
   removeUnder(store, table, key('once', space));
 
@@ -313,7 +314,7 @@ const alreadySent = (payload: unknown): Outcome => ({
   alreadySent: true,
 });
 
-/** What becomes of a text's key, by the outcome of the text. */
+/** What happens to a text's key, by the outcome of the text. */
 const endOfSent = ({ port, payload, problem }: Outcome): End => {
   if (port === 0) return { state: 'sent', payload };
   return { state: mayBeCarriedOut(problem?.code) ? 'unknown' : 'none' };
@@ -338,7 +339,7 @@ const sendClaimed = async (
   next: () => Promise<Outcome>,
 ): Promise<Outcome> => {
   const isReset = (): boolean => isResetBy(item.signal);
-  // Without a journal, the steps of a text are in memory alone.
+  // Without a journal, the steps of a text are only in memory.
   const saved = (operation: Operation) => (item.isSavedIn(store) ? [operation] : store.write([operation]));
   const end = (operation: Operation): Promise<void> => item.atEnd(store, operation, () => claim.release());
   item.add({ begin: () => saved(claim.begun()), undo: () => saved(claim.undone()) });
@@ -356,12 +357,12 @@ const sendClaimed = async (
   }
 };
 
-/** Sends a text with a key, unless one with that key was sent. `onceOf` gives the key, and for how long it counts. */
+/** Sends a text with a key, unless one with that key was sent. `onceOf` returns the key, and how long it lasts. */
 export const sendOnce = <D extends ItemData, S extends Shared>(
   node: string,
   onceOf: (data: D, shared: S) => { readonly key: string; readonly within: number } | undefined,
 ): Guard<D, S> => {
-  /** The outcomes of dry runs under way, by their keys. */
+  /** The outcomes of dry runs in progress, by their keys. */
   const foreseen = new WeakMap<object, Map<string, Promise<Outcome>>>();
   let recheck = (_phone: string): void => undefined;
 
@@ -432,7 +433,7 @@ export const sendOnce = <D extends ItemData, S extends Shared>(
       const wanted = onceOf(item.data, item.shared);
       return wanted ? passWith(item, wanted.key, wanted.within, next) : next();
     },
-    /** The text may have claimed its key in an earlier turn, before it was held: it gives the key back. */
+    /** The text may have claimed its key in an earlier turn, before it was held: it releases the key. */
     async endsWithout(item, reason) {
       const { environment, data, shared, name } = item;
       const wanted = shared.dryRun ? undefined : onceOf(data, shared);

@@ -9,7 +9,7 @@ import type { Guard, Item, ItemData, ItemOf, Shared } from '../runtime/item-node
 import { fieldOf, isNothing, isRecord } from '../runtime/kinds';
 import { zoneTable } from './zone-table';
 
-/** What the items of a message share that texts people. */
+/** What the items of a texting message share. */
 export interface TextShared extends Shared {
   /** The time zone that the message gives for a single number. */
   readonly timeZone?: unknown;
@@ -18,7 +18,7 @@ export interface TextShared extends Shared {
 const minutesOfDay = 24 * 60;
 /** Milliseconds over which held texts leave, so that a thousand do not leave in one second. */
 const spreadOver = 15 * minute;
-/** Milliseconds: zones that share less of the hours count as not known. */
+/** Milliseconds: zones whose hours overlap by less count as unknown. */
 const leastShared = hour;
 /** Milliseconds: the step in which shared hours are measured, because zones differ by quarters of an hour. */
 const step = 15 * minute;
@@ -32,8 +32,7 @@ export const minutesOf = (time: string): number | undefined => {
 let zonesByPrefix: Map<string, readonly string[]> | undefined;
 
 /**
- * The zones a number may be in, by where it was issued: of +1 by its area code, else by country. Undefined where that is not
- * known.
+ * The zones a number may be in, by where it was issued: of +1 by its area code, else by country. Undefined if unknown.
  */
 const zonesIn = (phone: string): readonly string[] | undefined => {
   zonesByPrefix ??= new Map(
@@ -108,7 +107,7 @@ const openingFrom = (hours: TextHours, zones: readonly string[], at: number): nu
   return undefined;
 };
 
-/** How much of the day that begins at `at` all zones allow. */
+/** How much of the day that starts at `at` all zones allow. */
 const sharedFrom = (hours: TextHours, zones: readonly string[], at: number): number => {
   let shared = 0;
   for (let time = at; time < at + day; time += step) if (isOpen(hours, zones, time)) shared += step;
@@ -131,15 +130,15 @@ const leaveTime = (hours: TextHours, zones: readonly string[], at: number): bool
 
 export interface Whose {
   readonly phone: string;
-  /** The recipient's own zone, where it is known. */
+  /** The recipient's own zone, if it is known. */
   readonly timeZone?: string | undefined;
-  /** The zone for numbers whose own is not known; empty when there is none. */
+  /** The zone for numbers whose own is unknown; empty when there is none. */
   readonly fallback: string;
 }
 
 /**
  * When a text that is due at `at` may leave: at `at`, or at the next time that the recipient's hours allow. Undefined
- * when the recipient's zone is not known.
+ * when the recipient's zone is unknown.
  */
 export const allowedFrom = (
   hours: TextHours,
@@ -151,17 +150,17 @@ export const allowedFrom = (
   return zones && openingFrom(hours, zones, at);
 };
 
-/** A moment in the quarter of an hour from an opening on, the same for a number each time. */
+/** A moment in the quarter of an hour after the hours start, always the same for a number. */
 export const spreadFrom = (hours: TextHours, whose: Whose, opening: number): number => {
   let share = 0;
   for (const digit of whose.phone.slice(-6)) share = (share * 7 + Number(digit) * 149) % 997;
-  // Whole seconds, because the service may take delivery dates in seconds.
+  // Whole seconds, because the service may expect delivery dates in seconds.
   const spread = opening + Math.floor(((share / 997) * spreadOver) / second) * second;
-  // Hours that are shorter than the spread are used from their beginning.
+  // Hours that are shorter than the spread are used from their start.
   return allowedFrom(hours, whose, spread) === spread ? spread : opening;
 };
 
-/** The recipient's own zone, as it was given: that of a list's object, or for a single number that of the message. */
+/** The recipient's own zone, as given: that of a list's object, or for a single number that of the message. */
 export const zoneOf = ({
   shared,
   entry,
@@ -178,7 +177,7 @@ const whoseOf = (item: Item<ItemData, TextShared>): Whose => {
   return { phone: item.data.phone ?? '', timeZone: own?.trim(), fallback };
 };
 
-/** Fails texts with an invalid time zone, before anything is asked that takes longer. */
+/** Fails texts with an invalid time zone, before any slower check. */
 export const validZone = (hours: string): Guard<ItemData, TextShared> => ({
   pass(item, next) {
     if (item.environment.settings.textHours && hours !== 'any') whoseOf(item);
@@ -191,7 +190,7 @@ export const textHours = <S extends TextShared>({
   hours: asked,
   deliveryDateOf,
 }: {
-  /** With `any`, the hours do not count. */
+  /** With `any`, the hours are ignored. */
   readonly hours: string;
   /** The delivery date of a text that the service schedules, in epoch milliseconds. */
   readonly deliveryDateOf?: (item: Item<ItemData, S>) => number | undefined;

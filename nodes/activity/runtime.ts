@@ -66,8 +66,8 @@ const readingOf = (what: string, activity: Activity, tools: Tools): ActivityRead
 };
 
 /**
- * Makes pages of one reading from beginning to end. Items come and go meanwhile, so reading by page number would pass
- * over some of them. Pages must be fetched in order, one after the other.
+ * Makes pages of one read from start to end. Items come and go meanwhile, so reading by page number would skip some of
+ * them. Pages must be fetched in order, one after the other.
  */
 const inOrder = (
   reading: ActivityReading,
@@ -87,7 +87,7 @@ const inOrder = (
       data.push(next.value);
     }
     if (page > 1) return { data, pageInfo: { page, pageSize, totalRecord: null } };
-    // A first page that is not full holds everything, so its count is certain.
+    // A first page that is not full contains everything, so its count is certain.
     const totalRecord = data.length < pageSize ? data.length : total;
     return { data, pageInfo: { page, pageSize, totalRecord } };
   };
@@ -113,7 +113,7 @@ const listing = (tools: Tools, what: string): BookOperation => {
     const idOf = ({ id }: ActivityItem): string | undefined => id;
     if (settings.all) {
       const isMeant = (item: ActivityItem): boolean => advisor === undefined || item.advisor === advisor;
-      // The count of the queue includes duplicates, which have no item of their own: it cannot be used as a total.
+      // The count of the queue includes duplicates, which are not items: it cannot be used as a total.
       const isCounted = advisor === undefined && what !== 'queue';
       const matches = isCounted ? undefined : isMeant;
       await runSearch(stream, { fetch: inOrder(reading), isOwn: true, idOf, matches }, settings);

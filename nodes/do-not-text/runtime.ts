@@ -42,8 +42,8 @@ const payloadOf = (phone: string, blocked: Blocked | undefined): ListedNumber =>
 });
 
 /**
- * Throws when it is not clear which list is meant. Other faults of the environment are ignored: whoever wants no texts
- * is blocked, whatever has to be mended.
+ * Throws when it is not clear which list is meant. Other faults of the environment are ignored: a number can be blocked
+ * whatever else needs fixing.
  */
 const checked = (tools: Tools): Environment => {
   tools.checkSettings();

@@ -27,7 +27,7 @@ import { changedTopic, type ChangeNews } from '../../lib/change-news';
 import { second } from '../../lib/durations';
 
 const leastInterval = second;
-/** Milliseconds for which the store may be in trouble before the health check fails. */
+/** Milliseconds for which the store may be failing before the health check fails. */
 const troubleAllowedFor = 30 * second;
 
 interface Announcing {
@@ -36,13 +36,13 @@ interface Announcing {
 
 const announcers = processMemory('listeners', new WeakMap<Red, (environment: string) => void>());
 
-/** Tells the editors at most once a second; a visible sidebar then reads the routes of these environments. */
+/** Notifies the editors at most once a second; a visible sidebar then reads the routes of these environments. */
 export const announcerOf = (RED: Red): ((environment: string) => void) => {
   const found = announcers.get(RED);
   if (found) return found;
   let lastTime = -Infinity;
   let isDue = false;
-  // A process that was started later begins with a later number, so that editors see the gap.
+  // A process that was started later starts with a later number, so that editors notice the gap.
   let number = Date.now();
   let changed = new Set<string>();
   let before = new Set<string>();
@@ -123,7 +123,7 @@ const waitsFound = async (
 const states = ['queued', 'held', 'sending'] as const;
 const mostPatient = 8 * second;
 
-/** Limits the wait of somebody at a page: the store may be unavailable for long. */
+/** Limits how long a person at a page waits: the store may be unavailable for long. */
 export const soon = async <T>(work: Promise<T>): Promise<T> => {
   const done = await within(systemClock, mostPatient, work);
   if (done === 'late') throw new Refused(503, 'refused.storeAway');
@@ -241,7 +241,7 @@ const faultIn = (environment: RunningEnvironment, request: Request): string | nu
 interface StoreState {
   readonly store: 'embedded' | 'postgres' | 'memory' | null;
   readonly lateBy: number;
-  /** Null when the number is not known. */
+  /** Null when the number is unknown. */
   readonly queued: number | null;
 }
 
@@ -279,7 +279,7 @@ export const cancelItem = async (kind: 'w' | 'q' | 'l', asked: RouteRequest): Pr
 
 /**
  * The number of items that are cancelled when the environment is pointed to another service; with `node`, those of the
- * named nodes or uses of subflows.
+ * named nodes or subflow instances.
  */
 export const pendingIn = async ({ form, request }: RouteRequest): Promise<object> => {
   const { node } = request.query;

@@ -24,14 +24,14 @@ const codeConnection = (id: string, values: EnvironmentValues): Connection => {
   throw new Refused(400, 'refused.clientCredentials');
 };
 
-/** The query of an address that was pasted. */
+/** The query of a pasted address. */
 const queryIn = (address: unknown): URLSearchParams => {
   const text = typeof address === 'string' ? address.trim() : '';
   const at = text.indexOf('?');
   return new URLSearchParams(at < 0 ? '' : (text.slice(at + 1).split('#')[0] ?? ''));
 };
 
-/** The settings of the form that may stand in an address: no secrets. */
+/** The settings of the form that may be part of an address: no secrets. */
 const formFields = ['service', 'grant', 'tokenUrl', 'clientId', 'scopes'];
 
 /** The values of the form, so that the list is right before they are deployed. */
@@ -65,16 +65,16 @@ const querySources: Readonly<Record<string, readonly string[]>> = {
 const ofAddress = ['authUrl'];
 
 /**
- * The address of a page of ours, beside the callback. It is relative to the editor where the full one would reveal a
+ * The address of one of our pages, beside the callback. It is relative to the editor if the full one would reveal a
  * variable.
  */
 const placeTold = (form: FormReader, redirectUri: string, page: string): string =>
   addressBeside(form.hasVariable('redirectUri') ? '' : redirectUri, page);
 
 /**
- * The address at which the window begins. It is a page of ours where that page can set the cookie, and where the
- * address of the authorization page would reveal a variable: our page then redirects there. Its query is that of the
- * authorization page, without what comes from a variable.
+ * The address at which the window starts. It is one of our pages if that page can set the cookie, and if the address of
+ * the authorization page would reveal a variable: our page then redirects there. Its query is that of the authorization
+ * page, without what comes from a variable.
  */
 const addressTold = (
   url: string,
@@ -134,7 +134,7 @@ const table: readonly AdminRoute[] = [
     audit: 'link',
     async work({ authorizations, vault }, asked) {
       const { values } = asked.form.deployed();
-      // The form in the dialog has another service chosen than the deployed one.
+      // The form in the dialog has chosen a different service than the deployed one.
       if (serviceOf(values) === 'simulator') throw new Refused(400, 'refused.deployFirst');
       const { redirectUri } = codeConnection(asked.id, values);
       const advisor = bodyAdvisor(asked);
@@ -244,7 +244,7 @@ interface AuditLog {
   audit(entry: Readonly<Record<'event' | 'environment', string>>, request: Request): void;
 }
 
-/** The advisor that the request was about, where the path does not name one. */
+/** The advisor that the request was about, if the path does not name one. */
 const advisorTold = (result: unknown, request: Request): { readonly advisor?: string } => {
   const told = field(request, 'advisor') ?? (result as { advisor?: unknown } | undefined)?.advisor;
   return typeof told === 'string' && told !== '' ? { advisor: visible(told) } : {};

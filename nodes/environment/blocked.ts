@@ -9,7 +9,7 @@ import type { RunningEnvironment } from './environment';
 import type { RouteRequest } from './form';
 import { Refused } from './reply';
 
-/** The most numbers that are looked through for a search that no key answers. */
+/** The most numbers that are scanned for a search without a key. */
 const mostScanned = 20_000;
 const readAtOnce = 500;
 

@@ -14,11 +14,11 @@ import type { Services } from './services';
 import { scopes, spec } from './spec';
 import { variablesIn } from './variables';
 
-/** A support bundle goes to strangers: it holds only what is known to be harmless. */
+/** A support bundle goes to strangers: it contains only what is known to be harmless. */
 
 const dependencies = ['lmdb', 'undici', 'axios', 'zod', 'libphonenumber-js', 'pg'] as const;
 
-/** Not every package lets its package.json be resolved, so it is looked for above the file that is loaded. */
+/** Not every package lets its package.json be resolved, so it is searched for above the loaded file. */
 const dependencyVersion = (name: string): string | null => {
   try {
     for (let folder = dirname(require.resolve(name)); dirname(folder) !== folder; folder = dirname(folder)) {
@@ -70,7 +70,7 @@ export const settingsTold = (written: EnvironmentValues): object =>
 
 const mostFailuresTold = 100;
 
-/** Trace ids are what the service said, and are shown to people who may write alone. */
+/** Trace ids come from the service, and are shown only to users who may write. */
 const failureTold =
   (mayWrite: boolean) =>
   ({ at, node, phone, code, traceId }: Failure): object => ({
@@ -96,7 +96,7 @@ export const bundleOf = async (RED: Red, services: Services, asked: RouteRequest
   const { store, pausedUntil, lateBy, trouble, fault } = state;
   const known = await listAdvisors(services, id, running.values, running.values).catch(() => []);
   const failures = activityOf(running).failureRecords({ page: 1, pageSize: mostFailuresTold });
-  // A store that is away is a finding of its own (`isStoreInTrouble`): the bundle is made without failures.
+  // An unavailable store is a finding of its own (`isStoreInTrouble`): the bundle is made without failures.
   const found = await soon(failures).catch(() => ({ data: [] }));
   return {
     ...whole,

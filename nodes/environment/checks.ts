@@ -67,7 +67,7 @@ const inTheDialog = (fault: unknown): Omit<Finding, 'check'> | undefined => {
   return undefined;
 };
 
-/** The most milliseconds for pauses and retries, while somebody looks at the dialog. */
+/** The most milliseconds for pauses and retries, while somebody watches the dialog. */
 const pauses = 20 * second;
 
 /** These findings have no check of their own in the route: they are shown with the query names. */
@@ -95,11 +95,11 @@ export interface Trial {
   /** The origin to which the deployed environment sends requests. */
   readonly deployedAt: string | undefined;
   readonly needs: readonly Need[];
-  /** For the command line: each finding is a line of its own, with its mark. */
+  /** For the command line: each finding is a separate line, with its mark. */
   readonly isWhole: boolean;
 }
 
-/** Tries an environment with reads alone, which change nothing. */
+/** Tests an environment with reads only, which change nothing. */
 export const runChecks = async (
   { vault, tokens }: Services,
   { id, values, advisor, deployedAt, needs, isWhole }: Trial,
@@ -125,7 +125,7 @@ export const runChecks = async (
     patience: pauses,
     wanted: operationScopesOf(connection),
     granted: () => grant()?.scopes,
-    // Somebody is looking at the dialog, so the token is not waited for as long as by a node.
+    // Somebody is watching the dialog, so the token is not waited for as long as by a node.
     token: (rejected) =>
       tokens.tokenWithin(Math.max(answerWithin, connection.timeout ?? 0), connection, advisor, rejected),
     withheld: () => (mayGo() ? undefined : 'refused.notDeployed'),

@@ -54,12 +54,12 @@ const scopesOf = (
   return [...new Set([...always, ...given.filter(Boolean).map(inContractWords)])];
 };
 
-/** Matches an address with a user or a password that is written out, and not by `${VARIABLE}`. */
+/** Matches an address with a user or a password that is written out, instead of `${VARIABLE}`. */
 const writtenPassword = /^[a-z]+:\/\/(?!(?:\$\{[^}]+\})?(?::(?:\$\{[^}]+\})?)?@)[^/?#]*@/i;
 
 /**
- * Throws `not_configured`. `proxyAsWritten` is the setting as the flow holds it: flows are readable, so it must hold no
- * password.
+ * Throws `not_configured`. `proxyAsWritten` is the setting as written in the flow: flows are readable, so it must not
+ * contain a password.
  */
 const proxyOf = (values: EnvironmentValues): string => {
   const proxy = text(values['proxy']);
@@ -95,7 +95,10 @@ const namesOf = (value: unknown): Record<string, string> => {
   );
 };
 
-/** The pattern is checked before anything is sent: a refused text could not be distinguished from one that lacks consent. */
+/**
+ * The pattern is checked before anything is sent: a rejected text could not be distinguished from one that lacks
+ * consent.
+ */
 const checkPattern = (pattern: string): void => {
   try {
     new RegExp(pattern, 'i');
@@ -330,7 +333,7 @@ export const serviceAddressOf = (values: EnvironmentValues): { baseUrl: string; 
 };
 
 /**
- * The address of a route of ours, beside the callback in the redirect URI. It is relative to the editor when the
+ * The address of one of our routes, beside the callback in the redirect URI. It is relative to the editor when the
  * redirect URI leads elsewhere.
  */
 export const addressBeside = (redirectUri: string, route: string): string => {

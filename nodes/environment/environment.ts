@@ -65,7 +65,7 @@ interface Complete {
 /** Milliseconds to wait for a token at a close: the store is closed after that, within `nodeCloseTime`. */
 const longestClose = 8 * second;
 
-/** Milliseconds until an unconfirmed store is looked at again. */
+/** Milliseconds until an unconfirmed store is checked again. */
 const lookAgainAfter = 2 * second;
 
 /** An `advisor-environment` that is deployed. */
@@ -102,7 +102,7 @@ export class RunningEnvironment implements Environment {
   private read: Complete | undefined;
   private openClient: Client | Promise<Client> | undefined;
   private openedStore: Promise<Store> | undefined;
-  /** Ends the waiting for a database that has not been reached yet. */
+  /** Stops waiting for a database that has not been reached yet. */
   private giveUpStore: (() => void) | undefined;
 
   constructor(
@@ -110,7 +110,7 @@ export class RunningEnvironment implements Environment {
     readonly id: string,
     readonly values: EnvironmentValues,
     readonly variableValue: VariableValue,
-    /** All environments that run. */
+    /** All running environments. */
     private readonly running: ReadonlySet<RunningEnvironment> = new Set(),
   ) {
     this.name = environmentName(values);
@@ -151,7 +151,7 @@ export class RunningEnvironment implements Environment {
     void this.store().catch(() => undefined);
   }
 
-  /** After a reset of the simulator, whom it has texted or asked for consent is forgotten here too. */
+  /** After a reset of the simulator, the people it has texted or asked for consent are forgotten here too. */
   private async forgetTexts(): Promise<void> {
     const store = await this.store();
     await forgetOnce(store, this.space);
@@ -172,7 +172,7 @@ export class RunningEnvironment implements Environment {
     return this.sharedStore?.onStore(listener) ?? (() => undefined);
   }
 
-  /** This environment, and its copies in other uses of the same subflow. */
+  /** This environment, and its copies in other instances of the same subflow. */
   uses(): readonly RunningEnvironment[] {
     return [this, ...[...this.running].filter((each) => each !== this && each.id === this.id)];
   }
@@ -200,7 +200,10 @@ export class RunningEnvironment implements Environment {
     };
   }
 
-  /** A pause after a 429 holds for all processes. Many requests may get a 429 at the same time: the other processes are notified once. */
+  /**
+   * A pause after a 429 applies to all processes. Many requests may get a 429 at the same time: the other processes are
+   * notified once.
+   */
   private tellOfPause(ms: number): void {
     const until = performance.now() + ms;
     if (!this.shared || until < this.toldPause + second) return;
@@ -338,7 +341,7 @@ export class RunningEnvironment implements Environment {
   async authorizationLink(advisor: string): Promise<string | undefined> {
     if (this.service === 'simulator') return undefined;
     const { grant, redirectUri } = this.complete().connection;
-    // When the address is relative, the redirect URI does not tell where our own pages are.
+    // When the address is relative, the redirect URI does not say where our own pages are.
     if (grant !== 'authorization_code' || !URL.canParse(addressBeside(redirectUri, 'link'))) return undefined;
     const token = await this.ownServices.authorizations.createLink(this.id, advisor, mailedLinkLifetime);
     return addressBeside(redirectUri, `link/${token}`);
@@ -404,7 +407,7 @@ export class RunningEnvironment implements Environment {
     if (this.fault) throw this.fault;
   }
 
-  /** The settings are read once: a deploy that changes them makes a new environment. Throws `not_configured`. */
+  /** The settings are read once: a deploy that changes them creates a new environment. Throws `not_configured`. */
   private complete(): Complete {
     this.read ??= { address: serviceAddressOf(this.values), connection: this.connection() };
     return this.read;
@@ -489,7 +492,7 @@ export class RunningEnvironment implements Environment {
     if (signal.aborted) throw nodeError('cancelled', 'cancelled');
   }
 
-  /** Takes the empty store for that of this environment; false when there is nothing to confirm. */
+  /** Accepts the empty store as this environment's; false when there is nothing to confirm. */
   async confirmStore(): Promise<boolean> {
     return this.ownServices.recognition.confirm(await this.store());
   }

@@ -33,7 +33,7 @@ const flat = ({ credentials, ...form }: EnvironmentValues): EnvironmentValues =>
 const credentialsOf = (RED: Red, id: string): EnvironmentValues | undefined =>
   RED.nodes.getCredentials(id) as EnvironmentValues | undefined;
 
-/** The texts that a setting consists of: scopes are a list, or one text with spaces between them. */
+/** The strings that a setting consists of: scopes are a list, or one string with spaces between them. */
 const textsIn = (name: string, value: unknown): readonly unknown[] => {
   if (Array.isArray(value)) return value as unknown[];
   return name === 'scopes' && typeof value === 'string' ? splitScopes(value) : [value];
@@ -44,7 +44,7 @@ const literalsIn = (value: unknown): string[] => {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(literalsIn) : [];
 };
 
-/** Parts of an answer that never hold a variable and are sent unchanged. */
+/** Parts of an answer that never contain a variable and are sent unchanged. */
 const verbatim = new Set([
   // Our own keys, which the editor sends back.
   'advisor',
@@ -110,7 +110,7 @@ export class FormReader {
     return originOf(this.deployedValues[name]);
   }
 
-  /** The values of the form, for showing alone: they include stored secrets wherever the form points to. */
+  /** The values of the form, only for display: they include stored secrets wherever the form points to. */
   look(given: EnvironmentValues): EnvironmentValues {
     this.form = flat(given);
     const hidden = secrets.filter((name) => this.form[name] === unseen);
@@ -146,7 +146,7 @@ export class FormReader {
   /** The answer without the values of variables: nobody gets them from here, not even users who may read them. */
   hide(answer: unknown): unknown {
     const literals = literalsIn(this.form);
-    // A value that the form itself holds stays: hiding it would reveal that a variable has the same value.
+    // A value in the form itself stays: hiding it would reveal that a variable has the same value.
     const hider = hiderOf(this.resolvedHere(), this.variableValue, (spelling) =>
       literals.some((literal) => literal.includes(spelling)),
     );
@@ -197,7 +197,7 @@ export class FormReader {
     );
   }
 
-  /** Whether the form points to another place than the deployed environment. */
+  /** Whether the form points to a different server than the deployed environment. */
   private isMoved(values: EnvironmentValues): boolean {
     return addresses.some((name) => {
       const place = this.deployedOrigin(name);
@@ -205,7 +205,10 @@ export class FormReader {
     });
   }
 
-  /** Whether the values hold secrets that the form only refers to: a user may give away only what the form itself holds. */
+  /**
+   * Whether the values contain secrets that the form only refers to: a user may give away only what the form itself
+   * contains.
+   */
   private isOurs(values: EnvironmentValues): boolean {
     return secrets.some((name) => Boolean(values[name]) && values[name] !== this.form[name]);
   }

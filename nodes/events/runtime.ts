@@ -15,24 +15,24 @@ import { key, pagesUnder, type Store } from '../../lib/state/store';
 type AdvisorState = AdvisorItem['state'];
 type Topic = AdvisorState | 'paused' | 'resumed' | 'store';
 
-/** What was last told about an advisor, or about pauses. */
+/** What was last reported about an advisor, or about pauses. */
 interface Told {
   readonly advisor: string;
-  /** Null before anything was told. */
+  /** Null before anything was reported. */
   readonly state: AdvisorState | 'paused' | null;
-  /** An instance that is about to tell of this state. */
+  /** An instance that is about to report this state. */
   readonly claim?: { readonly by: string; readonly state: Told['state']; readonly until: number };
 }
 
 /** The least milliseconds between two checks of the authorizations. */
 const leastInterval = second;
-/** The most milliseconds between two checks: an authorization may end by its age alone. */
+/** The most milliseconds between two checks: an authorization may expire without any event. */
 const longestInterval = minute;
 const eventsAtOnce = 500;
 const table = 'work';
-/** Milliseconds after which an instance with a claim that has not told counts as dead. */
+/** Milliseconds after which an instance that has claimed and not reported counts as dead. */
 const claimFor = 30 * second;
-/** The name for what was told about pauses: no advisor has an empty key. */
+/** The name for what was reported about pauses: no advisor has an empty key. */
 const ofPauses = '';
 
 const fills: Readonly<Record<Topic, Fill>> = {
@@ -45,11 +45,11 @@ const fills: Readonly<Record<Topic, Fill>> = {
 };
 
 /**
- * Sends events to a flow. An event is put on record after it was sent: after a crash it may be sent again, but is never
- * left out. Of several instances, the one sends it that has put its claim on record.
+ * Sends events to a flow. An event is saved after it was sent: after a crash it may be sent again, but is never left
+ * out. Of several instances, the one that has saved its claim sends it.
  */
 class EventsNode {
-  /** What is on record as told, as far as this instance knows. */
+  /** What is saved as reported, as far as this instance knows. */
   private readonly told = new Map<string, Told['state']>();
   private readonly life = randomUUID();
   private looking: Promise<void> = Promise.resolve();
@@ -59,7 +59,7 @@ class EventsNode {
   private lastLook = -Infinity;
   private cancelLook = (): void => undefined;
   private cancelResume = (): void => undefined;
-  /** The end of the latest pause; 0 when its end was told. */
+  /** The end of the latest pause; 0 when its end was reported. */
   private pauseUntil = 0;
   private pausesToldUntil: number;
   private trouble: string | undefined;
@@ -75,7 +75,7 @@ class EventsNode {
   }
 
   async start(): Promise<void> {
-    // The trouble is told before the store is opened, which may take long.
+    // The problem is reported before the store is opened, which may take long.
     this.lookAtStore();
     const store = await this.environment.store();
     this.hasBegun = (await store.get(table, this.marker)) !== undefined;
@@ -139,12 +139,12 @@ class EventsNode {
     if (!this.isClosed) this.schedule();
   }
 
-  /** Undefined while the list of advisors cannot be read: what was told of them stays on record. */
+  /** Undefined while the list of advisors cannot be read: what was reported about them stays saved. */
   private async advisors(): Promise<readonly AdvisorItem[] | undefined> {
     try {
       return await this.environment.advisorList();
     } catch {
-      // The environment is not configured yet, or the store is away, which has an event of its own.
+      // The environment is not configured yet, or the store is unavailable, which has its own event.
       return undefined;
     }
   }
@@ -162,7 +162,7 @@ class EventsNode {
     await this.forget(store, new Set(advisors.map(({ advisor }) => advisor)));
   }
 
-  /** For a new node, advisors who are authorized are no news; those who have to authorize are. */
+  /** For a new node, existing authorizations are no event; missing ones are. */
   private async begin(store: Store, advisors: readonly AdvisorItem[]): Promise<void> {
     const known = advisors.filter(({ state }) => state === 'authorized');
     for (let from = 0; from < known.length; from += eventsAtOnce)
@@ -178,7 +178,7 @@ class EventsNode {
     this.hasBegun = true;
   }
 
-  /** Tells of a state, unless it is on record as told, or another instance is about to tell of it. */
+  /** Reports a state, unless it is saved as reported, or another instance is about to report it. */
   private async tellOnce(store: Store, news: Told, tell: () => Promise<void> | void): Promise<void> {
     const { advisor, state } = news;
     const place = this.keyOf(store, advisor);
@@ -190,7 +190,7 @@ class EventsNode {
     const before = found?.value.claim;
     const isClaimed = store.peers !== undefined && before?.state === state && before.by !== this.life;
     if (isClaimed && before.until > store.now()) {
-      // A later check finds out whether the other instance has told of it or died.
+      // A later check finds out whether the other instance has reported it or died.
       this.isLookDue = true;
       return;
     }
@@ -206,7 +206,7 @@ class EventsNode {
     this.told.set(advisor, state);
   }
 
-  /** Forgets advisors who were disconnected, so that their next authorization is news. */
+  /** Forgets advisors who were disconnected, so that their next authorization is an event. */
   private async forget(store: Store, known: ReadonlySet<string>): Promise<void> {
     const gone = [...this.told.keys()].filter((advisor) => advisor !== ofPauses && !known.has(advisor));
     if (gone.length === 0) return;
@@ -300,7 +300,7 @@ export const create = (RED: NodeAPI, created: Node, config: Config): void => {
     unlisten();
     status.close();
     const ended = starting.then(() => events.close());
-    // A read that a store which is away does not answer ends only with the store, and that waits for its nodes.
+    // A read that an unavailable store does not answer ends only with the store, and that waits for its nodes.
     within(systemClock, closeLimit, ended)
       .catch(fault)
       .finally(() => {

@@ -34,9 +34,7 @@ const contact = {
   customFields: [{ key: 'k' }],
 };
 
-/**
- * The contract's example for each endpoint, and a token endpoint's answers (RFC 6749, sections 5.1 and 5.2).
- */
+/** The contract's example for each endpoint, and a token endpoint's answers (RFC 6749, sections 5.1 and 5.2). */
 export const contractAnswers: readonly unknown[] = [
   { successes: [{ messageId: 7, memberId: 9 }], failures: [] },
   {
@@ -136,9 +134,7 @@ const changed = (given: unknown, changes: readonly Change[]): unknown => {
   return value;
 };
 
-/**
- * Enough of them for everything that is drawn: fast-check takes longer for a value than a node for a message.
- */
+/** Enough of them for everything that is drawn: fast-check takes longer for a value than a node for a message. */
 const jsonValues = fc.sample(fc.jsonValue(), { seed: 1, numRuns: 500 });
 
 const draw = {
@@ -188,10 +184,7 @@ const contentTypes = [
   'application/json; charset=utf-16',
 ];
 
-/**
- * An answer that is nearly, not at all, or exactly like one of these; now and then like one of another
- * endpoint.
- */
+/** An answer that is nearly, not at all, or exactly like one of these; now and then like one of another endpoint. */
 export const answerLike = (
   random: Random,
   bases: readonly unknown[],

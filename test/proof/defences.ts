@@ -15,8 +15,8 @@ const authorization = 'lib/auth/authorization.ts';
 const form = 'nodes/environment/form.ts';
 
 /**
- * By the number of the threat. `npm run proof -- threats` removes each from a copy of the sources, and checks
- * that its tests fail.
+ * By the number of the threat. `npm run proof -- threats` removes each from a copy of the sources, and checks that its
+ * tests fail.
  */
 export const defences: Readonly<Record<number, readonly Defence[]>> = {
   1: [

@@ -33,8 +33,8 @@ import { answerInProcess } from './in-process';
 import { randomOf, type Random } from './week';
 
 /**
- * `npm run proof -- fuzz` runs so many cases of each part, with a random seed; a failed batch is reproduced
- * by its seed.
+ * `npm run proof -- fuzz` runs so many cases of each part, with a random seed; a failed batch is reproduced by its
+ * seed.
  */
 const wanted = Number(process.env.FUZZ_RUNS ?? 0);
 const seed = Number(process.env.FUZZ_SEED ?? 1);
@@ -119,10 +119,7 @@ const withoutService: readonly NodeConfig[] = [
 /** Real time for a batch, after which its messages count as lost. */
 const patience = 90_000;
 
-/**
- * Sends all and moves the clock until each is settled; each message must have been emitted, or be allowed not
- * to.
- */
+/** Sends all and moves the clock until each is settled; each message must have been emitted, or be allowed not to. */
 const run = async (
   flow: Flow,
   clock: MovableClock,

@@ -16,10 +16,7 @@ import {
   twoNodes,
 } from '../support/sandbox';
 
-/**
- * `npm run proof -- instances`: three Node-RED instances on one PostgreSQL, and what may happen to any of
- * them.
- */
+/** `npm run proof -- instances`: three Node-RED instances on one PostgreSQL, and what may happen to any of them. */
 
 const given = (name: string, otherwise: number): number => Number(process.env[name] ?? otherwise);
 const seed = given('INSTANCES_SEED', Math.floor(Math.random() * 2 ** 31));
@@ -99,8 +96,8 @@ for (const version of versions)
       on.simulator.accept(phone, 'default');
     };
     /**
-     * What is wrong with everything that was emitted and received: everything is accepted, because an outcome
-     * of each was waited for.
+     * What is wrong with everything that was emitted and received: everything is accepted, because an outcome of each
+     * was waited for.
      */
     const history = (texts: readonly string[], waiting: readonly string[]): string[] => {
       const steps: Step[] = [];
@@ -109,8 +106,7 @@ for (const version of versions)
         for (const phone of phones) {
           const of = { name: `${kind} ${phone}`, kind, phone };
           steps.push({ ...of, type: 'accepted', at: 0 });
-          // One that was stopped before it emitted an outcome may do so after another has emitted it as
-          // repeated.
+          // One that was stopped before it emitted an outcome may do so after another has emitted it as repeated.
           const all = (outcomes.get(phone) ?? []).toSorted(
             (a, b) => Number(a.isRepeated) - Number(b.isRepeated),
           );

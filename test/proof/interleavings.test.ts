@@ -91,9 +91,7 @@ class World {
   }
 }
 
-/**
- * Its reads of the store, its commits (in order, as a store makes them) and its requests wait for their turn.
- */
+/** Its reads of the store, its commits (in order, as a store makes them) and its requests wait for their turn. */
 class Process {
   isDead = false;
   readonly died: Promise<void>;
@@ -281,9 +279,7 @@ const startOutbox = async (process: Process, sent: string[], told: Told[]) => {
 describe('in any order of events', function () {
   this.timeout(120_000);
   const place = fc.nat({ max: 1 });
-  /**
-   * Ticks that an event lets pass first: without them, all would happen before the first request has left.
-   */
+  /** Ticks that an event lets pass first: without them, all would happen before the first request has left. */
   const delay = fc.nat({ max: 20 });
   const after = async (scheduler: fc.Scheduler, turns: number, what: string): Promise<void> => {
     for (let left = turns; left >= 0; left--) await scheduler.schedule(Promise.resolve(), what);

@@ -25,8 +25,8 @@ import { root, type Version } from '../support/installation';
 import { adminAuth, startRed, type FlowNode, type RealRed } from '../support/node-red';
 
 /**
- * `npm run proof -- sidebar`: every action of the sidebar, by mouse and by keyboard, for each kind of user,
- * with many waits.
+ * `npm run proof -- sidebar`: every action of the sidebar, by mouse and by keyboard, for each kind of user, with many
+ * waits.
  */
 
 const waits = Number(process.argv[2] ?? 100_000);

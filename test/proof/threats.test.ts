@@ -29,8 +29,7 @@ const missingIn = (shownBy: Titles): string[] =>
 const times = (text: string, part: string): number => text.split(part).length - 1;
 
 /**
- * `npm run proof -- threats` removes all defences and sees the tests fail; this keeps the list in step with
- * the tests.
+ * `npm run proof -- threats` removes all defences and sees the tests fail; this keeps the list in step with the tests.
  */
 describe('the threats', () => {
   it('have a script that sees a test fail without its defence', async function () {

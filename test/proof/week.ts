@@ -75,8 +75,8 @@ const problem = (status: number, code: string, retryable: boolean): Result =>
   });
 
 /**
- * The service and its token endpoint, which rotates refresh tokens and revokes an authorization whose old
- * token is reused.
+ * The service and its token endpoint, which rotates refresh tokens and revokes an authorization whose old token is
+ * reused.
  */
 class Service {
   readonly deeds: Deed[] = [];
@@ -192,10 +192,7 @@ interface Ending {
   readonly code?: string;
 }
 
-/**
- * The store as one process sees it: shared kinds for all, the rest in a slot that one process holds at a
- * time.
- */
+/** The store as one process sees it: shared kinds for all, the rest in a slot that one process holds at a time. */
 class Slot {
   holder: Process | undefined;
   constructor(readonly name: string) {}
@@ -671,8 +668,7 @@ export class World {
   readonly left: number[] = [];
   readonly polls: Poll[] = [];
   /**
-   * How far the clock of the machine is off, and how far the store's time is ahead because of a start at such
-   * a time.
+   * How far the clock of the machine is off, and how far the store's time is ahead because of a start at such a time.
    */
   shift = 0;
   private ahead = 0;

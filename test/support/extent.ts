@@ -1,8 +1,8 @@
 import { randomInt } from 'node:crypto';
 
 /**
- * `npm run test:long`: everything is on. What a file otherwise leaves out has different titles, so that
- * `--rest` finds it.
+ * `npm run test:long`: everything is on. What a file otherwise leaves out has different titles, so that `--rest` finds
+ * it.
  */
 export const isLong = process.env['ADVISOR_TEXTING_TESTS'] === 'long';
 

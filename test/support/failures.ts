@@ -16,9 +16,7 @@ const linesIn = (stack: string): string[] =>
     },
   );
 
-/**
- * Where a test that timed out is still waiting: for arrivals, or in a loop, which is seen when it runs again.
- */
+/** Where a test that timed out is still waiting: for arrivals, or in a loop, which is seen when it runs again. */
 const linesThatWait = async (): Promise<string[]> => {
   const stacks = new Set(Array.from(awaited, ({ stack = '' }) => stack));
   const restore: (() => void)[] = [];
@@ -39,9 +37,7 @@ const linesThatWait = async (): Promise<string[]> => {
   return [...new Set([...stacks].flatMap(linesIn))];
 };
 
-/**
- * What a person would have seen when a test failed: a browser's own message only names what was waited for.
- */
+/** What a person would have seen when a test failed: a browser's own message only names what was waited for. */
 export const mochaHooks = {
   async afterEach(this: Mocha.Context): Promise<void> {
     const { currentTest } = this;

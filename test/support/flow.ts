@@ -76,9 +76,7 @@ const noting = (runtime: NodeRuntime, settled: (Error | undefined)[]): NodeRunti
   },
 });
 
-/**
- * A deployed flow of nodes under test, with something listening on every output, to errors and to completion.
- */
+/** A deployed flow of nodes under test, with something listening on every output, to errors and to completion. */
 export class Flow {
   readonly arrivals = new Arrivals<Arrived>();
   readonly errors = new Arrivals<Message & { error: Record<string, unknown> }>();

@@ -98,9 +98,7 @@ export class Mortal {
   }
 }
 
-/**
- * One node as a separate process has it: several of one id may run side by side, and none needs to be closed.
- */
+/** One node as a separate process has it: several of one id may run side by side, and none needs to be closed. */
 export class Instance {
   readonly arrivals = new Arrivals<Arrived>();
   /** The errors that the node has reported. */

@@ -15,9 +15,7 @@ export interface Answer {
 export const adminPassword = 'only for tests';
 const hash = '$2b$04$YH3b1tvPWmof8BFH6xrurO/GdwS9SJbzRjUdPgyNKi0E.A1TAmxNi';
 
-/**
- * Like the setting `adminAuth`: `admin` may do everything, `reader` only read, both with the password above.
- */
+/** Like the setting `adminAuth`: `admin` may do everything, `reader` only read, both with the password above. */
 export const adminAuth = {
   type: 'credentials',
   users: [

@@ -11,8 +11,6 @@ export const numbers = {
   disbelieved: '+12025550116',
 } as const;
 
-/**
- * Those of which a text contains more than the last four digits: fewer than seven occur in timestamps or ids.
- */
+/** Those of which a text contains more than the last four digits: fewer than seven occur in timestamps or ids. */
 export const toldIn = (text: string, phones: readonly string[]): string[] =>
   phones.filter((phone) => new RegExp(`${phone.slice(-7, -4)}\\W?${phone.slice(-4)}`).test(text));

@@ -3,10 +3,7 @@ import http from 'node:http';
 import net from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 
-/**
- * Before the service has the request, when it has it, in the headers of its answer, in the body of its
- * answer.
- */
+/** Before the service has the request, when it has it, in the headers of its answer, in the body of its answer. */
 export type Phase = 'request' | 'received' | 'headers' | 'body';
 
 /** What the network does to one request. */

@@ -51,8 +51,7 @@ export const twoNodes = (changes: { sender?: object; waiter?: object } = {}): Fl
 ];
 
 /**
- * A service in this process, which outlives anything that happens to Node-RED, and a Node-RED that is
- * authorized on it.
+ * A service in this process, which outlives anything that happens to Node-RED, and a Node-RED that is authorized on it.
  */
 export class Sandbox {
   private constructor(

@@ -6,9 +6,7 @@ import type { Simulator } from '../../simulator';
 import { callbackUri, FileSettings, freshFolder } from './auth/setup';
 import type { Postgres } from './postgres';
 
-/**
- * An environment that several Node-RED instances keep in one PostgreSQL, each as a separate process has it.
- */
+/** An environment that several Node-RED instances keep in one PostgreSQL, each as a separate process has it. */
 export class SharedEnvironments {
   readonly open: RunningEnvironment[] = [];
   private group = 0;

@@ -96,8 +96,8 @@ export class Bench {
 }
 
 /**
- * For a block of tests: one browser, and for each test a simulator. A test that leaves an error in a
- * browser's console has failed.
+ * For a block of tests: one browser, and for each test a simulator. A test that leaves an error in a browser's console
+ * has failed.
  */
 export const benchForEach = (options: SimulatorOptions = {}): (() => Bench) => {
   let browser: TestBrowser;

@@ -36,10 +36,7 @@ const answers = {
   resources: () => process.getActiveResourcesInfo(),
 };
 
-/**
- * How tests reach a running flow: messages that arrive are sent to the test, and messages of the test are
- * sent on.
- */
+/** How tests reach a running flow: messages that arrive are sent to the test, and messages of the test are sent on. */
 module.exports = (RED) => {
   const ports = new Map();
   RED.nodes.registerType('test-port', function (config) {

@@ -1,8 +1,7 @@
 'use strict';
 /**
- * Compiles all sources as mocha starts, as for the package. tsx, which compiles them one by one, names each
- * function whenever it is created: that takes a sixth of the time of the tests, and a third of what runs
- * thousands of times.
+ * Compiles all sources as mocha starts, as for the package. tsx, which compiles them one by one, names each function
+ * whenever it is created: that takes a sixth of the time of the tests, and a third of what runs thousands of times.
  */
 const { existsSync } = require('node:fs');
 const Module = require('node:module');

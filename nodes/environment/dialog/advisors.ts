@@ -66,7 +66,7 @@ export const addAdvisors = (form: Form): { close(): void } => {
     }
     if (!isShown) return;
     paint();
-    // Another reading may have ended meanwhile, and set the timer.
+    // Another read may have finished meanwhile, and set the timer.
     clearTimeout(timer);
     timer = setTimeout(() => void load(), pollEvery);
   };

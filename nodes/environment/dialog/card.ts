@@ -77,7 +77,7 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
   const fail = (fault: unknown): void => {
     show(warning(faultText(fault)));
   };
-  /** Shows what became of the window: its result, or that it was closed. */
+  /** Shows what happened to the window: its result, or that it was closed. */
   const follow = (sent: OpenedWindow): void => {
     awaited = sent;
     let isToldClosed = false;
@@ -101,7 +101,7 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
     };
     setTimeout(() => void look(), lookEvery);
   };
-  /** One action at a time: the message of the one before goes when the next begins. */
+  /** One action at a time: the message of the previous one disappears when the next starts. */
   const begin = (work: () => Promise<void>): void => {
     show(say('advisors.moment'));
     work().catch(fail);
@@ -217,7 +217,7 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
     update(record) {
       const now = JSON.stringify([record, isByCode()]);
       if (now === shown) return;
-      // The authorization that the window was opened for is there.
+      // The authorization that the window was opened for has arrived.
       if (awaited !== undefined && shown !== '') show(say('advisors.completed'));
       shown = now;
       paint(record);

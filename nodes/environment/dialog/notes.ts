@@ -58,7 +58,7 @@ const isCalledSimulator = (name: unknown, say: Say): boolean =>
     String(name).toLowerCase().includes(word),
   );
 
-/** Proposes another name for an environment that is called a simulator and is none any more. */
+/** Suggests another name for an environment that is called a simulator and no longer is one. */
 export const addNameNote = (form: Form): void => {
   const { say } = form;
   let proposed = '';

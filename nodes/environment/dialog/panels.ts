@@ -27,7 +27,7 @@ export const question = (
   };
 };
 
-/** Asks for the address at which the browser ended when it could not come back here. */
+/** Asks for the address at which the browser ended up when it could not return here. */
 export const entry = (say: Say, done: (address: string) => void): Panel => {
   const input = textBox(say('paste.label'), say('paste.placeholder'));
   const finish = (): void => {
@@ -59,7 +59,7 @@ export const shownLink = (place: string, say: Say): (JQuery | string)[] => {
 
 interface CheckResult {
   readonly check: string;
-  /** Null when the check was not tried, or has no verdict. */
+  /** Null when the check was not made, or has no verdict. */
   readonly ok: boolean | null;
   readonly message: string;
 }

@@ -30,7 +30,7 @@ const allEnvironments = (): string[] => {
   return found;
 };
 
-/** The environments of a node; for a use of a subflow, those of all nodes in it. */
+/** The environments of a node; for a subflow instance, those of all nodes in it. */
 const environmentsOf = ({ type, environment }: Partial<EditedNode>): string[] => {
   const [, subflow] = /^subflow:(.+)$/.exec(type ?? '') ?? [];
   if (subflow !== undefined) return RED.nodes.filterNodes({ z: subflow }).flatMap(environmentsOf);
@@ -68,7 +68,7 @@ const lossWith = async ({ id, name }: Pick<EditedNode, 'id' | 'name'>): Promise<
 /** Environments whose deletion was confirmed in their dialog. */
 const confirmed = new Set<string>();
 
-/** Asks, before an environment is deleted in its dialog, whether those who wait in it are to be left. */
+/** Asks, before an environment is deleted in its dialog, whether to abandon the people who wait in it. */
 export const askBeforeDelete = (form: Form): void => {
   const { node } = form;
   const remove = form.root.closest('.red-ui-tray').find('.red-ui-tray-toolbar .leftButton');
@@ -76,7 +76,7 @@ export const askBeforeDelete = (form: Form): void => {
   form.root.prepend(asked);
   const goOn = (): void => {
     confirmed.add(node.id);
-    // A click that jQuery triggers would come by the listener below after all others.
+    // A click that jQuery triggers would reach the listener below after all others.
     remove[0]?.click();
   };
   const stay = (): void => {
@@ -105,7 +105,7 @@ export const askBeforeDelete = (form: Form): void => {
   );
 };
 
-/** Says, when nodes or environments are deleted or disabled, what they still have under way. */
+/** Says, when nodes or environments are deleted or disabled, what is still in progress there. */
 export const warnOfRemoval = (): void => {
   /** The ids of removed nodes, by environment. */
   const leaving = new Map<string, Set<string>>();

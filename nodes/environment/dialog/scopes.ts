@@ -8,7 +8,7 @@ const nodeTitles = (types: string): string[] =>
     .filter((type) => type !== '')
     .map((type) => RED.nodes.getType(type)?._('title') ?? type);
 
-/** The prefixes in the form; the contract's own where a field is empty or holds a variable. */
+/** The prefixes in the form; the contract's own if a field is empty or contains a variable. */
 const prefixesIn = (values: Values): Prefixes => {
   const read = (name: string, usual: string): string => {
     const value = values[name];
@@ -18,7 +18,7 @@ const prefixesIn = (values: Values): Prefixes => {
   return { core: read('corePrefix', usualPrefixes.core), text: read('textPrefix', usualPrefixes.text) };
 };
 
-/** The scopes that an environment begins with, by how it signs in: as `usualScopes` in the spec, which is too large here. */
+/** The initial scopes of an environment, by how it signs in: as `usualScopes` in the spec, which is too large here. */
 const usualOf = (all: readonly string[], grant: unknown): readonly string[] =>
   grant === 'client_credentials' ? all.filter((scope) => scope.startsWith('text.')) : all;
 
@@ -57,7 +57,7 @@ export const addScopes = (form: Form): void => {
   const field = form.spec.fields.find(({ name }) => name === 'scopes');
   const all = field?.kind === 'ticks' ? field.options : [];
   let grant: unknown;
-  // An environment without any, from a flow file, asks for the usual ones.
+  // An environment without any, from a flow file, requests the usual ones.
   if (form.node['scopes'] === undefined) tick(ticks, usualOf(all, form.values()['grant']));
   form.onChange((values) => {
     const before = grant;
@@ -65,7 +65,7 @@ export const addScopes = (form: Form): void => {
     always.toggle(grant !== 'client_credentials');
     byClient.toggle(grant === 'client_credentials');
     const ticked = values['scopes'] as readonly string[];
-    // Nobody has chosen others than those that it began with.
+    // Nobody has changed the initial choice.
     if (before !== undefined && before !== grant && String(ticked) === String(usualOf(all, before)))
       tick(ticks, usualOf(all, grant));
     const prefixes = prefixesIn(values);
@@ -76,6 +76,6 @@ export const addScopes = (form: Form): void => {
   });
 };
 
-/** A known scope in plain words; any other as it is. */
+/** A known scope in plain words; any other unchanged. */
 export const scopeWords = (scope: string, known: readonly string[], say: Say): string =>
   known.includes(scope) ? say(`option.scopes.${scope.replaceAll('.', '_')}`) : scope;

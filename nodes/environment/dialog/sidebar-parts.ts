@@ -55,19 +55,19 @@ type Failures = Listed<Failure> & {
 export interface SidebarSection {
   /** The id of the environment. */
   readonly id: string;
-  /** The user's right, as the server last told it: rights may change while the editor is open. */
+  /** The user's right, as the server last reported it: rights may change while the editor is open. */
   readonly mayWrite: boolean;
   readonly service: string | undefined;
   /** The time of the environment's clock: a simulator's can be moved. */
   now(): number;
-  /** Reads everything again at once. */
+  /** Reads everything again immediately. */
   read(): void;
 }
 
 const mostTimesKept = 1000;
 const writtenTimes = new Map<string, string>();
 
-/** A written time is kept, because each reading shows a hundred of them, mostly unchanged, and writing one takes long. */
+/** A formatted time is cached, because each read shows a hundred of them, mostly unchanged, and formatting is slow. */
 const writtenTime = (ms: number, now: number): string => {
   const language = locale();
   const today = new Date(now).toDateString();
@@ -80,7 +80,7 @@ const writtenTime = (ms: number, now: number): string => {
   writtenTimes.set(key, text);
   return text;
 };
-/** An advisor's key; the one that is used when nobody names an advisor is called what it is. */
+/** An advisor's key; the default advisor is shown as such. */
 const advisorName = (advisor: string): string =>
   advisor === defaultAdvisor ? say('defaultAdvisor') : advisor;
 const joined = (...said: readonly (string | false | null)[]): string =>
@@ -115,13 +115,13 @@ const rowWith = (...actions: JQuery[]): { row: JQuery; head: JQuery; facts: JQue
 /** A heading of a section, with the answer of a route under it. */
 export abstract class SidebarPart<T> {
   readonly element: JQuery;
-  /** When something that is shown will be over, in epoch milliseconds. */
+  /** When something shown will be over, in epoch milliseconds. */
   due: number | null = null;
-  /** Whether it shows something that goes on or needs somebody. */
+  /** Whether it shows something in progress or something that needs attention. */
   isActive = false;
   private readonly total = $('<span>', { class: 'advisor-side-count' });
   private readonly none: JQuery;
-  /** Somebody has opened or closed it: from then on it stays as they leave it. */
+  /** Somebody has opened or closed it: from then on it stays that way. */
   private isChosen = false;
 
   constructor(
@@ -151,7 +151,7 @@ export abstract class SidebarPart<T> {
     setText(this.total, total === null ? '' : localNumber(total));
   }
 
-  /** A part with nothing in it is closed. */
+  /** An empty part is closed. */
   protected fold(isEmpty: boolean): void {
     this.none.toggle(isEmpty);
     this.element.toggleClass('advisor-side-empty', isEmpty);
@@ -234,7 +234,7 @@ abstract class PagedPart<T, Answer extends Listed<unknown>> extends SidebarPart<
   protected abstract rowOf(item: T): Row<T>;
 }
 
-/** A paged part with a box to search it by. */
+/** A paged part with a search box. */
 abstract class SearchedPart<T> extends PagedPart<T, Listed<T>> {
   private readonly search: JQuery;
   private readonly searched = $('<p>', { role: 'status' }).hide();
@@ -429,7 +429,7 @@ export class FailuresPart extends PagedPart<Advised, Failures> {
     super.show(answer);
   }
 
-  /** Failures stay for a month: only those of the last day count as something that goes on. */
+  /** Failures stay for a month: only those of the last day count as activity. */
   protected override isGoingOn([latest]: readonly Advised[]): boolean {
     return latest !== undefined && latest.at > this.host.now() - day;
   }
@@ -523,7 +523,7 @@ export class AdvisorsPart extends PagedPart<Advisor, Listed<Advisor>> {
 
 export class ServicePart extends SidebarPart<ServiceState> {
   readonly path = 'service';
-  /** The trouble, shown at the head of the section. */
+  /** The problem, shown at the head of the section. */
   readonly alarm = $('<p>', { class: 'advisor-side-state advisor-warning', role: 'status' }).hide();
   private readonly facts = new Rows<string>(
     (fact) => fact,
@@ -579,7 +579,7 @@ export class ServicePart extends SidebarPart<ServiceState> {
     this.due = null;
   }
 
-  /** Downloads the support bundle, which holds no number, text or secret. */
+  /** Downloads the support bundle, which contains no number, text or secret. */
   private download(): void {
     ask(say, 'GET', `${this.host.id}/bundle`).then((bundle) => {
       const file = new Blob([`${JSON.stringify(bundle, null, 2)}\n`], { type: 'application/json' });

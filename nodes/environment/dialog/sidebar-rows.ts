@@ -10,8 +10,8 @@ export const say: Say = (key, parts) => environmentSays(key, parts) ?? key;
 const doubt = 5 * second;
 
 /**
- * Where a running node is in the editor: the node itself, or the uses of subflows around it, then the node. In a
- * subflow, Node-RED makes the id of a node from the id of the use and that of the node.
+ * Where a running node is in the editor: the node itself, or the subflow instances around it, then the node. In a
+ * subflow, Node-RED makes the id of a node from the id of the instance and that of the node.
  */
 const pathOf = (id: string): readonly EditedNode[] => {
   const node = RED.nodes.node(id);
@@ -49,7 +49,7 @@ export const revealButton = ({ id }: NodeName): { readonly element: JQuery; refr
   };
 };
 
-/** Asks for confirmation before an action that cannot be undone; Escape, or leaving the button, is a no. */
+/** Asks for confirmation before an action that cannot be undone; Escape, or leaving the button, cancels. */
 export const carefulButton = (
   name: string,
   words: string,
@@ -155,7 +155,7 @@ export class Pager {
     this.element.append(this.back, this.where, this.on);
   }
 
-  /** `total` is null when it is not known. */
+  /** `total` is null when it is unknown. */
   show(total: number | null, shown: number): void {
     const first = (this.page - 1) * rowsPerPage;
     if (shown === 0 && this.page > 1) {

@@ -21,10 +21,10 @@ import type { BlockedItem, Listed } from '../../../lib/runtime/activity-items';
 
 const environmentType = 'advisor-environment';
 const tab = 'advisor-texting';
-/** The least milliseconds between two readings that nobody asked for; more where a reading takes long. */
+/** The least milliseconds between two automatic reads; more if a read takes long. */
 const leastInterval = 1.5 * second;
 const longestRest = 5 * second;
-/** Milliseconds: times that are shown pass even when nothing changes. */
+/** Milliseconds: displayed times advance even when nothing changes. */
 const longestInterval = minute;
 /** Milliseconds that a check takes after it is due. */
 const checkTakes = 2 * second;
@@ -36,12 +36,12 @@ const refusals = [401, 403, 404];
 const httpStatusOf = (fault: unknown): number | undefined =>
   ((fault as Error).cause as { status?: number } | undefined)?.status;
 
-/** One environment, and all that goes on in it. Only its heading is shown while nothing goes on, until somebody opens it. */
+/** One environment and all its activity. Only its heading is shown while there is none, until somebody opens it. */
 class Section implements SidebarSection {
   readonly element: JQuery;
   mayWrite = false;
   service: string | undefined;
-  /** Something goes on, or needs somebody. */
+  /** Something is in progress, or needs attention. */
   isActive = false;
   private readonly title = $('<span>', { class: 'advisor-side-name' });
   private readonly sign = $('<span>');
@@ -99,7 +99,7 @@ class Section implements SidebarSection {
     return Date.now() + this.ahead;
   }
 
-  /** Opens it, or folds it, unless somebody has chosen. */
+  /** Opens or folds it, unless somebody has chosen. */
   unfold(isOpen: boolean): void {
     this.open(this.chosen ?? isOpen);
   }
@@ -139,7 +139,7 @@ class Section implements SidebarSection {
     else this.readAfter(this.lastTime + this.rest - performance.now());
   }
 
-  /** Reads what is shown. A change during the reading is read afterwards. */
+  /** Reads what is shown. A change during the read is read afterwards. */
   read(): void {
     clearTimeout(this.timer);
     if (this.isClosed) return;
@@ -178,7 +178,7 @@ class Section implements SidebarSection {
     );
   }
 
-  /** Resolves with the milliseconds until something that is shown will be over. */
+  /** Resolves with the milliseconds until something shown will be over. */
   private async readAll(): Promise<number> {
     const problems = new Set<string>();
     const statuses = new Set<number | undefined>();
@@ -225,10 +225,10 @@ class Section implements SidebarSection {
   }
 }
 
-/** The least milliseconds between two readings of a list that is not open. */
+/** The least milliseconds between two reads of a list that is not open. */
 const restOfClosed = 5 * second;
 
-/** The section *Do not text*, read by way of an environment of its kind. */
+/** The section *Do not text*, read through an environment of its kind. */
 class BlockedSection implements SidebarSection {
   readonly part: BlockedPart;
   readonly element: JQuery;
@@ -348,7 +348,7 @@ class Sidebar {
     this.blocked.real.use(readable.find(({ service }) => service !== 'simulator'));
   }
 
-  /** Puts environments in which something goes on first, but nothing moves under somebody's hand. */
+  /** Puts environments with activity first, but nothing moves under somebody's mouse. */
   private arrange(): void {
     const all = [...this.sections.values()];
     const wanted = [...all.filter(({ isActive }) => isActive), ...all.filter(({ isActive }) => !isActive)];

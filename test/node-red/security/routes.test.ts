@@ -343,8 +343,7 @@ describe('admin routes on a real Node-RED, with every user and every variable', 
       const { searchParams, pathname, href } = new URL(page.headers.get('location') ?? '');
       should(searchParams.get('client_id')).equal(variables['HELD_CLIENTID']);
       should(pathname).containEql(variables['HELD_AUTHURL'] ?? '');
-      // It contains what a browser has to bring to the authorization page (RFC 6749, section 4.1.1), and no
-      // secret.
+      // It contains what a browser has to bring to the authorization page (RFC 6749, section 4.1.1), and no secret.
       const written = decodeURIComponent(href);
       for (const secret of ['CLIENTSECRET', 'APIKEY', 'REFRESHTOKEN', 'BASEURL', 'TOKENURL', 'NAME', 'PROXY'])
         should(written).not.containEql(variables[`HELD_${secret}`] ?? `no HELD_${secret}`);

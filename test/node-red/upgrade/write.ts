@@ -14,9 +14,7 @@ const saved = async (red: RealRed, route: string): Promise<void> => {
   }
 };
 
-/**
- * Writes a user directory as this version leaves it: later versions must open it. Run by `npm run release`.
- */
+/** Writes a user directory as this version leaves it: later versions must open it. Run by `npm run release`. */
 const main = async (): Promise<void> => {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
   const red = await startRed({ version: 5, flows: flowsAt(new Date()) });

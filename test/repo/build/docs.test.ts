@@ -56,8 +56,7 @@ describe('the API docs', () => {
     should(fieldOf('ContactDetail', 'groupIds')).eql({ type: 'array', items: { type: 'integer' } });
     should(fieldOf('ConsentStatus', 'memberId')).eql({ type: 'integer' });
     should(fieldOf('ConsentStatus', 'lastChanged')).eql({ type: 'number' });
-    // In the contract, a scheduled text's messageId and a consent request's memberId and consentState are
-    // null.
+    // In the contract, a scheduled text's messageId and a consent request's memberId and consentState are null.
     should(JSON.stringify(schemas).match(/"null"/g)).have.length(3);
   });
 

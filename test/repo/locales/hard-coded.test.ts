@@ -92,9 +92,7 @@ const key = /^[a-z][A-Za-z]*(\.[\w…]+)+$/;
 
 const nameOf = (name: ts.PropertyName): string => (ts.isStringLiteral(name) ? name.text : name.getText());
 
-/**
- * Attributes and arguments of the simulator's page that people read; the second argument has the attributes.
- */
+/** Attributes and arguments of the simulator's page that people read; the second argument has the attributes. */
 const readArguments: Readonly<Record<string, (index: number) => boolean>> = {
   element: (index) => index > 1,
   button: (index) => index === 0,

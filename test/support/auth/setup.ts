@@ -32,8 +32,8 @@ export const removeFolders = (): void => {
 export type Stored = Record<string, unknown>;
 
 /**
- * Like Node-RED's own: all settings in memory, all written when one changes, those of settings.js take
- * precedence and are read-only.
+ * Like Node-RED's own: all settings in memory, all written when one changes, those of settings.js take precedence and
+ * are read-only.
  */
 export class FileSettings implements RuntimeSettings {
   private readonly file: string;
@@ -100,10 +100,7 @@ export interface ProcessOptions {
   readonly clock?: Clock;
   readonly post?: PostForm;
   readonly random?: () => number;
-  /**
-   * In a database in the user directory; else in memory, which outlives the process as the user directory
-   * does.
-   */
+  /** In a database in the user directory; else in memory, which outlives the process as the user directory does. */
   readonly isOnDisk?: boolean;
   readonly isFull?: boolean;
   readonly retryAfter?: number;

@@ -59,10 +59,7 @@ const blockOn = (title: string, start: () => Promise<void>, tests: () => void): 
   });
 };
 
-/**
- * Rules of the contract, which hold for all habits: tested for each profile of the simulator, or for the
- * sandbox.
- */
+/** Rules of the contract, which hold for all habits: tested for each profile of the simulator, or for the sandbox. */
 export const contract = (title: string, tests: () => void): void => {
   if (!isSimulated) {
     const told = JSON.parse(process.env['CONTRACT_HABITS'] ?? '{}') as Partial<Habits>;

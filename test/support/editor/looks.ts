@@ -49,9 +49,7 @@ export const nameless = (page: Page): Promise<string[]> =>
       || document.getElementById(one.getAttribute('aria-labelledby'))?.textContent.trim()))
     .map((one) => one.outerHTML)`);
 
-/**
- * What reaches beyond the right edge of the fields, and words that are broken in labels, in the open form.
- */
+/** What reaches beyond the right edge of the fields, and words that are broken in labels, in the open form. */
 export const ragged = (page: Page): Promise<string[]> =>
   page.evaluate(`(() => {
     const form = [...document.querySelectorAll('.advisor-form')].at(-1);

@@ -16,8 +16,7 @@ const inHours = (count: number): string =>
   new Date(Date.now() + count * 3_600_000).toISOString().slice(11, 16);
 
 /**
- * One that works, one as good as stopped, one whose text hours are far from now, and one that needs an
- * authorization.
+ * One that works, one as good as stopped, one whose text hours are far from now, and one that needs an authorization.
  */
 export const environments = (name: string): FlowNode[] => [
   { id: 'env', type: 'advisor-environment', name, service: 'simulator' },
@@ -204,8 +203,7 @@ export const beginWaits = async (red: RealRed, from: number, to: number): Promis
 };
 
 /**
- * Megabytes of the process alone: pages of the store's file, which the system can drop at any time, are not
- * counted.
+ * Megabytes of the process alone: pages of the store's file, which the system can drop at any time, are not counted.
  */
 export const processMemory = ({ pid }: RealRed): number =>
   Number(/RssAnon:\s+(\d+)/.exec(readFileSync(join('/proc', String(pid), 'status'), 'utf8'))?.[1]) * 0.001024;

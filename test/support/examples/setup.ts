@@ -174,9 +174,7 @@ export class Phones {
     return messages.filter((one) => one.kind === kind && one.arrived).map(({ text }) => text);
   }
 
-  /**
-   * Moves the clock until what is awaited has happened: how many polls fit in a while depends on the machine.
-   */
+  /** Moves the clock until what is awaited has happened: how many polls fit in a while depends on the machine. */
   async advanceUntil<T>(coming: Promise<T>, seconds = 5): Promise<T> {
     const state = { isOver: false };
     void coming.catch(() => undefined).finally(() => (state.isOver = true));

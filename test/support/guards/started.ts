@@ -13,9 +13,7 @@ import { block, folders, request, send } from './setup';
 
 const events = { id: 'events', type: 'advisor-events' };
 
-/**
- * An environment as a separate Node-RED has it: what it remembers is in the settings of its user directory.
- */
+/** An environment as a separate Node-RED has it: what it remembers is in the settings of its user directory. */
 export class Started {
   readonly logged: string[] = [];
   readonly environment: RunningEnvironment;

@@ -21,10 +21,7 @@ const deadly = (store: Store): Requests =>
     },
   });
 
-/**
- * Opens the store in a directory or a database; `goOn` is called with each store whose items this process
- * has.
- */
+/** Opens the store in a directory or a database; `goOn` is called with each store whose items this process has. */
 const open = async (
   place: string,
   goOn: (store: Store) => Promise<void>,

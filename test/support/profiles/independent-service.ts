@@ -42,10 +42,7 @@ interface Consent {
 
 const isE164 = /^\+[1-9]\d{7,14}$/;
 
-/**
- * How a contact is read: without its missing texts, with null or "" in their place, or with a national
- * number.
- */
+/** How a contact is read: without its missing texts, with null or "" in their place, or with a national number. */
 export const contactForms = ['missing', 'null', 'empty', 'national'] as const;
 type ContactForm = (typeof contactForms)[number];
 

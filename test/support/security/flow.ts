@@ -44,10 +44,7 @@ export const officeOn = (service: string, redirectUri: string): FlowNode => ({
   retries: 0,
 });
 
-/**
- * Every node of the package three times, its failures wired, caught and logged; everything emitted reaches
- * `out`.
- */
+/** Every node of the package three times, its failures wired, caught and logged; everything emitted reaches `out`. */
 export const canaryFlow = (office: FlowNode, secrets: Secrets): FlowNode[] => {
   const credentials = { clientId: 'client', ...secrets };
   const nodes = ways.flatMap((way) =>

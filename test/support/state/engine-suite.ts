@@ -371,8 +371,7 @@ class Model {
       assert.equal(await store.count(table, from, to), inRange.length);
       return;
     }
-    // Versions are read first; the writes then go out in one tick, and what one changes is stale for the
-    // next.
+    // Versions are read first; the writes then go out in one tick, and what one changes is stale for the next.
     const changed = new Set<string>();
     const prepared: {
       readonly operations: readonly Operation[];

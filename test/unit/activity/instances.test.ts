@@ -180,8 +180,7 @@ describe('the activity of several Node-RED instances on one PostgreSQL', functio
     };
 
     /**
-     * The first instance has new nodes, and stops with work of theirs; the second takes that over without
-     * having them.
+     * The first instance has new nodes, and stops with work of theirs; the second takes that over without having them.
      */
     beforeEach(async () => {
       texts = [1, 2, 3].map((n) => number(used + n));

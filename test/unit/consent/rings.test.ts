@@ -30,10 +30,7 @@ const pace: fc.Arbitrary<Pace> = fc
   .map(paceOf);
 const timing: fc.Arbitrary<Timing> = fc.record({ start: fc.nat({ max: 2 ** 41 }), pace, share });
 
-/**
- * What the docs promise: every so often for so long, then every so often, and at the end; and how late each
- * may be.
- */
+/** What the docs promise: every so often for so long, then every so often, and at the end; and how late each may be. */
 const promised = ({ pollEvery, pollFor, thenEvery, giveUpAfter }: Pace): { at: number; late: number }[] => {
   const polls: { at: number; late: number }[] = [];
   let at = 0;
@@ -59,8 +56,8 @@ interface Rider extends Timing {
 }
 
 /**
- * Rings as they are read, with arrays for lists: every `step` up to `rate` entries are taken. Returns when
- * each was polled.
+ * Rings as they are read, with arrays for lists: every `step` up to `rate` entries are taken. Returns when each was
+ * polled.
  */
 class Model {
   private readonly cursors = new Map<number, number>();

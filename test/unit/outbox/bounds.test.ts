@@ -221,8 +221,7 @@ describe('a queue during an outage of the service', function () {
     const { host, told } = telling(async () => 'sent');
     const outbox = requestsOn(store, host);
     await outbox.start();
-    // Quotes take two bytes each when saved, long names occur in each row, and ’ needs two bytes per
-    // character.
+    // Quotes take two bytes each when saved, long names occur in each row, and ’ needs two bytes per character.
     const rows = Array.from({ length: 1000 }, () => ({ 'name of the client': 'Ann’s', n: 1 }));
     const payload = { csv: '"a","b"\n'.repeat(100_000), rows };
     const count = 100;

@@ -32,9 +32,7 @@ const compare = (where: string, ofClient: unknown, ofSimulator: unknown): void =
   if (client !== simulator) differences.set(where, `client ${client}, simulator ${simulator}`);
 };
 
-/**
- * An id is an integer in the contract; the client also sends back an id that a service returned as a string.
- */
+/** An id is an integer in the contract; the client also sends back an id that a service returned as a string. */
 const clientId = '{"anyOf":[{"type":"integer"},{"type":"string","minLength":1}]}';
 
 /** Written differently, the same: a range that is only JavaScript's, a class of digits, an id. */

@@ -13,8 +13,7 @@ class Commits implements Committer<Fence> {
   readonly made: string[][] = [];
   failures = 0;
   /**
-   * What happens to each attempt: it succeeds, or fails with or without being committed. An empty list means
-   * success.
+   * What happens to each attempt: it succeeds, or fails with or without being committed. An empty list means success.
    */
   readonly fates: ('made' | 'fails' | 'made without an answer' | 'refused')[] = [];
   private lastAttempt = 0;

@@ -13,10 +13,7 @@ import { startStore, type StoreProcess } from '../../support/state/processes';
 const owner = (line: string): boolean => line === 'owner';
 const troubled = (line: string): boolean => line.startsWith('trouble Another process');
 const isNumber = (line: string): boolean => /^\d+$/.test(line);
-/**
- * Resolves when it has asked for a sign of life, or claimed the store, so many times without writing
- * anything.
- */
+/** Resolves when it has asked for a sign of life, or claimed the store, so many times without writing anything. */
 const onlyAsks = async (
   process: StoreProcess,
   { times, how = 'asks' }: { times: number; how?: 'asks' | 'claims' },
@@ -59,9 +56,7 @@ describe('the owner of a store', function () {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  /**
-   * Starts a second process while a first writes, stops the first, and waits until the second has taken over.
-   */
+  /** Starts a second process while a first writes, stops the first, and waits until the second has taken over. */
   const succession = async (
     signal: NodeJS.Signals,
     environments: readonly NodeJS.ProcessEnv[] = [],
@@ -136,8 +131,7 @@ describe('the owner of a store', function () {
   it('stops writing when another process took over by mistake, and resumes when that one exits', async () => {
     const first = start([directory, 'first', 'hold']);
     await first.said(owner);
-    // It cannot answer a claim while it is stopped, and its socket is gone: the second must assume that it is
-    // dead.
+    // It cannot answer a claim while it is stopped, and its socket is gone: the second must assume that it is dead.
     for (const name of readdirSync(directory)) if (name.endsWith('.sock')) rmSync(join(directory, name));
     first.signal('SIGSTOP');
     const second = start([directory, 'second', 'write']);

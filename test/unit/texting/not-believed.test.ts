@@ -36,10 +36,7 @@ const problem = (status: number, code: string): Reply => ({
   },
 });
 
-/**
- * A service that rejects texts for lack of consent and reports the consent as accepted, unless a test changes
- * that.
- */
+/** A service that rejects texts for lack of consent and reports the consent as accepted, unless a test changes that. */
 class Service {
   state = 'accepted';
   /** The answer to a text. */

@@ -140,8 +140,7 @@ describe('a message that keeps returning to a node', () => {
       for (let count = 0; count < round; count++) {
         flow.send(msg);
         [msg = {}] = await flow[type].next();
-        // Node-RED itself ends a loop through a Catch node after nine times, unless the flow removes the
-        // error.
+        // Node-RED itself ends a loop through a Catch node after nine times, unless the flow removes the error.
         delete msg.error;
       }
       should(flow.warnings).be.empty();
