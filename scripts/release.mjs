@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { at, exists, readJson } from './build/folders.mjs';
 
@@ -30,20 +31,45 @@ export const checkTag = (tag, { version, changelog, isSnapshotKept }) => {
     );
 };
 
-const npm = (...args) => execFileSync('npm', args, { cwd: at(), encoding: 'utf8' });
+const npm = (args, cwd = at()) => {
+  const script = process.env.npm_execpath;
+  const [command, first] = script === undefined ? ['npm', []] : [process.execPath, [script]];
+  return execFileSync(command, [...first, ...args], { cwd, encoding: 'utf8' });
+};
+
+/**
+ * What is installed with the package, as CycloneDX. `npm sbom --omit=dev` would leave out what a development dependency
+ * uses as well, so npm reads a copy in which there are none.
+ */
+export const billOfMaterials = () => {
+  const folder = mkdtempSync(join(tmpdir(), 'advisor-texting-bill-'));
+  const write = (name, content) => writeFileSync(join(folder, name), JSON.stringify(content));
+  const withoutDevelopment = (description) => ({ ...description, devDependencies: undefined });
+  const lock = readJson('package-lock.json');
+  const packages = Object.entries(lock.packages)
+    .filter(([, { dev, devOptional, peer }]) => !dev && !devOptional && !peer)
+    .map(([name, description]) => [name, withoutDevelopment(description)]);
+  try {
+    write('package.json', withoutDevelopment(readJson('package.json')));
+    write('package-lock.json', { ...lock, packages: Object.fromEntries(packages) });
+    const bill = JSON.parse(npm(['sbom', '--package-lock-only', '--sbom-format=cyclonedx'], folder));
+    // npm names it after the folder.
+    bill.metadata.component.name = lock.name;
+    return bill;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+};
 
 const pack = (folder, version, changelog) => {
   const target = resolve(folder);
   mkdirSync(target, { recursive: true });
   // `prepack` prints as it works, so the report is the last thing.
-  const said = npm('pack', '--json', '--pack-destination', target);
+  const said = npm(['pack', '--json', '--pack-destination', target]);
   const [{ filename }] = JSON.parse(said.slice(said.search(/^\[$/m)));
   renameSync(join(target, filename), join(target, 'package.tgz'));
   writeFileSync(join(target, 'notes.md'), `${notesOf(changelog, version)}\n`);
-  writeFileSync(
-    join(target, 'sbom.json'),
-    npm('sbom', '--omit=dev', '--package-lock-only', '--sbom-format=cyclonedx'),
-  );
+  writeFileSync(join(target, 'sbom.json'), JSON.stringify(billOfMaterials(), null, 2));
 };
 
 const main = ([command, argument]) => {

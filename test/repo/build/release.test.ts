@@ -87,4 +87,18 @@ describe('a release', () => {
     should(await refusalOf('v1.3.0', '1.3.0')).match(/CHANGELOG\.md says nothing about 1\.3\.0/);
     should(await refusalOf('v1.2.0', '1.2.0', false)).match(/npm run release -- snapshot/);
   });
+
+  it('has a bill of everything that is installed with it, and of nothing else', async function () {
+    this.timeout(60_000);
+    const { billOfMaterials } = await release;
+    const { metadata, components } = billOfMaterials();
+    const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+      packages: Record<string, { version: string; dev?: true; devOptional?: true; peer?: true }>;
+    };
+    const installed = Object.entries(packages)
+      .filter(([path, { dev, devOptional, peer }]) => path !== '' && !dev && !devOptional && !peer)
+      .map(([path, { version }]) => `${path.split('node_modules/').at(-1) ?? ''}@${version}`);
+    should(metadata.component.name).equal('@advisor-texting/node-red');
+    should(components.map((component) => component['bom-ref']).sort()).eql(installed.sort());
+  });
 });
