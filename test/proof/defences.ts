@@ -565,8 +565,12 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'lib/guards/do-not-text.ts',
       changes: [
         [
-          '  async begin(phone: string): Promise<(() => void) | BlockedBy> {\n    await this.complete();\n',
-          '  async begin(phone: string): Promise<(() => void) | BlockedBy> {\n',
+          'async judge(phone: string): Promise<BlockedBy | undefined> {\n    await this.complete();\n',
+          'async judge(phone: string): Promise<BlockedBy | undefined> {\n',
+        ],
+        [
+          'judgedAt?: number): Promise<(() => void) | BlockedBy> {\n    await this.complete();\n',
+          'judgedAt?: number): Promise<(() => void) | BlockedBy> {\n',
         ],
       ],
       shownBy: { 'unit/guards/do-not-text.test.ts': ['lets nobody be texted until it is complete'] },
