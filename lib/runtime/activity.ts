@@ -58,6 +58,12 @@ export interface FailureReport {
 }
 
 const mostFailuresKept = 1000;
+/** Characters: an answer of the service may have megabytes. */
+const longestKept = 1000;
+const inShort = (said: unknown): string | null => {
+  if (typeof said !== 'string') return null;
+  return said.length > longestKept ? `${said.slice(0, longestKept)}…` : said;
+};
 const failuresKeptFor = 30 * day;
 const failuresGatheredFor = 200;
 /** Milliseconds within which failures are on record, unless the store cannot be written: it may still be read. */
@@ -390,15 +396,16 @@ export class Activity {
     const { code, detail, traceId, message, wording } = problem;
     const isQuotedIn = (said: string | undefined): boolean =>
       typeof text === 'string' && text !== '' && [text, visible(text)].some((each) => said?.includes(each));
+    const isKept = message.length <= 2 * longestKept && !isQuotedIn(message);
     this.failing.push({
       at: this.environment.clock.now(),
       node,
-      phone: typeof phone === 'string' ? phone : null,
-      advisor: typeof advisor === 'string' ? advisor : null,
+      phone: inShort(phone),
+      advisor: inShort(advisor),
       code,
-      detail: isQuotedIn(detail) ? null : (detail ?? null),
-      traceId: traceId ?? null,
-      ...(!isQuotedIn(message) && { problem: { message, ...(wording && { wording }) } }),
+      detail: isQuotedIn(detail) ? null : inShort(detail),
+      traceId: inShort(traceId),
+      ...(isKept && { problem: { message, ...(wording && { wording }) } }),
     });
     if (this.failing.length > mostFailuresKept) this.failing.shift();
     this.forgetTimer ??= systemClock.after(failuresGatheredFor, () => {

@@ -4,6 +4,7 @@ import { MovableClock, systemClock, type Clock } from '../../../lib/service/cloc
 import { createMemoryStore } from '../../../lib/state/memory';
 import type { Store } from '../../../lib/state/store';
 import { begin, hours, seconds } from '../../support/consent/world';
+import { scripted } from '../../support/address-book/setup';
 import { problemReply } from '../../support/service/setup';
 import { alsoClose, closeAll } from '../../support/closing';
 import { environmentOn, type TestEnvironment } from '../../support/environment';
@@ -344,6 +345,15 @@ describe('activity: queue and failures', () => {
     should((await activityOf(environment).failures(some)).data).have.length(1);
     writable.open();
     should((await activityOf(environment).failures(some)).data).have.length(2);
+  });
+
+  it('keeps the beginning of what the service said when that is very long', async () => {
+    const { environment } = await scripted(() => ({ body: { failures: ['x'.repeat(4_000_000)] } }));
+    const flow = await sendNode(environment);
+    await flow.ask({ phone: numbered(1), text: 'Hi', advisor: 'default' });
+    const { data } = await activityOf(environment).failures(some);
+    should(JSON.stringify((await activityOf(environment).failureRecords(some)).data).length).be.below(5000);
+    should(data[0]?.detail).startWith('xxx').and.endWith('…');
   });
 
   it('keeps the latest thousand failures even after a long store outage, and no more in memory', async () => {
