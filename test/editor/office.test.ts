@@ -182,9 +182,9 @@ for (const version of versions) {
 
     it('names the waits before an environment is deleted, and no other replaces it', async () => {
       await editor.red.send('in', { phone: unasked, text: 'Hello' });
-      await editor.red.send('ask', { phone: [{ phone: silent, name: 'Ada' }] });
+      for (const phone of [silent, silent]) await editor.red.send('ask', { phone: [{ phone, name: 'Ada' }] });
       await status('sim needs consent').waitFor();
-      await status('sim 1 waiting').waitFor();
+      await status('sim 2 waiting').waitFor();
 
       await openNode(page, 'send');
       await page.locator('#node-input-btn-environment-edit').click();
@@ -194,7 +194,7 @@ for (const version of versions) {
 
       await remove.click();
       should(await question.locator('p').textContent()).match(
-        /“Trial” has unfinished work: 1 .*Waiting for consent: Ada\./,
+        /“Trial” has unfinished work: 2 .*Waiting for consent: Ada\./,
       );
       await question.getByRole('button', { name: 'Keep' }).click();
       await question.waitFor({ state: 'hidden' });

@@ -54,9 +54,15 @@ const lossWith = async ({ id, name }: Pick<EditedNode, 'id' | 'name'>): Promise<
   const count = await countIn(id);
   if (count === 0) return undefined;
   const waits = await read<Listed<WaitItem>>(id, `waits?page=1&pageSize=${String(mostNames)}`);
-  const named = waits?.data.map((wait) => wait.name ?? wait.phone ?? String(wait.memberId ?? '')) ?? [];
-  const further = (waits?.pageInfo.totalRecord ?? named.length) - named.length;
-  const names = [...named, ...(further > 0 ? [say('removal.more', { count: localNumber(further) })] : [])];
+  const data = waits?.data ?? [];
+  const people = new Map(
+    data.map(({ name, phone, memberId }) => [phone ?? memberId, name ?? phone ?? memberId]),
+  );
+  const further = (waits?.pageInfo.totalRecord ?? data.length) - data.length;
+  const names = [
+    ...[...people.values()].map(String),
+    ...(further > 0 ? [say('removal.more', { count: localNumber(further) })] : []),
+  ];
   return [
     say('removal.environment', { name: name ?? '', count: localNumber(count) }),
     ...(names.length > 0
