@@ -1,10 +1,18 @@
+import { createHash } from 'node:crypto';
+import { defaultAdvisor } from '../default-advisor';
 import { elapsedBy, within, type Clock } from '../service/clock';
-import { ClientTokens } from './client-tokens';
 import type { Connection } from './connection';
 import { abortOf, Flights, wokenBy } from '../service/concurrency';
-import { serviceError } from '../service/errors';
-import { isNearEnd, renewed, usableToken, type Grant } from './grants';
-import { authorizeAgain, notAuthorized, notStored, tryLater, type TokenEndpoints } from './token-endpoint';
+import { serviceError, ServiceError } from '../service/errors';
+import { isNearEnd, newGrant, renewed, usableToken, type Grant } from './grants';
+import {
+  authorizeAgain,
+  notAuthorized,
+  notStored,
+  operationScopesOf,
+  tryLater,
+  type TokenEndpoints,
+} from './token-endpoint';
 import { storingLimit, type Vault } from './vault';
 import { second } from '../durations';
 
@@ -28,6 +36,68 @@ export const isGrantFor = ({ tokenUrl, clientId, service }: Grant, connection: C
   clientId === connection.clientId &&
   (service === undefined || service === connection.service) &&
   (tokenUrl === connection.tokenUrl || new URL(tokenUrl).origin === new URL(connection.tokenUrl).origin);
+
+const names = new WeakMap<Connection, string>();
+
+/** The name of a connection, computed once, because every request needs it. */
+const connectionName = (connection: Connection): string => {
+  const name = names.get(connection) ?? createHash('sha256').update(JSON.stringify(connection)).digest('hex');
+  names.set(connection, name);
+  return name;
+};
+
+/** Tokens of the client credentials grant. They can be requested again at any time, so they are never stored. */
+class ClientTokens {
+  private readonly grants = new Map<string, Grant>();
+  /** Connections whose last request was refused: the credentials or the scopes are wrong. */
+  private readonly refused = new Set<string>();
+
+  constructor(
+    private readonly clock: Pick<Clock, 'now'>,
+    private readonly endpoints: TokenEndpoints,
+    private readonly flights: Flights,
+  ) {}
+
+  /** The last grant; undefined before the first request. */
+  grant(connection: Connection): Grant | undefined {
+    return this.grants.get(connectionName(connection));
+  }
+
+  isRefused(connection: Connection): boolean {
+    return this.refused.has(connectionName(connection));
+  }
+
+  token(connection: Connection, advisor: string, rejected?: string): string | Promise<string> {
+    if (advisor !== defaultAdvisor) throw notAuthorized(connection, advisor);
+    const name = connectionName(connection);
+    const grant = this.grants.get(name);
+    const usable = grant && usableToken(grant, this.clock, rejected);
+    if (grant && usable !== undefined) {
+      if (isNearEnd(grant, this.clock.now())) void this.renew(name, connection).catch(() => undefined);
+      return usable;
+    }
+    return this.renew(name, connection);
+  }
+
+  private async renew(name: string, connection: Connection): Promise<string> {
+    try {
+      return await this.flights.join(name, connection, (signal) =>
+        this.endpoints.run(connection, () => this.ask(name, connection), { signal }),
+      );
+    } catch (fault) {
+      if (fault instanceof ServiceError && fault.code === 'authorization_required') this.refused.add(name);
+      throw fault;
+    }
+  }
+
+  private async ask(name: string, connection: Connection): Promise<string> {
+    const answer = await this.endpoints.clientCredentials(connection);
+    this.refused.delete(name);
+    const fresh = { ...newGrant(connection, defaultAdvisor), asked: operationScopesOf(connection) };
+    this.grants.set(name, renewed(fresh, answer, this.clock.now()));
+    return answer.accessToken;
+  }
+}
 
 /** Access tokens, refreshed in time. Each authorization has at most one refresh under way, however many ask. */
 export class Tokens {

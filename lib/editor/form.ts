@@ -1,4 +1,3 @@
-import { hideOnlyAdvisor } from './advisor';
 import { addBadge, serviceOfEnvironment } from './badge';
 import { valueIn } from './dom';
 import { controlOf } from './inputs';
@@ -10,6 +9,17 @@ import { clearStatuses } from './status';
 import { addSuggestions, countries, countryName, timeZones } from './suggestions';
 import { fieldProblem, type ValidationContext } from './validate';
 import { applies, withDefaults } from './values';
+
+/** With client credentials the application has one advisor, so the field is hidden, unless something is filled in. */
+const hideOnlyAdvisor = (form: Form): void => {
+  form.onChange(({ environment, advisor, advisorType }) => {
+    const found = typeof environment === 'string' ? RED.nodes.node(environment) : null;
+    const isOnly =
+      found?.['grant'] === 'client_credentials' &&
+      ['sandbox', 'production'].includes(String(found['service']));
+    if (isOnly && advisor === '' && advisorType === 'str') form.row('advisor').hide();
+  });
+};
 
 interface OpenForm extends Form {
   readonly own: OwnEditor;

@@ -175,7 +175,7 @@ class StoreList implements DoNotText {
     const { store, prefix } = this;
     if (!(await store.hasLost(table, prefix, endOf(prefix)))) return undefined;
     // The list is unknown, so nobody is texted.
-    if (await store.hasLostKeys?.()) return 'unreadable list';
+    if (await store.hasLostKeys()) return 'unreadable list';
     const at = this.keyOf(phone);
     const isUnreadable = (await this.isThere(at)) || (await store.hasLost(table, at, nextKey(at)));
     return isUnreadable && !(await store.get(table, this.clearedKeyOf(phone))) ? 'unreadable' : undefined;

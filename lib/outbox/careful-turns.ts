@@ -29,7 +29,7 @@ export class CarefulTurns {
   private readonly listeners = new Set<() => void>();
 
   constructor(private readonly store: Store) {
-    this.isNeeded = (store.crashes ?? 0) >= tooManyCrashes;
+    this.isNeeded = store.crashes >= tooManyCrashes;
   }
 
   get isOn(): boolean {

@@ -57,10 +57,7 @@ const lastOf = processMemory('turns', new Map<string, Promise<void>>());
 export const oneAtATime = <T>(key: string, task: () => Promise<T>): Promise<T> => {
   const before = lastOf.get(key);
   const result = before ? before.then(task) : task();
-  const ended = result.then(
-    () => undefined,
-    () => undefined,
-  );
+  const ended = settled(result);
   lastOf.set(key, ended);
   void ended.then(() => {
     if (lastOf.get(key) === ended) lastOf.delete(key);

@@ -15,7 +15,7 @@ import {
   type Ownership,
 } from './database-file';
 import { createMemoryEngine } from './memory';
-import { storeOver, type Engine, type Row } from './engine';
+import { someRow, storeOver, type Engine, type Row } from './engine';
 import { bootId, forget, lifeOf, livingOwner, showLife, type SignOfLife } from './sign-of-life';
 import { compactFile, forgetStarts, isDamage, prepareFile } from './recovery';
 import { Sealing, versionOf, type Sealer } from './sealing';
@@ -248,17 +248,11 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     if (lossAt !== undefined && at <= lossAt) return true;
     const [first, end] = [asideKey(table, from), asideKey(table, to)];
     for (const name of this.movingAside) if (name >= asName(first) && name < asName(end)) return true;
-    const aside = await this.read((file) => file.count('damaged', first, end));
-    let start = from;
-    while (aside === 0 && this.sealing.sawLocked) {
-      const range = { from: start, to, limit: 1000 };
-      const page = await this.read((file) => file.range(table, range));
-      if (page.some(({ value }) => this.sealing.isLocked(value))) return true;
-      const last = page.at(-1);
-      if (!last) return false;
-      start = Buffer.concat([last.key, Buffer.alloc(1)]);
-    }
-    return aside > 0;
+    if ((await this.read((file) => file.count('damaged', first, end))) > 0) return true;
+    return (
+      this.sealing.sawLocked &&
+      someRow(this, table, { from, to }, ({ value }) => this.sealing.isLocked(value))
+    );
   }
 
   async hasLostKeys(): Promise<boolean> {

@@ -33,11 +33,10 @@ export interface RecordChange extends Change {
   readonly table: Table;
 }
 
+type ByteMethods = 'get' | 'keys' | 'count' | 'write';
+
 /** Keeps bytes by key. */
-export interface Engine
-  extends
-    Pick<Store, 'durable' | 'trouble' | 'unwritten' | 'onChange' | 'now' | 'hasLost' | 'close'>,
-    Required<Pick<Store, 'isGone' | 'crashes' | 'hasLostKeys'>> {
+export interface Engine extends Omit<Store, 'backing' | 'peers' | 'hash' | 'page' | ByteMethods> {
   readonly sealing: Sealing;
   get(table: Table, key: Buffer): Answer<Buffer | undefined>;
   range(table: Table, range: Range): Answer<readonly Row[]>;
@@ -47,6 +46,24 @@ export interface Engine
   /** Called with each record that cannot be decrypted. */
   unreadable(table: Table, row: Row): void;
 }
+
+const rowsAtOnce = 1000;
+
+/** Whether the test holds for a record of the range, which is read a page at a time. */
+export const someRow = async (
+  engine: Pick<Engine, 'range'>,
+  table: Table,
+  { from, to }: Pick<Range, 'from' | 'to'>,
+  test: (row: Row) => boolean,
+): Promise<boolean> => {
+  for (let start = from; ;) {
+    const rows = await engine.range(table, { from: start, to, limit: rowsAtOnce });
+    if (rows.some(test)) return true;
+    const last = rows.at(-1);
+    if (!last || rows.length < rowsAtOnce) return false;
+    start = nextKey(last.key);
+  }
+};
 
 /** The operations as an engine takes them. */
 export const changesOf = (sealing: Sealing, operations: readonly Operation[]): RecordChange[] => {

@@ -3,7 +3,7 @@ import type { Change } from './commit-queue';
 import type { Leased } from './fenced-writes';
 import type { GatheredReads } from './gathered-reads';
 import { common, schema, type Lease } from './leases';
-import { storeOver, type Engine, type RecordChange, type Row } from './engine';
+import { someRow, storeOver, type Engine, type RecordChange, type Row } from './engine';
 import { recordName, type Sealing } from './sealing';
 import {
   endOf,
@@ -254,15 +254,8 @@ export class SlotEngine implements Engine, Leased {
     }
   }
 
-  private async findLost(table: Table, from: Buffer, to: Buffer): Promise<boolean> {
-    for (let start = from; ;) {
-      const range = { from: start, to, limit: 1000 };
-      const rows = await this.range(table, range);
-      if (rows.some(({ key, value }) => !this.sealing.open(table, key, value))) return true;
-      const last = rows.at(-1);
-      if (!last || rows.length < range.limit) return false;
-      start = nextKey(last.key);
-    }
+  private findLost(table: Table, from: Buffer, to: Buffer): Promise<boolean> {
+    return someRow(this, table, { from, to }, ({ key, value }) => !this.sealing.open(table, key, value));
   }
 
   unreadable(): void {

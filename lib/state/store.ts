@@ -11,11 +11,11 @@ export interface Store {
   /** An object that all handles of one store in this process have in common. */
   readonly backing?: object;
   /** How many processes before this one have crashed in a row, each within a minute of its start. */
-  readonly crashes?: number;
+  readonly crashes: number;
   /** The reason why nothing can be written at the moment, as a sentence for status and log; undefined while writing works. */
   readonly trouble: string | undefined;
   /** The file or the tables are gone, or others are in their place: that does not pass by itself. */
-  readonly isGone?: boolean;
+  readonly isGone: boolean;
   /** Called when `trouble` begins or ends. */
   onChange(listener: () => void): () => void;
   /** The number of bytes handed to `write` that are not on record yet. */
@@ -43,7 +43,7 @@ export interface Store {
    * Whether records may be lost whose keys are unknown: pages of a file, or records under another data key, by which what
    * is personal in a key has another hash.
    */
-  hasLostKeys?(): Promise<boolean>;
+  hasLostKeys(): Promise<boolean>;
   /**
    * Writes all operations or none; resolves when they would survive a power cut. False means that a condition did not
    * hold and nothing was written. All writes of one turn of the event loop are one commit, and they take effect in
