@@ -230,7 +230,6 @@ export class DataKeys {
   /** Whether the key file may still hold keys that are wrapped now. */
   private isFileStale = false;
   private saving: Promise<void> = Promise.resolve();
-  private queued: Promise<void> | undefined;
   private isRetrying = false;
 
   constructor({ holder, secrets, userDir, warn, retryAfter = minute }: DataKeysOptions) {
@@ -280,7 +279,7 @@ export class DataKeys {
   async ready(): Promise<void> {
     if (!this.active) await this.takeUp();
     this.activeKey();
-    await (this.isDirty ? this.save() : (this.queued ?? this.saving));
+    await (this.isDirty ? this.save() : this.saving);
   }
 
   private activeKey(): DataKey {
@@ -346,17 +345,14 @@ export class DataKeys {
     this.unlock();
   }
 
-  /** One write at a time; calls during a write share the next one. */
+  /** One write at a time; what is dirty meanwhile is one more. */
   private save(): Promise<void> {
-    this.queued ??= this.saving.then(() => {
-      this.queued = undefined;
-      this.saving = this.saveNow();
-      return this.saving;
-    });
-    return this.queued;
+    this.saving = this.saving.then(() => this.saveNow());
+    return this.saving;
   }
 
   private async saveNow(): Promise<void> {
+    if (!this.isDirty) return;
     this.isDirty = false;
     await this.takeUp();
     const { active, keys, aside } = this.document;

@@ -8,68 +8,38 @@ import { second } from '../durations';
  */
 const catchUp = 5;
 
-interface QueuedRequest {
-  readonly go: (entered: boolean) => void;
-  before: QueuedRequest | undefined;
-  after: QueuedRequest | undefined;
-}
+/** Called when the request has its turn, or will have none. */
+type Go = (entered: boolean) => void;
 
-/** The requests that wait in one lane. It is a linked list, because any of ten thousand may leave early. */
-class Lane {
-  first: QueuedRequest | undefined;
-  private last: QueuedRequest | undefined;
-
-  add(waiter: QueuedRequest, front: boolean): void {
-    if (this.first === undefined || this.last === undefined) {
-      this.first = waiter;
-      this.last = waiter;
-    } else if (front) {
-      waiter.after = this.first;
-      this.first.before = waiter;
-      this.first = waiter;
-    } else {
-      waiter.before = this.last;
-      this.last.after = waiter;
-      this.last = waiter;
-    }
-  }
-
-  remove(waiter: QueuedRequest): void {
-    if (waiter.before) waiter.before.after = waiter.after;
-    else this.first = waiter.after;
-    if (waiter.after) waiter.after.before = waiter.before;
-    else this.last = waiter.before;
-  }
-}
-
-/** The lanes, served in turn: the lane just served goes to the back. */
+/** Requests that wait, in lanes that are served in turn: the lane just served goes to the back. */
 class Queue {
-  private readonly lanes = new Map<string, Lane>();
+  private readonly lanes = new Map<string, { readonly front: Set<Go>; readonly rest: Set<Go> }>();
 
   get empty(): boolean {
     return this.lanes.size === 0;
   }
 
-  add(name: string, waiter: QueuedRequest, front: boolean): void {
-    let lane = this.lanes.get(name);
-    if (lane === undefined) this.lanes.set(name, (lane = new Lane()));
-    lane.add(waiter, front);
+  add(name: string, go: Go, isFront: boolean): void {
+    const lane = this.lanes.get(name) ?? { front: new Set(), rest: new Set() };
+    this.lanes.set(name, lane);
+    (isFront ? lane.front : lane.rest).add(go);
   }
 
-  remove(name: string, waiter: QueuedRequest): void {
+  remove(name: string, go: Go): void {
     const lane = this.lanes.get(name);
-    lane?.remove(waiter);
-    if (lane?.first === undefined) this.lanes.delete(name);
+    lane?.front.delete(go);
+    lane?.rest.delete(go);
+    if (lane && lane.front.size + lane.rest.size === 0) this.lanes.delete(name);
   }
 
-  next(): QueuedRequest | undefined {
+  next(): Go | undefined {
     for (const [name, lane] of this.lanes) {
-      const waiter = lane.first;
+      const [go] = lane.front.size > 0 ? lane.front : lane.rest;
       this.lanes.delete(name);
-      if (waiter === undefined) continue;
-      lane.remove(waiter);
-      if (lane.first !== undefined) this.lanes.set(name, lane);
-      return waiter;
+      if (!go) continue;
+      this.lanes.set(name, lane);
+      this.remove(name, go);
+      return go;
     }
     return undefined;
   }
@@ -177,30 +147,26 @@ export class Limits {
     this.wake?.();
     this.wake = undefined;
     for (const queue of [this.normal, this.polls]) {
-      for (let waiter = queue.next(); waiter !== undefined; waiter = queue.next()) waiter.go(false);
+      for (let go = queue.next(); go; go = queue.next()) go(false);
     }
   }
 
   private wait({ lane, priority, front, signal }: QueuePlace): Promise<boolean> {
     return new Promise((resolve) => {
       const queue = priority === 'poll' ? this.polls : this.normal;
-      const waiter: QueuedRequest = {
-        go: (entered) => {
-          this.waiting--;
-          forget?.();
-          resolve(entered);
-        },
-        before: undefined,
-        after: undefined,
+      const go: Go = (entered) => {
+        this.waiting--;
+        forget?.();
+        resolve(entered);
       };
       const forget =
         signal &&
         onAbort(signal, () => {
           this.waiting--;
-          queue.remove(lane, waiter);
+          queue.remove(lane, go);
           resolve(false);
         });
-      queue.add(lane, waiter, front);
+      queue.add(lane, go, front);
       this.waiting++;
       this.notePeak();
       // Whoever waits for the rate wants a larger part of it.
@@ -237,10 +203,10 @@ export class Limits {
         });
         return;
       }
-      const waiter = this.normal.next() ?? this.polls.next();
-      if (waiter === undefined) return;
+      const go = this.normal.next() ?? this.polls.next();
+      if (!go) return;
       this.take();
-      waiter.go(true);
+      go(true);
     }
   }
 }
