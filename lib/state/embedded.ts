@@ -114,7 +114,6 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
   private hasLooked = false;
   private isDamaged = false;
   private timesDamaged = 0;
-  private isStarted = false;
   private isClosed = false;
   private look: NodeJS.Timeout | undefined;
   private looking: Promise<void> = Promise.resolve();
@@ -144,12 +143,6 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
       elapsed: clock.elapsed?.bind(clock) ?? neverBack(() => clock.now()),
     };
     this.epoch = this.clock.now() - this.clock.elapsed();
-  }
-
-  /** Resolves when the store can be used, or when this process has to wait for the file. */
-  async start(): Promise<void> {
-    await this.lookNow();
-    this.isStarted = true;
   }
 
   get unwritten(): number {
@@ -342,14 +335,16 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     this.look = setTimeout(() => void this.lookNow(), lookEvery * (0.5 + Math.random() / 2)).unref();
   }
 
-  private async lookNow(): Promise<void> {
+  /** Resolves when the store can be used, or when this process has to wait for the file. */
+  async lookNow(): Promise<void> {
     clearTimeout(this.look);
     this.looking = this.lookOnce()
       .catch((fault: unknown) => {
-        if (fault instanceof NewerFormat && !this.isStarted) throw fault;
         this.setTrouble(
-          `The state in ${this.directory} cannot be opened (${reasonOf(fault)}): nothing is sent until this is fixed. ` +
-            'Make the directory writable, or free some space; sending then resumes on its own.',
+          fault instanceof NewerFormat
+            ? `The state in ${this.directory} was written by a newer version of this package and is not used: nothing is sent. Install that version again.`
+            : `The state in ${this.directory} cannot be opened (${reasonOf(fault)}): nothing is sent until this is fixed. ` +
+                'Make the directory writable, or free some space; sending then resumes on its own.',
         );
       })
       .finally(() => this.lookLater());
@@ -654,31 +649,20 @@ const openOnce = async (options: EmbeddedOptions): Promise<Engine> => {
   const { directory, warn, clock } = options;
   const earlier = inMemory.get(directory);
   if (earlier) return earlier;
-  const inMemoryBecause = (reason: string): Engine => {
-    warn(
-      `${reason}: texts, waits and authorizations are kept in memory and are lost when this process ends.`,
-    );
-    const engine = createMemoryEngine(clock);
-    inMemory.set(directory, engine);
-    return engine;
-  };
   let lmdb: Lmdb;
   try {
     lmdb = await loadLmdb();
   } catch (fault) {
-    return inMemoryBecause(`The database lmdb cannot be loaded on this machine (${reasonOf(fault)})`);
+    warn(
+      `The database lmdb cannot be loaded on this machine (${reasonOf(fault)}): texts, waits and authorizations are kept in memory and are lost when this process ends.`,
+    );
+    const engine = createMemoryEngine(clock);
+    inMemory.set(directory, engine);
+    return engine;
   }
   const engine = new EmbeddedEngine(lmdb, options);
-  try {
-    await engine.start();
-    return engine;
-  } catch (fault) {
-    await engine.close();
-    if (!(fault instanceof NewerFormat)) throw fault;
-    return inMemoryBecause(
-      `The state in ${directory} was written by a newer version of this package and is not used. Install that version again to continue with it`,
-    );
-  }
+  await engine.lookNow();
+  return engine;
 };
 
 /** Two paths to one directory must lead to one store. */

@@ -247,8 +247,9 @@ export const prepareFile = async (
   { isDamaged, isFirst }: { /** lmdb has reported damage. */ isDamaged: boolean; isFirst: boolean },
 ): Promise<{ readonly isMostlyFree: boolean; readonly crashes: number }> => {
   removeLeftovers(path);
-  const crashes = isFirst ? countStart(path) : 0;
+  const count = (): number => (isFirst ? countStart(path) : 0);
   if (!existsSync(path)) {
+    const crashes = count();
     const made = fileBeside(path);
     const file = new DatabaseFile(lmdb, made);
     await file.close();
@@ -256,6 +257,7 @@ export const prepareFile = async (
     return { isMostlyFree: false, crashes };
   }
   const { verdict, isMostlyFree } = firstSight(path);
+  const crashes = count();
   const damaged =
     isDamaged || verdict === 'damaged' || (crashes >= suspiciousStarts && (await probe(path)) === 'damaged');
   if (damaged) await replaceFile(lmdb, path, warn, true);
