@@ -1,6 +1,6 @@
 import { statfsSync } from 'node:fs';
 import { isLoopback } from '../lib/addresses';
-import { recommended } from '../lib/consent/rings';
+import { recommended } from '../lib/consent/pace';
 import { plainSettings } from '../lib/runtime/inputs';
 import { wrongSetting } from '../lib/runtime/settings';
 import type { NodeSpec } from '../lib/runtime/spec';

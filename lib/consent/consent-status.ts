@@ -1,12 +1,9 @@
 import { type Problem, ServiceError } from '../service/errors';
 import { hour, minute } from '../durations';
+import type { Seen } from '../outbox/records';
 
 /** What is known of a number's consent; null where nothing is. */
-export interface ConsentStatus {
-  readonly memberId: number | string | null;
-  readonly state: string | null;
-  readonly lastChanged: number | null;
-}
+export type ConsentStatus = Seen;
 
 export const nothingKnown: ConsentStatus = { memberId: null, state: null, lastChanged: null };
 
@@ -27,8 +24,8 @@ export const cancelled = (status = nothingKnown): WaitOutcome => ({
   status,
 });
 
-/** What a poll of the consent status found. */
-export type PollResult =
+/** What a look at the consent found. */
+export type LookResult =
   | { readonly kind: 'accepted'; readonly status: ConsentStatus }
   /** Any other state, also one that the contract does not name. */
   | { readonly kind: 'pending'; readonly status: ConsentStatus }
@@ -49,7 +46,7 @@ export const consentStatusOf = (data: {
   lastChanged: data.lastChanged ?? null,
 });
 
-export const resultOf = (status: ConsentStatus): PollResult => ({
+export const resultOf = (status: ConsentStatus): LookResult => ({
   kind: status.state === 'accepted' ? 'accepted' : 'pending',
   status,
 });
@@ -61,7 +58,7 @@ const temporaryStatuses = new Set([401, 408, 425, 429]);
  * Only an answer with a problem body is the service's own word: any other comes from a gateway or a firewall. Faults of
  * the network, a rate limit or a login will pass, so they end no wait.
  */
-export const resultOfFault = (fault: unknown): PollResult => {
+export const resultOfFault = (fault: unknown): LookResult => {
   if (!(fault instanceof ServiceError)) return { kind: 'unanswered' };
   const { problem, hasProblemBody } = fault;
   const status = problem.status ?? 0;
@@ -71,35 +68,35 @@ export const resultOfFault = (fault: unknown): PollResult => {
 };
 
 /** Codes that are shown elsewhere: as the state of the advisor, as the pause of the environment, or by its close. */
-const toldElsewhere = new Set(['authorization_required', 'rate_limited', 'cancelled']);
+const shownElsewhere = new Set(['authorization_required', 'rate_limited', 'cancelled']);
 
-/** Why a poll was not answered, for a status. */
-export const outageIn = (result: PollResult): Problem | undefined => {
+/** Why a look was not answered, for a status. */
+export const outageIn = (result: LookResult): Problem | undefined => {
   if (result.kind !== 'unanswered' || result.problem === undefined) return undefined;
-  return toldElsewhere.has(result.problem.code) ? undefined : result.problem;
+  return shownElsewhere.has(result.problem.code) ? undefined : result.problem;
 };
 
 /** Milliseconds after a request for consent in which a 404 means nothing: the service may not know the number yet. */
 const unknownAtFirst = 5 * minute;
-/** Milliseconds for which the last poll is repeated while it is not answered. */
-const lastPollFor = hour;
+/** Milliseconds for which the last look is retried while it is not answered. */
+const lastLookFor = hour;
 
-/** One wait, as a poll finds it. */
-export interface PolledWait {
-  /** How old the wait was when the poll began. */
+/** One wait, as a look finds it. */
+export interface WaitAtLook {
+  /** How old the wait was when the request began. */
   readonly age: number;
   /**
-   * Milliseconds from the end of the wait to the poll, without the time in which nobody could poll; negative before the
-   * end.
+   * Milliseconds from the end of the wait to the request, without the time in which nobody could look; negative before
+   * the end.
    */
   readonly overdue: number;
   readonly seen: ConsentStatus;
 }
 
-/** How a poll ends a wait; undefined when the wait goes on. */
+/** How a look ends a wait; undefined when the wait goes on. */
 export const outcomeAfter = (
-  result: PollResult,
-  { age, overdue, seen }: PolledWait,
+  result: LookResult,
+  { age, overdue, seen }: WaitAtLook,
 ): WaitOutcome | undefined => {
   const isLast = overdue >= 0;
   const expired: WaitOutcome = { kind: 'not_accepted', reason: 'expired', status: seen };
@@ -119,6 +116,6 @@ export const outcomeAfter = (
     case 'refused':
       return { kind: 'failed', problem: result.problem };
     case 'unanswered':
-      return overdue >= lastPollFor ? expired : undefined;
+      return overdue >= lastLookFor ? expired : undefined;
   }
 };

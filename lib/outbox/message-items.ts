@@ -16,6 +16,8 @@ export interface OutboxItem {
   readonly index: number;
   /** The number that the item is for, as `reset` names it. */
   readonly phone?: string;
+  /** The member that the item is for, where it has no number. */
+  readonly memberId?: number | string;
   /** The item's own advisor, in place of the message's. */
   readonly advisor?: string;
   /** Places of the same number and text again in the list: they are carried out once, and emitted with their original. */

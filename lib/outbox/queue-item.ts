@@ -1,22 +1,29 @@
 import { processMemory } from '../process-memory';
+import type { Clock } from '../service/clock';
 import type { Operation, Store, Table } from '../state/store';
 import type { MessageItems, OutboxItem } from './message-items';
+import { Moves } from './moves';
 import type { Recorder } from './recorder';
 import {
   dueAt,
-  numberKey,
+  indexKeysOf,
   records,
   timetable,
   type ItemRecord,
   type ItemState,
   type QueueKeys,
+  type Seen,
 } from './records';
 
-/** Single messages, then one lane for each power of ten of a list's length; the last is for held items, by time. */
+/** Single messages, then one lane for each power of ten of a list's length; the last is for what is due later. */
 const listLanes = 7;
 export const heldLane = listLanes + 1;
-export const laneFor = (count: number): number =>
-  count === 1 ? 0 : Math.min(Math.ceil(Math.log10(count)), listLanes);
+/** Waits have the same lanes once more: their first looks take turns as texts do, all others come by time. */
+const firstWaitLane = heldLane + 1;
+export const laterLane = firstWaitLane + heldLane;
+export const isWaitLane = (lane: number): boolean => lane >= firstWaitLane;
+export const laneFor = (count: number, isWait: boolean): number =>
+  (count === 1 ? 0 : Math.min(Math.ceil(Math.log10(count)), listLanes)) + (isWait ? firstWaitLane : 0);
 
 /** Items of a lane that are at hand, and how far the store was read. */
 export class Lane<Q> {
@@ -49,7 +56,31 @@ export class Lane<Q> {
   }
 }
 
-/** An item as it was read; one that is parked has no entry in the timetable. */
+/** A lane whose items are due at a time. */
+export class DelayedLane<Q> extends Lane<Q> {
+  /** Searches for the first item that are wanted or under way. */
+  searches = 0;
+  forgetAlarm: (() => void) | undefined;
+  /** Keeps a clock that can be moved still while due items are read. */
+  still: (() => void) | undefined;
+  /** An item that is due now, although its time is later: the clock was set back. */
+  early: Buffer | undefined;
+
+  constructor(
+    number: number,
+    prefix: Buffer,
+    readonly clock: Clock,
+  ) {
+    super(number, prefix);
+  }
+
+  letClockGo(): void {
+    this.still?.();
+    this.still = undefined;
+  }
+}
+
+/** An item as it was read; where it was found otherwise than by the timetable, its place there is not known. */
 export interface Found<I, O, E> {
   readonly record: ItemRecord<I, O, E>;
   readonly due?: Buffer;
@@ -73,6 +104,9 @@ export interface AcceptedItem<I, O> {
   readonly space: string;
   /** When the item was accepted, by the store's time. */
   readonly acceptedAt: number;
+  readonly isWait: boolean;
+  /** What a wait has seen of its number. */
+  readonly seen: Seen | undefined;
 }
 
 /** An item whose turn it is. */
@@ -83,6 +117,9 @@ export interface ItemTurn<I, O> extends AcceptedItem<I, O> {
   readonly store: Store;
   /** How often the work was tried and delayed before. */
   readonly delays: number;
+  /** For a wait: when it was due; 0 at its first turn. */
+  readonly dueAt: number;
+  readonly isOutOfTurn: boolean;
   /** Saves the item as started, with these operations. Awaited before a request that must not be made twice. */
   readonly begin: (operations?: readonly Operation[]) => Promise<void>;
   /** Saves the item as not started: its request was certainly not carried out, and is to be made later. */
@@ -110,26 +147,32 @@ export class QueueItem<I extends OutboxItem, O, E> implements ItemTurn<I, O> {
   outcome: E | undefined;
   delays = 0;
   notBefore: number | undefined;
+  seen: Seen | undefined;
   lane: number;
   dueAt = 0;
+  isOutOfTurn = false;
   /** Made when the work asks for its signal, or is cancelled. */
   private cancelling: AbortController | undefined;
   /** While it is in work: called when it starts. */
   private started: (() => void) | undefined;
-  /** It waits to be ended from outside. */
-  isParked = false;
   /** It ends without its work. */
   isEnding = false;
   /** Its turn is to come again at once, although it is held. */
   isToRecheck = false;
+  /** An entry in the timetable that was met while it was in memory: it is read again afterwards. */
+  missed: { readonly due: Buffer; readonly lane: number } | undefined;
   readonly inNextCommit: Operation[] = [];
   /** For the commit that ends the turn, and what is called when that is written. */
   private inLastCommit: Operation[] = [];
   private ends: (() => void)[] = [];
-  /** Where its record and its entry in the timetable are. */
-  private savedAt: Buffer | undefined;
+  /** Its record is saved, and where its entry in the timetable is. */
+  private isSaved = false;
   private savedDue: Buffer | undefined;
-  private savedNumber: Buffer | undefined;
+  /** Its place in the timetable is known. */
+  hasPlace: boolean;
+  /** It is found by whom it is for, and by the member id in `savedSeen`. */
+  private isIndexed = false;
+  private savedSeen: Seen | undefined;
   private isChanged = false;
   private isRemoved = false;
 
@@ -137,20 +180,22 @@ export class QueueItem<I extends OutboxItem, O, E> implements ItemTurn<I, O> {
     private readonly saving: ItemSaving,
     readonly message: MessageItems<O>,
     readonly item: I,
+    readonly isWait: boolean,
     found?: Found<I, O, E>,
   ) {
-    this.lane = found?.lane ?? laneFor(message.record.count);
+    this.lane = found?.lane ?? laneFor(message.record.count, isWait);
+    this.hasPlace = !found || found.due !== undefined;
     if (!found) return;
-    const { state, outcome, delays, notBefore } = found.record;
+    const { state, outcome, delays, notBefore, seen } = found.record;
     this.state = state;
     this.outcome = outcome;
     this.delays = delays ?? 0;
     this.notBefore = notBefore;
-    this.isParked = found.due === undefined;
-    this.savedAt = this.at;
+    this.seen = this.savedSeen = seen;
+    this.isSaved = true;
     this.savedDue = found.due;
     if (found.due) this.dueAt = dueAt(found.due);
-    if (this.isNumbered) this.savedNumber = this.numberKey();
+    this.isIndexed = this.isToIndex;
   }
 
   get arrival(): Buffer {
@@ -195,8 +240,9 @@ export class QueueItem<I extends OutboxItem, O, E> implements ItemTurn<I, O> {
   }
 
   /** `started` is called when the work has saved it as started. */
-  take(started: () => void): void {
+  take(started: () => void, isOutOfTurn: boolean): void {
     this.cancelling = undefined;
+    this.isOutOfTurn = isOutOfTurn;
     this.started = started;
     this.isToRecheck = false;
   }
@@ -239,21 +285,6 @@ export class QueueItem<I extends OutboxItem, O, E> implements ItemTurn<I, O> {
     return this.saving.recorder.changed(this);
   }
 
-  /** The key by which it is found by its number. */
-  private numberKey(): Buffer | undefined {
-    const { item, arrival, space } = this;
-    const { store, node } = this.saving;
-    return item.phone === undefined
-      ? undefined
-      : numberKey(store, space, item.phone, node, arrival, item.index);
-  }
-
-  private get at(): Buffer {
-    const { arrival, item } = this;
-    const { keys } = this.saving;
-    return this.isParked ? keys.parked(arrival, item.index) : keys.item(arrival, item.index);
-  }
-
   get due(): Buffer {
     return this.saving.keys.due(this.lane, this.dueAt, this.arrival, this.item.index);
   }
@@ -266,25 +297,24 @@ export class QueueItem<I extends OutboxItem, O, E> implements ItemTurn<I, O> {
     return this.state === 'finished' || this.state === 'emitting';
   }
 
-  /** It is found by its number. */
-  private get isNumbered(): boolean {
-    return this.isParked || (this.notBefore !== undefined && !this.isFinished);
+  /** It is a wait that nothing has ended yet. */
+  get isOpenWait(): boolean {
+    return this.isWait && !this.isEnding && !this.isFinished && !this.isRemoved;
+  }
+
+  private get isToIndex(): boolean {
+    return !this.isFinished && (this.isWait || this.notBefore !== undefined);
   }
 
   set(state: ItemState, outcome?: E): void {
     this.state = state;
     this.outcome = outcome;
-    this.isParked = false;
     this.isChanged = true;
-    if (this.lane !== heldLane) return;
+    if (this.hasPlace && this.lane !== heldLane && this.lane !== laterLane) return;
     // The next start must find it at once, also where its time has not come.
-    this.lane = laneFor(this.message.record.count);
+    this.lane = laneFor(this.message.record.count, this.isWait);
     this.dueAt = 0;
-  }
-
-  park(): void {
-    this.isParked = true;
-    this.isChanged = true;
+    this.hasPlace = true;
   }
 
   hold(notBefore: number, delays: number | undefined): void {
@@ -296,54 +326,96 @@ export class QueueItem<I extends OutboxItem, O, E> implements ItemTurn<I, O> {
     this.isChanged = true;
   }
 
+  /** The wait has its next turn then; only the timetable changes. */
+  postpone(to: number): void {
+    this.lane = laterLane;
+    this.dueAt = to;
+  }
+
+  see(seen: Seen): void {
+    this.seen = seen;
+    this.isChanged = true;
+  }
+
+  /** An entry of the timetable that names it was met while it is in memory: a turn out of turn, or an end, left it there. */
+  meet(due: Buffer, lane: number): void {
+    if (!this.hasPlace || !this.due.equals(due)) this.missed = { due, lane };
+  }
+
   remove(): void {
     this.isRemoved = true;
   }
 
+  get isToSave(): boolean {
+    return this.isChanged || !this.isSaved;
+  }
+
+  /** Gives its move in the timetable away, to be written with others. */
+  takeMove(): { readonly from: Buffer | undefined; readonly to: Buffer } {
+    const { savedDue: from, due: to } = this;
+    this.savedDue = to;
+    return { from, to };
+  }
+
   /** What is to be written of it now. */
   operations(): Operation[] {
-    const { item, message, isParked } = this;
+    const { item, message, isWait } = this;
     const operations = this.inNextCommit.splice(0);
     const remove = (table: Table, at: Buffer | undefined): void => {
       if (at) operations.push({ table, remove: at });
     };
+    const { keys } = this.saving;
+    const at = (isWait ? keys.wait : keys.item)(message.arrival, item.index);
     if (this.isRemoved) {
-      remove(records, this.savedAt);
+      if (this.isSaved) remove(records, at);
       remove(timetable, this.savedDue);
-      remove(timetable, this.savedNumber);
-      this.savedAt = this.savedDue = this.savedNumber = undefined;
+      this.index(operations, false);
+      this.isSaved = false;
+      this.savedDue = undefined;
       return operations;
     }
-    const { at } = this;
-    if (!this.savedAt || this.isChanged) {
-      const { state, outcome, delays, notBefore } = this;
+    if (this.isToSave) {
+      const { state, outcome, delays, notBefore, seen } = this;
       const value: ItemRecord<I, O, E> = {
         state,
         item,
         ...(delays > 0 && { delays }),
         ...(notBefore !== undefined && { notBefore }),
+        ...(seen && { seen }),
         ...(outcome !== undefined && { outcome }),
         ...(!message.isList && { single: message.single }),
       };
-      if (!this.savedAt?.equals(at)) remove(records, this.savedAt);
       operations.push({ table: records, put: at, value });
     }
-    const due = isParked ? undefined : this.due;
-    if (!due || !this.savedDue?.equals(due)) {
+    if (this.hasPlace && !this.savedDue?.equals(this.due)) {
       remove(timetable, this.savedDue);
-      if (due) operations.push({ table: timetable, put: due, value: 0 });
-      this.savedDue = due;
+      this.savedDue = this.due;
+      operations.push({ table: timetable, put: this.savedDue, value: 0 });
     }
-    if (this.isNumbered && !this.savedNumber) {
-      this.savedNumber = this.numberKey();
-      if (this.savedNumber) operations.push({ table: timetable, put: this.savedNumber, value: 0 });
-    } else if (!this.isNumbered) {
-      remove(timetable, this.savedNumber);
-      this.savedNumber = undefined;
-    }
-    this.savedAt = at;
+    this.index(operations, this.isToIndex);
+    this.isSaved = true;
     this.isChanged = false;
     return operations;
+  }
+
+  /** The keys by which it is found while it waits or is held. */
+  private indexKeys(seen: Seen | undefined): Buffer[] {
+    const { message, item, isWait } = this;
+    const { store, node } = this.saving;
+    return indexKeysOf(store, node, message.record, message.arrival, item, isWait, seen);
+  }
+
+  /** Adds what changes in the indexes. */
+  private index(operations: Operation[], isIndexed: boolean): void {
+    const { seen, savedSeen } = this;
+    if (isIndexed === this.isIndexed && (!isIndexed || seen === savedSeen)) return;
+    const before = this.isIndexed ? this.indexKeys(savedSeen) : [];
+    const now = isIndexed ? this.indexKeys(seen) : [];
+    const isIn = (all: readonly Buffer[], key: Buffer): boolean => all.some((each) => each.equals(key));
+    for (const key of before) if (!isIn(now, key)) operations.push({ table: timetable, remove: key });
+    for (const key of now) if (!isIn(before, key)) operations.push({ table: timetable, put: key, value: 0 });
+    this.isIndexed = isIndexed;
+    this.savedSeen = seen;
   }
 }
 
@@ -356,8 +428,9 @@ export interface InMemory<I extends OutboxItem, O, E> {
   readonly messages: Map<string, MessageItems<O>>;
   /** Messages that are accepted and not saved yet, by arrival. */
   readonly saving: Map<string, Promise<void>>;
+  readonly moves: Moves;
   /** The queue of the latest start. */
-  latest: { offer(lane: number, due: Buffer): void } | undefined;
+  latest: { offer(lane: number, due: Buffer, moved?: string): void } | undefined;
 }
 
 const inMemory = processMemory('queues', new WeakMap<object, Map<string, unknown>>());
@@ -366,8 +439,15 @@ export const memoryOf = <I extends OutboxItem, O, E>(store: Store, node: string)
   const { backing = store } = store;
   const nodes = inMemory.get(backing) ?? new Map<string, unknown>();
   inMemory.set(backing, nodes);
-  const none = { items: new Map(), messages: new Map(), saving: new Map(), latest: undefined };
-  const found = nodes.get(node) ?? none;
+  const found = (nodes.get(node) as InMemory<I, O, E> | undefined) ?? {
+    items: new Map(),
+    messages: new Map(),
+    saving: new Map(),
+    moves: new Moves((id, to) => {
+      found.latest?.offer(laterLane, to, id);
+    }),
+    latest: undefined,
+  };
   nodes.set(node, found);
-  return found as InMemory<I, O, E>;
+  return found;
 };

@@ -66,10 +66,14 @@ export class QueueReader<I extends OutboxItem> {
     return this.source.store.count(records, items, endOf(items));
   }
 
-  /** Items that have not been emitted, parked ones among them. */
+  /** Items that have not been emitted, waits among them. */
   async pending(): Promise<number> {
-    const { allParked } = this.keys;
-    return (await this.count()) + (await this.source.store.count(records, allParked, endOf(allParked)));
+    return (await this.count()) + (await this.waitCount());
+  }
+
+  waitCount(): Promise<number> {
+    const { waits } = this.keys;
+    return this.source.store.count(records, waits, endOf(waits));
   }
 
   listCount(): Promise<number> {
@@ -119,12 +123,12 @@ export class QueueReader<I extends OutboxItem> {
     }
   }
 
-  /** Whether an item has not started; without an index, whether there is such a list. */
-  async isWaiting(arrival: Buffer, index?: number): Promise<boolean> {
+  /** Whether an item has not started, or a wait not ended; without an index, whether there is such a list. */
+  async isWaiting(arrival: Buffer, index?: number, isWait = false): Promise<boolean> {
     const { store } = this.source;
     if (index === undefined) return (await store.get(records, this.keys.list(arrival))) !== undefined;
-    const found = await store.get<Found<I>>(records, this.keys.item(arrival, index));
-    return found?.value.state === 'accepted';
+    const at = isWait ? this.keys.wait(arrival, index) : this.keys.item(arrival, index);
+    return (await store.get<Found<I>>(records, at))?.value.state === 'accepted';
   }
 
   private async sharedAt(arrival: Buffer): Promise<Shared | undefined> {

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { setImmediate as nextTick } from 'node:timers/promises';
-import { second } from '../durations';
+import { minute, second } from '../durations';
 import { atTime, closeLimit, type Clock } from '../service/clock';
 import {
   endOf,
   key,
   nextKey,
+  pagesUnder,
   TakenOver,
   unchanged,
   type Operation,
@@ -18,11 +19,14 @@ import { handOver } from './hand-over';
 import { MessageItems, type Batch, type OutboxItem } from './message-items';
 import {
   byReset,
+  DelayedLane,
   heldLane,
   idOf,
   isResetBy,
+  isWaitLane,
   Lane,
   laneFor,
+  laterLane,
   memoryOf,
   QueueItem,
   type AcceptedItem,
@@ -39,12 +43,11 @@ import {
   arrivalIn,
   dueAt,
   itemAt,
-  itemIn,
-  itemName,
+  indexedIn,
+  indexKeysOf,
+  indexOf,
   keysOf,
   newArrival,
-  numberedIn,
-  numbersOf,
   records,
   timetable,
   type CancelRecord,
@@ -52,6 +55,7 @@ import {
   type ItemRecord,
   type ListRecord,
   type QueueKeys,
+  type Seen,
 } from './records';
 
 /** The reason why an item ends without its work. */
@@ -80,19 +84,10 @@ export class Held extends Error {
     readonly notBefore: number,
     /** For work that was tried and is delayed: how often it has been. */
     readonly delays?: number,
+    /** For a wait: the status that was seen, where it is new. */
+    readonly seen?: Seen,
   ) {
     super('held');
-  }
-}
-
-/** Thrown by work that hands its item over to be ended from outside; `operations` are in the commit that parks it. */
-export class Parked extends Error {
-  constructor(
-    readonly operations: readonly Operation[],
-    /** Called when that is written, or cannot be. */
-    readonly settled: () => void,
-  ) {
-    super('parked');
   }
 }
 
@@ -112,7 +107,7 @@ export interface OutcomeToEmit<E> {
 /** The node, as its queue sees it. */
 export interface QueueHost<I extends OutboxItem, O, E> {
   /**
-   * From an item to its outcome; throws `Held` or `Parked` and nothing else. Undefined when a close broke the work off: the item
+   * From an item to its outcome; throws `Held` and nothing else. Undefined when a close broke the work off: the item
    * stays saved as not started.
    */
   work(turn: ItemTurn<I, O>): Promise<E | undefined>;
@@ -122,7 +117,7 @@ export interface QueueHost<I extends OutboxItem, O, E> {
   emit(message: MessageItems<O>, item: I, toEmit: OutcomeToEmit<E>): Promise<boolean>;
   /** The kinds under which an outcome is counted. */
   kindsOf(outcome: E): readonly string[];
-  /** Called when the number of parked items has changed. */
+  /** Called when the number of waits has changed. */
   changed?(): void;
   /** Called with the number of held items, and the time until which the first is held. */
   held(count: number, notBefore: number): void;
@@ -143,8 +138,15 @@ export interface QueueOptions<I extends OutboxItem, O, E> {
   readonly resumeWithin: number;
   /** The clock by which items are held. */
   readonly clock: Clock;
-  /** Whether work may start at any age. */
-  readonly isPatient?: (shared: O) => boolean;
+  readonly waits?: WaitOptions<O>;
+}
+
+/** For a node whose items may be waits: they have a turn again and again, at any age, and never start. */
+export interface WaitOptions<O> {
+  /** The clock by which they are due. */
+  readonly clock: Clock;
+  /** Milliseconds to the next turn, at most; undefined where the items of a message are no waits. */
+  readonly longestPause: (shared: O) => number | undefined;
 }
 
 /** Thrown when too much waits for a store that is slow, full, away or owned by another process. */
@@ -166,6 +168,10 @@ const largestAtHand = 64 * 1024;
 const mostEnding = 256;
 /** The number of ticks for which an item may keep the clock still: a machine that stops meanwhile loses one, not all. */
 const clockTicks = { count: 10, ms: 50 };
+/** Milliseconds: so a clock that was set is noticed. */
+const longestSleep = minute;
+/** Milliseconds after which a read that failed is made again. */
+const retriedAfter = second;
 
 const released =
   (release: () => void) =>
@@ -189,7 +195,8 @@ export class Queue<I extends OutboxItem, O, E> {
   private readonly careful: CarefulTurns;
   private readonly cancels = new Cancels();
   private readonly lanes: Lane<QueueItem<I, O, E>>[];
-  private readonly held: Lane<QueueItem<I, O, E>>;
+  private readonly held: DelayedLane<QueueItem<I, O, E>>;
+  private readonly later: DelayedLane<QueueItem<I, O, E>>;
   private readonly memory: InMemory<I, O, E>;
   private readonly saving: ItemSaving;
   private readonly items: Map<string, QueueItem<I, O, E>>;
@@ -203,18 +210,18 @@ export class Queue<I extends OutboxItem, O, E> {
   private isStarted = false;
   private isClosing = false;
   private isCancelling = false;
-  /** The type and the space that held and parked items belong to are saved. */
+  /** The type and the space that held items and waits belong to are saved. */
   private hasHome = false;
   /** Passes that wait for room. */
   private readonly waiting = new Set<() => void>();
   private landed: (() => void) | undefined;
-  private forgetAlarm: (() => void) | undefined;
   private forgetCalm: (() => void) | undefined;
-  /** Keeps a clock that can be moved still while due items are read. */
-  private still: (() => void) | undefined;
-  private parkedCount = 0;
-  /** Searches for the first held item that are wanted or under way. */
-  private searches = 0;
+  /** Waits that have not ended. */
+  private openWaits = 0;
+  /** What arrived before was accepted by an earlier start. */
+  private readonly born: Buffer;
+  /** The timer that has moves written, and when it fires. */
+  private moving: { readonly at: number; readonly forget: () => void } | undefined;
 
   constructor(private readonly options: QueueOptions<I, O, E>) {
     const { store, node } = options;
@@ -224,9 +231,13 @@ export class Queue<I extends OutboxItem, O, E> {
     this.recorder = recorderOf(store);
     this.careful = carefulTurnsOf(store);
     const { keys } = this;
-    this.held = new Lane(heldLane, keys.lane(heldLane));
-    this.lanes = Array.from({ length: heldLane }, (_, number) => new Lane(number, keys.lane(number)));
-    this.lanes.push(this.held);
+    this.born = newArrival(store.now());
+    this.held = new DelayedLane(heldLane, keys.lane(heldLane), options.clock);
+    this.later = new DelayedLane(laterLane, keys.lane(laterLane), options.waits?.clock ?? options.clock);
+    this.lanes = Array.from({ length: laterLane + 1 }, (_, number) => {
+      if (number === heldLane) return this.held;
+      return number === laterLane ? this.later : new Lane(number, keys.lane(number));
+    });
     this.saving = { node, keys, store, recorder: this.recorder };
     this.memory = memoryOf(store, node);
     this.items = this.memory.items;
@@ -264,18 +275,29 @@ export class Queue<I extends OutboxItem, O, E> {
       this.pump();
     });
     await this.readCancels();
-    await this.restoreTimetable();
+    const { waits } = this.keys;
     const home = (await this.store.get<string>(records, this.keys.home))?.value;
     this.hasHome = home !== undefined;
-    this.parkedCount += await this.store.count(records, this.keys.allParked, endOf(this.keys.allParked));
-    if (this.parkedCount > 0) this.host.changed?.();
+    const countBefore = (): Promise<number> => this.store.count(records, waits, this.keys.waitsOf(this.born));
+    let before = await countBefore();
+    if (before > 0) {
+      await this.dropUnaccepted();
+      before = await countBefore();
+    } else this.track(this.dropUnaccepted());
+    this.openWaits += before;
+    await this.restoreTimetable(before > 0 && !this.hasHome);
+    for (const lane of this.lanes) lane.hasMore = false;
+    const isAny =
+      (await this.store.keys(timetable, { ...after(this.keys.dues, undefined), limit: 1 })).length > 0;
+    if (this.openWaits > 0) this.host.changed?.();
     if (this.isClosing) return;
     this.isStarted = true;
-    this.track(this.dropUnaccepted());
+    for (const lane of this.lanes) lane.hasMore ||= isAny;
     if (!this.cancels.isEmpty) this.cancelSaved();
     if (this.hasHome && home !== this.home) this.track(this.moveHome());
     this.pump();
-    this.expectHeld();
+    this.expectDue(this.held);
+    this.expectDue(this.later);
   }
 
   /** Throws `QueueFull`. */
@@ -294,7 +316,8 @@ export class Queue<I extends OutboxItem, O, E> {
     };
     const message = MessageItems.accepted(this.keys, newArrival(at), batch, about, !isLong);
     message.attachment = attachment;
-    const lane = this.lanes[laneFor(batch.count)];
+    const isWait = this.isWait(batch.shared);
+    const lane = this.lanes[laneFor(batch.count, isWait)];
     const isAtHand =
       this.isStarted &&
       !this.isClosing &&
@@ -304,7 +327,8 @@ export class Queue<I extends OutboxItem, O, E> {
       !lane.hasMore &&
       !lane.isReading &&
       lane.hand.length < mostAtHand;
-    const items = isLong ? [] : batch.items.map((item) => this.added(message, item));
+    const items = isLong ? [] : batch.items.map((item) => this.added(message, item, isWait));
+    if (isWait) this.openWaits += batch.items.length;
     if (isAtHand) {
       lane.hand.push(...items);
       for (const { due } of items.slice(-1)) lane.readTo(nextKey(due));
@@ -318,15 +342,21 @@ export class Queue<I extends OutboxItem, O, E> {
     this.track(
       saving.then(
         () => {
+          if (isWait) this.host.changed?.();
           if (isLong) this.expect(message, batch);
           else if (!isAtHand) for (const item of items) this.release(item);
         },
         (fault: unknown) => {
           const isTaken = fault instanceof TakenOver;
-          // What is at hand meets the same fault as it starts, and leaves with it.
-          if (!isAtHand) for (const item of items) this.forget(item);
+          // What is at hand meets the same fault as it starts, and leaves with it; a wait never starts.
+          const isLeftToStart = isAtHand && !isWait;
+          for (const item of isLeftToStart ? [] : items) {
+            item.isEnding = true;
+            this.forget(item);
+          }
+          if (isWait) this.openWaits -= batch.items.length;
           // What came with an outcome of another node is emitted again by the process that took over.
-          const isRefused = isTaken ? !batch.onRecord : !isAtHand && !this.isClosing;
+          const isRefused = isTaken ? !batch.onRecord : !isLeftToStart && !this.isClosing;
           if (isRefused)
             this.refuse(message, batch.items, isTaken && fault.isInDoubt ? 'taken_over' : 'refused');
           if (isTaken) return;
@@ -344,8 +374,8 @@ export class Queue<I extends OutboxItem, O, E> {
   }
 
   /** Cancels one item that has not started, or all such items of a list; false when it has started or finished. */
-  async cancel(arrival: Buffer, index?: number): Promise<boolean> {
-    if (!(await this.reader.isWaiting(arrival, index))) return false;
+  async cancel(arrival: Buffer, index?: number, isWait = false): Promise<boolean> {
+    if (!(await this.reader.isWaiting(arrival, index, isWait))) return false;
     this.cancelAll(index === undefined ? { list: arrival } : { list: arrival, index });
     return true;
   }
@@ -358,11 +388,15 @@ export class Queue<I extends OutboxItem, O, E> {
   /** Waits for what has started, up to the limit of a close. What has not stays saved for the next start. */
   async close(): Promise<void> {
     this.isClosing = true;
-    this.forgetAlarm?.();
     this.forgetCalm?.();
-    this.letClockGo();
+    this.moving?.forget();
+    for (const lane of [this.held, this.later]) {
+      lane.forgetAlarm?.();
+      lane.letClockGo();
+    }
     for (const { hand } of this.lanes)
-      for (const item of hand.splice(0)) this.track(this.saved(item).then(() => this.release(item)));
+      for (const item of hand.splice(0))
+        if (!item.isEnding) this.track(this.saved(item).then(() => this.release(item)));
     for (const item of this.items.values()) item.cancel();
     for (const wake of this.waiting) wake();
     let limit: NodeJS.Timeout | undefined;
@@ -374,6 +408,7 @@ export class Queue<I extends OutboxItem, O, E> {
       if (this.underWay === 0) resolve();
     });
     await Promise.race([landed, late]);
+    this.recorder.changed(this.memory.moves).catch(() => undefined);
     handOver.concludeAll();
     await Promise.race([this.recorder.flush(), late]);
     clearTimeout(limit);
@@ -382,9 +417,11 @@ export class Queue<I extends OutboxItem, O, E> {
   }
 
   /** Items lie in the store from there on, and not in memory: an earlier start may have accepted them. */
-  offer(lane: number, due: Buffer): void {
-    this.lanes[lane]?.expect(due);
-    if (lane === heldLane) this.expectHeld();
+  offer(number: number, due: Buffer, moved?: string): void {
+    if (moved !== undefined) for (const left of this.reads) left.add(moved);
+    this.lanes[number]?.expect(due);
+    const delayed = this.delayedLane(number);
+    if (delayed) this.expectDue(delayed);
     this.pump();
   }
 
@@ -393,33 +430,43 @@ export class Queue<I extends OutboxItem, O, E> {
     await this.memory.saving.get(arrival.toString('latin1'))?.catch(() => undefined);
   }
 
-  private added(given: MessageItems<O>, item: I, found?: Found<I, O, E>): QueueItem<I, O, E> {
+  private isWait(shared: O): boolean {
+    return this.options.waits?.longestPause(shared) !== undefined;
+  }
+
+  private added(
+    given: MessageItems<O>,
+    item: I,
+    isWait: boolean,
+    found?: Found<I, O, E>,
+  ): QueueItem<I, O, E> {
     const message = this.messages.get(given.name) ?? given;
-    const added = this.itemOf(message, item, found);
+    const added = this.itemOf(message, item, isWait, found);
     this.items.set(added.id, added);
     message.users += 1;
     this.messages.set(message.name, message);
     return added;
   }
 
-  private itemOf(message: MessageItems<O>, item: I, found?: Found<I, O, E>): QueueItem<I, O, E> {
-    return new QueueItem(this.saving, message, item, found);
+  private itemOf(
+    message: MessageItems<O>,
+    item: I,
+    isWait: boolean,
+    found?: Found<I, O, E>,
+  ): QueueItem<I, O, E> {
+    return new QueueItem(this.saving, message, item, isWait, found);
   }
 
   /** The item leaves memory: all of it is saved, or gone. */
   private release(item: QueueItem<I, O, E>): void {
-    if (!this.forget(item) || item.isGone) return;
-    if (item.isParked) {
-      this.pump();
-      return;
-    }
-    this.memory.latest?.offer(item.lane, item.due);
+    if (this.forget(item) && !item.isGone && item.hasPlace) this.memory.latest?.offer(item.lane, item.due);
   }
 
   private forget(item: QueueItem<I, O, E>): boolean {
     if (this.items.get(item.id) !== item) return false;
     this.items.delete(item.id);
     for (const left of this.reads) left.add(item.id);
+    if (item.missed) this.memory.latest?.offer(item.missed.lane, item.missed.due);
     const { message } = item;
     message.users -= 1;
     if (message.users > 0) return true;
@@ -444,18 +491,25 @@ export class Queue<I extends OutboxItem, O, E> {
 
   /** Writes a long list in parts; its items are not in memory. */
   private saveLong(message: MessageItems<O>, { items, onRecord, count }: Batch<I, O>): Promise<void> {
-    const { arrival } = message;
-    const lane = laneFor(count);
+    const { arrival, record } = message;
+    const isWait = this.isWait(record.shared);
+    const lane = laneFor(count, isWait);
+    const at = isWait ? this.keys.wait : this.keys.item;
+    const indexKeys = (item: I): readonly Buffer[] =>
+      isWait ? indexKeysOf(this.store, this.options.node, record, arrival, item, isWait, undefined) : [];
     const write = async (): Promise<void> => {
       await this.store.write(message.operations());
       for (let from = 0; from < items.length; from += writtenAtOnce) {
         // Other messages have their turn between the parts of a long list.
         await nextTick();
         await this.store.write(
-          items.slice(from, from + writtenAtOnce).flatMap((item): Operation[] => [
-            { table: records, put: this.keys.item(arrival, item.index), value: { state: 'accepted', item } },
-            { table: timetable, put: this.keys.due(lane, 0, arrival, item.index), value: 0 },
-          ]),
+          items
+            .slice(from, from + writtenAtOnce)
+            .flatMap((item): Operation[] => [
+              { table: records, put: at(arrival, item.index), value: { state: 'accepted', item } },
+              { table: timetable, put: this.keys.due(lane, 0, arrival, item.index), value: 0 },
+              ...indexKeys(item).map((put) => ({ table: timetable, put, value: 0 })),
+            ]),
         );
       }
     };
@@ -475,8 +529,8 @@ export class Queue<I extends OutboxItem, O, E> {
   }
 
   /** A long list is saved: its items have their turn. */
-  private expect({ arrival }: MessageItems<O>, { items, count }: Batch<I, O>): void {
-    const lane = laneFor(count);
+  private expect({ arrival }: MessageItems<O>, { items, count, shared }: Batch<I, O>): void {
+    const lane = laneFor(count, this.isWait(shared));
     this.memory.latest?.offer(lane, this.keys.due(lane, 0, arrival, items[0]?.index ?? 0));
   }
 
@@ -485,7 +539,8 @@ export class Queue<I extends OutboxItem, O, E> {
     for (const item of items)
       this.track(
         (async () => {
-          const outcome = await this.host.outcomeFor(this.itemOf(message, item), reason);
+          const isWait = this.isWait(message.record.shared);
+          const outcome = await this.host.outcomeFor(this.itemOf(message, item, isWait), reason);
           const counts = message.countEmitted(item, this.host.kindsOf(outcome));
           const isLast = message.remaining === 0;
           const toEmit = { outcome, repeated: false, counts, isLast, mark: () => undefined };
@@ -524,8 +579,7 @@ export class Queue<I extends OutboxItem, O, E> {
 
   private pump(): void {
     if (!this.isStarted || this.isClosing) return;
-    const most = this.careful.isOn ? 1 : 2 * this.options.width;
-    while (this.active < most && this.ending < mostEnding) {
+    while (this.active < this.mostActive && this.ending < mostEnding) {
       const item = this.nextAtHand();
       if (!item) break;
       this.take(item);
@@ -534,9 +588,13 @@ export class Queue<I extends OutboxItem, O, E> {
       for (const lane of this.lanes)
         if (lane.hasMore && !lane.isReading && lane.hand.length < mostAtHand / 4)
           this.track(this.readLane(lane));
-    const { held } = this;
-    if (held.hand.length === 0 && !held.isReading && !held.hasMore) this.letClockGo();
+    for (const lane of [this.held, this.later])
+      if (lane.hand.length === 0 && !lane.isReading && !lane.hasMore) lane.letClockGo();
     for (const wake of this.waiting) wake();
+  }
+
+  private get mostActive(): number {
+    return this.careful.isOn ? 1 : 2 * this.options.width;
   }
 
   /** Lanes take turns. */
@@ -544,8 +602,7 @@ export class Queue<I extends OutboxItem, O, E> {
     for (const _ of this.lanes) {
       const lane = this.lanes[this.nextLane];
       this.nextLane = (this.nextLane + 1) % this.lanes.length;
-      const item = lane?.hand.shift();
-      if (item) return item;
+      for (let item = lane?.hand.shift(); item; item = lane?.hand.shift()) if (!item.isEnding) return item;
     }
     return undefined;
   }
@@ -556,7 +613,8 @@ export class Queue<I extends OutboxItem, O, E> {
     // What is saved during the read may miss this page: `expect` sets this again.
     lane.hasMore = false;
     const { from, prefix } = lane;
-    const to = lane === this.held ? key(prefix, this.options.clock.now() + 1) : endOf(prefix);
+    const delayed = this.delayedLane(lane.number);
+    const to = delayed ? this.dueUntil(delayed) : endOf(prefix);
     try {
       const read = await this.reading(async (left) => {
         const range = { from, to, limit: readAtOnce };
@@ -564,18 +622,37 @@ export class Queue<I extends OutboxItem, O, E> {
         const found = isBefore ? await this.store.keys(timetable, range) : [];
         const last = found.at(-1);
         if (found.length === readAtOnce) lane.hasMore = true;
-        if (lane === this.held && !lane.hasMore && isBefore) lane.readTo(to);
+        if (delayed && !lane.hasMore && isBefore) lane.readTo(to);
         else lane.readTo(last ? nextKey(last) : from);
         return Promise.all(found.map((due) => this.read(due, lane.number, left)));
       });
       for (const item of read)
         if (item && this.isClosing) this.release(item);
         else if (item) lane.hand.push(item);
+    } catch {
+      // The store itself tells the user what troubles it.
+      lane.expect(from);
+      this.later.clock.after(retriedAfter, () => {
+        this.pump();
+      });
+      return;
     } finally {
       lane.isReading = false;
     }
-    if (lane === this.held) this.expectHeld();
+    if (delayed) this.expectDue(delayed);
     this.pump();
+  }
+
+  private delayedLane(number: number): DelayedLane<QueueItem<I, O, E>> | undefined {
+    return [this.held, this.later].find((lane) => lane.number === number);
+  }
+
+  /** The end of the range of what is due now. */
+  private dueUntil(lane: DelayedLane<QueueItem<I, O, E>>): Buffer {
+    const now = key(lane.prefix, lane.clock.now() + 1);
+    const { early } = lane;
+    lane.early = undefined;
+    return early && Buffer.compare(early, now) > 0 ? nextKey(early) : now;
   }
 
   /** Reads with a set of the ids of the items that leave memory meanwhile: they may be read in an old state. */
@@ -598,10 +675,17 @@ export class Queue<I extends OutboxItem, O, E> {
   ): Promise<QueueItem<I, O, E> | undefined> {
     const { arrival, index } = itemAt(due);
     const id = idOf(arrival, index);
-    const isElsewhere = (): boolean => this.items.has(id) || left.has(id);
+    const isElsewhere = (): boolean => {
+      const known = this.items.get(id);
+      known?.meet(due, lane);
+      // It may have had a turn out of turn, or have ended and left this entry behind.
+      if (!known && left.has(id) && isWaitLane(lane)) this.lanes[lane]?.expect(due);
+      return known !== undefined || left.has(id) || this.memory.moves.has(id);
+    };
     // A list that is being saved is expected once it is complete.
     if (isElsewhere() || this.memory.saving.has(arrival.toString('latin1'))) return undefined;
-    const at = this.keys.item(arrival, index);
+    const isWait = isWaitLane(lane);
+    const at = isWait ? this.keys.wait(arrival, index) : this.keys.item(arrival, index);
     const found = (await this.store.get<ItemRecord<I, O, E>>(records, at))?.value;
     if (found && !isMeant(found, arrival)) return undefined;
     const isLost = !found && (await this.store.hasLost(records, at, nextKey(at)));
@@ -623,7 +707,7 @@ export class Queue<I extends OutboxItem, O, E> {
     if (message && !message.record.isComplete) return undefined;
     const isKnown = found && (message ?? found.outcome !== undefined);
     const record = isKnown ? found : { state: 'started' as const, item: found?.item ?? ({ index } as I) };
-    return this.added(message ?? this.unknownMessage(arrival), record.item, { record, due, lane });
+    return this.added(message ?? this.unknownMessage(arrival), record.item, isWait, { record, due, lane });
   }
 
   private async messageAt(arrival: Buffer): Promise<MessageItems<O> | undefined> {
@@ -673,7 +757,8 @@ export class Queue<I extends OutboxItem, O, E> {
 
   /** It is the item's turn, once its message is in memory. */
   private take(item: QueueItem<I, O, E>): void {
-    const loading = item.message.load(this.store);
+    // A look needs no message.
+    const loading = item.isWait ? undefined : item.message.load(this.store);
     if (!loading) {
       this.turn(item);
       return;
@@ -701,24 +786,19 @@ export class Queue<I extends OutboxItem, O, E> {
     }
   }
 
-  private reasonNotTo({ message, item, state, notBefore }: QueueItem<I, O, E>): Reason | undefined {
+  private reasonNotTo({ message, item, state, notBefore, isWait }: QueueItem<I, O, E>): Reason | undefined {
     const { record, arrival } = message;
     const { space, type, clock, resumeWithin } = this.options;
     const isHeld = notBefore !== undefined && notBefore > clock.now();
-    const isPatient = this.isPatient({ message });
     if (state === 'started') return 'unknown';
-    if (!isHeld && !isPatient && this.store.peers?.isInDoubt(record.at)) return 'unknown';
-    if (!isPatient && this.careful.isSuspect(this.nameOf(arrival, item))) return 'crashes';
+    if (!isHeld && !isWait && this.store.peers?.isInDoubt(record.at)) return 'unknown';
+    if (!isWait && this.careful.isSuspect(this.nameOf(arrival, item))) return 'crashes';
     if (record.type !== type) return 'retyped';
     if (record.space !== space) return 'moved';
     if (this.cancels.isMeant(arrival, item)) return 'reset';
-    if (record.startId === this.startId || isPatient) return undefined;
+    if (record.startId === this.startId || isWait) return undefined;
     const age = notBefore === undefined ? this.store.now() - record.at : clock.now() - notBefore;
     return age > resumeWithin ? 'stale' : undefined;
-  }
-
-  private isPatient({ message }: Pick<QueueItem<I, O, E>, 'message'>): boolean {
-    return this.options.isPatient?.(message.record.shared) ?? false;
   }
 
   /** Unique in the store. */
@@ -726,18 +806,18 @@ export class Queue<I extends OutboxItem, O, E> {
     return `${this.options.node} ${arrival.toString('hex')} ${index}`;
   }
 
-  private async carryOut(item: QueueItem<I, O, E>): Promise<void> {
+  private async carryOut(item: QueueItem<I, O, E>, isOutOfTurn = false): Promise<void> {
     const release = this.keepClockStill();
-    item.take(release);
+    item.take(release, isOutOfTurn);
     let outcome: E | undefined;
-    let held: Held | Parked | undefined;
+    let held: Held | undefined;
     try {
-      // Work that is only parked brings no process down.
-      outcome = await (this.careful.isOn && !this.isPatient(item)
+      // A look brings no process down.
+      outcome = await (this.careful.isOn && !item.isWait
         ? this.careful.turn(this.nameOf(item.arrival, item.item), () => this.host.work(item))
         : this.host.work(item));
     } catch (thrown) {
-      if (!(thrown instanceof Held || thrown instanceof Parked)) throw thrown;
+      if (!(thrown instanceof Held)) throw thrown;
       held = thrown;
     } finally {
       release();
@@ -746,11 +826,10 @@ export class Queue<I extends OutboxItem, O, E> {
     const settle = item.putDown();
     let step: Promise<void> | undefined;
     // An outcome is saved also while the node closes.
-    if (outcome !== undefined) this.trackEnd(this.finish(item, outcome));
-    else if (held && item.isReset) {
-      if (held instanceof Parked) held.settled();
-      this.endWithout('reset', item);
-    } else if (held instanceof Parked) step = this.park(item, held);
+    if (item.isEnding) step = undefined;
+    else if (outcome !== undefined) this.trackEnd(this.finish(item, outcome));
+    else if (item.isReset) this.endWithout('reset', item);
+    else if (held && item.isWait) step = this.postpone(item, held);
     else if (held) step = this.hold(item, held);
     else {
       if (item.state === 'started') item.set('accepted');
@@ -782,11 +861,6 @@ export class Queue<I extends OutboxItem, O, E> {
     };
   }
 
-  private letClockGo(): void {
-    this.still?.();
-    this.still = undefined;
-  }
-
   private endWithout(reason: Reason, item: QueueItem<I, O, E>): void {
     if (item.isEnding) return;
     item.isEnding = true;
@@ -800,28 +874,29 @@ export class Queue<I extends OutboxItem, O, E> {
   }
 
   private saveOutcome(item: QueueItem<I, O, E>, outcome: E): Promise<void> {
-    const wasParked = item.isParked;
-    if (wasParked) this.parkedCount -= 1;
+    if (!item.isFinished) this.uncount(item);
     item.set(this.isClosing ? 'finished' : 'emitting', outcome);
-    if (wasParked) this.host.changed?.();
     return this.changed(item);
   }
 
-  /** Resolves when the outcome is saved, and does not wait until it has left. */
-  private async conclude(item: QueueItem<I, O, E>, outcome: E): Promise<void> {
-    await this.saveOutcome(item, outcome);
-    this.trackEnd(this.emit(item, outcome, false));
+  private uncount({ isWait }: QueueItem<I, O, E>): void {
+    if (!isWait) return;
+    this.openWaits -= 1;
+    this.host.changed?.();
   }
 
   /** Emits an outcome that was saved. One that was certainly not emitted is first saved as perhaps emitted. */
   private async emitAgain(item: QueueItem<I, O, E>): Promise<void> {
     const outcome = item.outcome as E;
+    this.uncount(item);
     if (item.state === 'finished') await this.finish(item, outcome);
     else await this.emit(item, outcome, true);
   }
 
   private async emit(item: QueueItem<I, O, E>, outcome: E, repeated: boolean): Promise<void> {
     const { message } = item;
+    const loading = message.load(this.store);
+    if (loading) await loading;
     if (this.isClosing) return this.keepFinished(item, outcome);
     const kinds = this.host.kindsOf(outcome);
     const counts = message.countEmitted(item.item, kinds);
@@ -880,76 +955,133 @@ export class Queue<I extends OutboxItem, O, E> {
     release();
   }
 
-  /** From now on, only `end` and a cancellation end the item. */
-  private async park(item: QueueItem<I, O, E>, { operations, settled }: Parked): Promise<void> {
-    item.park();
-    item.inNextCommit.push(...operations);
+  /** A wait has its next turn later. Out of turn, it keeps its place in the timetable. */
+  private async postpone(item: QueueItem<I, O, E>, { notBefore, seen }: Held): Promise<void> {
+    const { isOutOfTurn } = item;
+    const release = this.keepClockStill();
+    if (seen) item.see(seen);
+    if (!isOutOfTurn) item.postpone(notBefore);
     if (!this.hasHome) item.inNextCommit.push(this.putHome());
+    const isToSave = item.isToSave || !this.hasHome;
     this.hasHome = true;
-    this.parkedCount += 1;
-    this.host.changed?.();
-    await this.changed(item).finally(settled);
-    if (!item.isParked || item.isEnding) return;
-    if (this.cancels.isMeant(item.arrival, item.item)) this.endWithout('reset', item);
-    else this.release(item);
-  }
-
-  /**
-   * Ends a parked item, and writes `removals` with its outcome; resolves when that is saved. An item that has ended in
-   * another way is not ended again.
-   */
-  async end(arrival: Buffer, index: number, outcome: E, removals: readonly Operation[]): Promise<void> {
-    const item = await this.takeParked(arrival, index);
-    if (this.hasClosed()) {
-      if (item) this.forget(item);
-      return;
+    if (isToSave) await this.changed(item).catch(released(release));
+    // What was cancelled meanwhile met it in work.
+    if (item.isEnding) release();
+    else if (this.cancels.isMeant(item.arrival, item.item)) this.endWithout('reset', item);
+    else if (isToSave) this.release(item);
+    else {
+      if (!isOutOfTurn) this.move(item);
+      this.forget(item);
     }
-    if (!item) {
-      await this.store.write(removals);
-      return;
-    }
-    item.inNextCommit.push(...removals);
-    // A cancellation that came before takes precedence.
-    if (this.cancels.isMeant(arrival, item.item)) this.endWithout('reset', item);
-    else await this.conclude(item, outcome);
+    release();
   }
 
-  /** Ends a parked item as cancelled; false when there is none. */
-  async cancelParked(arrival: Buffer, index: number): Promise<boolean> {
-    const item = await this.takeParked(arrival, index);
-    if (item) this.endWithout('reset', item);
-    return item !== undefined;
-  }
-
-  /** Parked items: all, or those for these numbers. */
-  async *parked(phones?: readonly string[]): AsyncGenerator<AcceptedItem<I, O>> {
-    for await (const [arrival, index] of this.parkedAt(phones ? { phones } : {})) {
-      const found = await this.parkedItem(itemName(this.options.node, arrival, index));
-      if (found) yield found;
+  /** Has the move of a wait in the timetable written with others, before a twentieth of its pause has passed. */
+  private move(item: QueueItem<I, O, E>): void {
+    const { moves } = this.memory;
+    const { clock } = this.later;
+    moves.add(item.id, item.takeMove());
+    this.recorder.ride(moves);
+    const write = (): void => {
+      this.moving?.forget();
+      this.moving = undefined;
+      this.track(this.recorder.changed(moves), this.keepClockStill());
+    };
+    const at = clock.now() + Math.floor((item.dueAt - clock.now()) / 20);
+    if (moves.isFull || this.isClosing) write();
+    else if (!this.moving || at < this.moving.at) {
+      this.moving?.forget();
+      this.moving = { at, forget: clock.after(at - clock.now(), write) };
     }
   }
 
-  /** A parked item by its name outside the queue; undefined when there is none. */
-  async parkedItem(name: Buffer): Promise<AcceptedItem<I, O> | undefined> {
-    const { arrival, index } = itemIn(name);
-    const found = await this.reading((left) => this.findParked(arrival, index, left));
-    return found && this.itemOf(found.message, found.record.item);
+  /** Ends waits, in this order, for which `decide` gives an outcome; resolves when that is saved. */
+  async endWaits(
+    places: readonly { readonly arrival: Buffer; readonly index: number }[],
+    decide: (accepted: AcceptedItem<I, O>) => E | undefined,
+  ): Promise<void> {
+    if (!(await this.hasRoom())) return;
+    const take = ({ arrival, index }: (typeof places)[number]): ReturnType<typeof this.takeWait> =>
+      this.takeWait(arrival, index);
+    const taken = new Map(
+      await Promise.all(places.map(async (place) => [place, await take(place)] as const)),
+    );
+    // What was in work may have left memory meanwhile.
+    const isStale = (place: (typeof places)[number]): boolean => {
+      const item = taken.get(place)?.item;
+      return item?.isOpenWait === true && this.items.get(item.id) !== item;
+    };
+    for (let stale = places.find(isStale); stale; stale = places.find(isStale))
+      taken.set(stale, await take(stale));
+    const saved: Promise<void>[] = [];
+    for (const found of taken.values()) {
+      const item = found?.item;
+      if (!item?.isOpenWait) continue;
+      // A cancellation that came before takes precedence.
+      const isCancelled = this.cancels.isMeant(item.arrival, item.item);
+      const outcome = this.isClosing || isCancelled ? undefined : decide(item);
+      if (outcome !== undefined) saved.push(this.conclude(item, outcome));
+      else if (isCancelled && !this.isClosing) this.endWithout('reset', item);
+      else if (found?.isNew) this.forget(item);
+    }
+    await Promise.all(saved);
   }
 
-  /** The number of parked items. */
-  get waitingCount(): number {
-    return this.parkedCount;
+  /** Resolves when the outcome is saved, and does not wait until it has left. */
+  private async conclude(item: QueueItem<I, O, E>, outcome: E): Promise<void> {
+    item.isEnding = true;
+    const saved = this.saveOutcome(item, outcome);
+    this.trackEnd(saved.then(() => this.emit(item, outcome, false)));
+    await saved;
   }
 
-  /** Resolves when what was accepted before is parked, where it is to be. */
-  async settled(): Promise<void> {
+  /** Gives waits a turn now: all, or those for these numbers. They keep their places in the timetable. */
+  async flush(phones?: readonly string[]): Promise<void> {
     await this.whenSaved();
-    const isOpen = ({ isFinished, isGone, lane }: QueueItem<I, O, E>): boolean =>
-      !isFinished && !isGone && lane !== heldLane;
-    const isBusy = (lane: Lane<QueueItem<I, O, E>>): boolean =>
-      lane !== this.held && (lane.hasMore || lane.isReading);
-    while (!this.isClosing && (this.lanes.some(isBusy) || [...this.items.values()].some(isOpen)))
-      await this.someLeft();
+    for await (const [arrival, index] of this.waitsMeant(phones ? { phones } : {}))
+      await this.check(arrival, index);
+  }
+
+  /** Gives one wait a turn now; false when it has ended. */
+  async check(arrival: Buffer, index: number): Promise<boolean> {
+    while (!this.isClosing && this.active >= this.mostActive) await this.someLeft();
+    const found = await this.takeWait(arrival, index);
+    if (!found?.isNew) return found !== undefined;
+    if (this.hasClosed()) this.forget(found.item);
+    else {
+      this.active += 1;
+      this.track(this.carryOut(found.item, true));
+    }
+    return true;
+  }
+
+  /** The waits that have not ended. */
+  async *waits(): AsyncGenerator<AcceptedItem<I, O>> {
+    for await (const [arrival, index] of this.waitsMeant({})) {
+      const known = this.items.get(idOf(arrival, index));
+      if (known?.isOpenWait) yield known;
+      if (known) continue;
+      const found = await this.reading((left) => this.findWait(arrival, index, left));
+      if (found) yield this.itemOf(found.message, found.record.item, true, { record: found.record });
+    }
+  }
+
+  /** The number of waits that have not ended. */
+  get waitCount(): number {
+    return this.openWaits;
+  }
+
+  /** How late turns of waits are, in milliseconds. */
+  get lateBy(): number {
+    const now = this.later.clock.now();
+    let late = 0;
+    for (const { number, hand } of this.lanes) {
+      const [first] = isWaitLane(number) ? hand : [];
+      if (!first || first.isFinished) continue;
+      const { clockAt, at } = first.message.record;
+      late = Math.max(late, now - (first.dueAt > 0 ? first.dueAt : (clockAt ?? at)));
+    }
+    return late;
   }
 
   /** Resolves when everything that was accepted before is saved, or was refused. */
@@ -957,24 +1089,28 @@ export class Queue<I extends OutboxItem, O, E> {
     await Promise.allSettled(this.memory.saving.values());
   }
 
-  private async *parkedAt({ phones, list, index }: CancelRecord): AsyncGenerator<readonly [Buffer, number]> {
-    const { allParked, parkedOf } = this.keys;
+  /** The waits that a cancellation may be for. */
+  private async *waitsMeant({
+    phones,
+    list,
+    index,
+  }: CancelRecord): AsyncGenerator<readonly [Buffer, number]> {
+    const { waits, waitsOf } = this.keys;
     if (list && index !== undefined) yield [list, index];
-    else if (phones) for (const phone of new Set(phones)) yield* this.numbered(phone);
+    else if (phones) for (const phone of new Set(phones)) yield* this.indexed('number', phone);
     else
-      for await (const at of this.keysUnder(records, list ? parkedOf(list) : allParked)) {
+      for await (const at of this.keysUnder(records, list ? waitsOf(list) : waits)) {
         const { arrival, index: place } = itemAt(at);
         yield [arrival, place];
       }
   }
 
-  /** The items of this node that are parked or held for a number. */
-  private async *numbered(phone: string): AsyncGenerator<readonly [Buffer, number]> {
+  /** The items of this node that wait, or are held, for a number. */
+  private async *indexed(kind: 'number' | 'held', phone: string): AsyncGenerator<readonly [Buffer, number]> {
     const { node, space } = this.options;
-    const prefix = numbersOf(this.store, space, phone);
-    for await (const at of this.keysUnder(timetable, prefix)) {
-      const named = numberedIn(at, prefix);
-      if (named.node === node) yield [named.arrival, named.index];
+    for await (const at of this.keysUnder(timetable, indexOf(this.store, kind, space, { phone }))) {
+      const found = indexedIn(at);
+      if (found.node === node) yield [found.arrival, found.index];
     }
   }
 
@@ -989,76 +1125,100 @@ export class Queue<I extends OutboxItem, O, E> {
     }
   }
 
-  /** Brings a parked item into memory, with its message; undefined when there is none. */
-  private async takeParked(arrival: Buffer, index: number): Promise<QueueItem<I, O, E> | undefined> {
-    const known = this.items.get(idOf(arrival, index));
-    if (known) return known.isParked && !known.isEnding ? known : undefined;
-    const found = await this.reading((left) => this.findParked(arrival, index, left));
-    const isTaken = this.items.has(idOf(arrival, index));
-    if (!found || isTaken) return isTaken ? this.takeParked(arrival, index) : undefined;
+  /** Brings a wait into memory, with its message; undefined when there is none. */
+  private async takeWait(
+    arrival: Buffer,
+    index: number,
+  ): Promise<{ readonly item: QueueItem<I, O, E>; readonly isNew: boolean } | undefined> {
+    const id = idOf(arrival, index);
+    const known = this.items.get(id);
+    if (known) return known.isOpenWait ? { item: known, isNew: false } : undefined;
+    const found = await this.reading((left) => this.findWait(arrival, index, left));
+    if (this.items.has(id)) return this.takeWait(arrival, index);
+    if (!found) return undefined;
     const { message, record } = found;
-    return this.added(message, record.item, { record });
+    return { item: this.added(message, record.item, true, { record }), isNew: true };
   }
 
-  private async findParked(
+  private async findWait(
     arrival: Buffer,
     index: number,
     left: Set<string>,
   ): Promise<{ readonly message: MessageItems<O>; readonly record: ItemRecord<I, O, E> } | undefined> {
-    const at = this.keys.parked(arrival, index);
+    const at = this.keys.wait(arrival, index);
     for (;;) {
       const found = (await this.store.get<ItemRecord<I, O, E>>(records, at))?.value;
-      if (!found && !(await this.store.hasLost(records, at, nextKey(at)))) return undefined;
+      if (found ? found.state !== 'accepted' : !(await this.store.hasLost(records, at, nextKey(at))))
+        return undefined;
       const message =
         (found?.single
           ? MessageItems.ofSingle<O>(this.keys, arrival, found.single)
           : await this.messageAt(arrival)) ?? this.unknownMessage(arrival);
-      await message.load(this.store);
       const isOld = left.delete(idOf(arrival, index)) || left.delete(message.name);
-      if (!isOld) return { message, record: found ?? { state: 'accepted', item: { index } as I } };
+      if (isOld) continue;
+      return { message, record: found ?? { state: 'accepted', item: { index } as I } };
     }
   }
 
-  /** Sets the alarm for the first held item. One search is under way at a time: what comes meanwhile is met by the next. */
-  private expectHeld(): void {
-    this.searches += 1;
-    if (this.searches > 1 || this.isClosing) return;
-    // A clock that can be moved must not pass the time of what is held now.
-    this.track(this.setAlarm(), this.keepClockStill());
+  /** Sets the alarm for the first item of a lane. One search is under way at a time: what comes meanwhile is met by the next. */
+  private expectDue(lane: DelayedLane<QueueItem<I, O, E>>): void {
+    lane.searches += 1;
+    if (lane.searches > 1 || this.isClosing) return;
+    const retry = (): void => {
+      lane.searches = 0;
+      if (!this.isClosing) lane.forgetAlarm = lane.clock.after(retriedAfter, () => this.expectDue(lane));
+    };
+    // A clock that can be moved must not pass the time of what is due next.
+    this.track(this.setAlarm(lane).catch(retry), this.keepClockStill());
   }
 
-  private async setAlarm(): Promise<void> {
-    const { clock } = this.options;
-    const to = endOf(this.held.prefix);
-    let until: number | undefined;
+  private async setAlarm(lane: DelayedLane<QueueItem<I, O, E>>): Promise<void> {
+    const { clock, prefix } = lane;
+    const to = endOf(prefix);
+    let first: Buffer | undefined;
     let count = 0;
-    while (this.searches > 0 && !this.isClosing) {
-      this.searches = 1;
-      const { from } = this.held;
-      const [first] = await this.store.keys(timetable, { from, to, limit: 1 });
-      until = first && dueAt(first);
-      count = first ? await this.store.count(timetable, from, to) : 0;
-      this.searches -= 1;
+    while (lane.searches > 0 && !this.isClosing) {
+      lane.searches = 1;
+      const { from } = lane;
+      [first] = await this.store.keys(timetable, { from, to, limit: 1 });
+      if (first && lane === this.held) count = await this.store.count(timetable, from, to);
+      lane.early = first && lane === this.later && (await this.isTooFar(first)) ? first : undefined;
+      lane.searches -= 1;
     }
-    this.forgetAlarm?.();
-    if (until === undefined || this.isClosing) return;
+    lane.forgetAlarm?.();
+    if (!first || this.isClosing) return;
+    const until = dueAt(first);
     const wake = (): void => {
-      this.still ??= this.keepClockStill();
+      lane.still ??= this.keepClockStill();
       // The next alarm is set when they are read.
-      this.held.hasMore = true;
+      lane.hasMore = true;
       this.pump();
     };
-    if (until <= clock.now()) {
-      wake();
-      return;
+    if (until <= clock.now() || lane.early) wake();
+    else if (lane === this.held) {
+      lane.forgetAlarm = atTime(clock, until, wake);
+      this.host.held(count, until);
+    } else {
+      const left = Math.ceil(until - clock.now());
+      lane.forgetAlarm = clock.after(Math.min(left, longestSleep), () => {
+        if (clock.now() >= until) wake();
+        else this.expectDue(lane);
+      });
     }
-    this.forgetAlarm = atTime(clock, until, wake);
-    this.host.held(count, until);
+  }
+
+  /** Whether a wait is due later than its pace allows: the clock was set back, or a simulator began anew. */
+  private async isTooFar(due: Buffer): Promise<boolean> {
+    const left = dueAt(due) - this.later.clock.now();
+    if (left <= longestSleep) return false;
+    const { arrival, index } = itemAt(due);
+    const found = await this.reading((lost) => this.findWait(arrival, index, lost));
+    return !found || left > (this.options.waits?.longestPause(found.message.record.shared) ?? 0);
   }
 
   /** Gives the held items of a number their turn. */
   private async recheckNumber(phone: string): Promise<void> {
-    for await (const [arrival, index] of this.numbered(phone)) await this.recheckItem(arrival, index);
+    for await (const [arrival, index] of this.indexed('held', phone)) await this.recheckItem(arrival, index);
   }
 
   private async recheckItem(arrival: Buffer, index: number): Promise<void> {
@@ -1127,13 +1287,14 @@ export class Queue<I extends OutboxItem, O, E> {
       await this.whenSaved();
       const cancels = new Cancels(...met);
       for (const lane of this.lanes)
-        await this.endSaved(
-          lane,
-          ({ state, item }, arrival) => state === 'accepted' && cancels.isMeant(arrival, item),
-        );
+        if (!isWaitLane(lane.number))
+          await this.endSaved(
+            lane,
+            ({ state, item }, arrival) => state === 'accepted' && cancels.isMeant(arrival, item),
+          );
       for (const [, record] of met)
-        for await (const [arrival, index] of this.parkedAt(record))
-          await this.endParked(arrival, index, (item) => cancels.isMeant(arrival, item.item));
+        for await (const [arrival, index] of this.waitsMeant(record))
+          await this.endWait(arrival, index, (item) => cancels.isMeant(arrival, item.item));
       // What is in memory meets the cancellation as it ends.
       const isMeant = (each: QueueItem<I, O, E>): boolean =>
         !each.isFinished && !each.isGone && cancels.isMeant(each.arrival, each.item);
@@ -1152,7 +1313,7 @@ export class Queue<I extends OutboxItem, O, E> {
   private async moveHome(): Promise<void> {
     const isForeign = (item: QueueItem<I, O, E>): boolean => this.reasonNotTo(item) !== undefined;
     await this.endSaved(this.held, () => true, isForeign);
-    for await (const [arrival, index] of this.parkedAt({})) await this.endParked(arrival, index, isForeign);
+    for await (const [arrival, index] of this.waitsMeant({})) await this.endWait(arrival, index, isForeign);
     if (!this.isClosing) await this.store.write([this.putHome()]);
   }
 
@@ -1164,16 +1325,18 @@ export class Queue<I extends OutboxItem, O, E> {
     return { table: records, put: this.keys.home, value: this.home };
   }
 
-  private async endParked(
+  private async endWait(
     arrival: Buffer,
     index: number,
     isMeant: (item: QueueItem<I, O, E>) => boolean,
   ): Promise<void> {
     if (!(await this.hasRoom())) return;
-    const item = await this.takeParked(arrival, index);
-    const reason = item && isMeant(item) && this.reasonNotTo(item);
-    if (item && reason) this.endWithout(reason, item);
-    else if (item) this.forget(item);
+    const found = await this.takeWait(arrival, index);
+    if (found?.item.isOpenWait && this.items.get(found.item.id) !== found.item)
+      return this.endWait(arrival, index, isMeant);
+    const reason = found && isMeant(found.item) ? this.reasonNotTo(found.item) : undefined;
+    if (found && reason) this.endWithout(reason, found.item);
+    else if (found?.isNew) this.forget(found.item);
   }
 
   /** Gives those items of a lane their turn that are meant. */
@@ -1214,7 +1377,7 @@ export class Queue<I extends OutboxItem, O, E> {
 
   /** Removes the parts of long lists that were never accepted: an earlier start was broken off. */
   private async dropUnaccepted(): Promise<void> {
-    const { lists, list, itemsOf, message } = this.keys;
+    const { lists, list, itemsOf, waitsOf, message } = this.keys;
     for (let last: Buffer | undefined; !this.isClosing;) {
       const range = { ...after(lists, last), limit: readAtOnce };
       const found = await this.store.page<ListRecord<O>>(records, range);
@@ -1224,39 +1387,58 @@ export class Queue<I extends OutboxItem, O, E> {
         const isOwn = startId === this.startId || this.memory.saving.has(arrival.toString('latin1'));
         if (isComplete || isOwn) continue;
         // An earlier start may have completed it during the read.
-        const removed = (keys: readonly Buffer[]): Promise<boolean> =>
-          this.store.write(
-            keys.map((remove): Operation => ({ table: records, remove })),
-            [unchanged(records, entry.key, entry)],
-          );
-        const items = { ...after(itemsOf(arrival), undefined), limit: writtenAtOnce };
-        let keys = await this.store.keys(records, items);
-        // Their entries in the timetable are dropped as they are met.
-        while (keys.length > 0 && (await removed(keys))) keys = await this.store.keys(records, items);
-        await removed([message(arrival), list(arrival)]);
+        const removed = (operations: readonly Operation[]): Promise<boolean> =>
+          this.store.write(operations, [unchanged(records, entry.key, entry)]);
+        const remove = (at: Buffer): Operation => ({ table: records, remove: at });
+        for (const kind of [itemsOf(arrival), waitsOf(arrival)])
+          for (;;) {
+            const range = { ...after(kind, undefined), limit: readAtOnce };
+            const page = await this.store.page<ItemRecord<I, O, E>>(records, range);
+            // Their entries in the timetable are dropped as they are met.
+            const indexes = page.flatMap(({ value: { item } }) =>
+              indexKeysOf(this.store, this.options.node, entry.value, arrival, item, true, undefined),
+            );
+            const operations = [
+              ...page.map(({ key: at }) => remove(at)),
+              ...indexes.map((at): Operation => ({ table: timetable, remove: at })),
+            ];
+            if (page.length === 0 || !(await removed(operations))) break;
+          }
+        await removed([message(arrival), list(arrival)].map(remove));
       }
       last = found.at(-1)?.key;
       if (!last || found.length < readAtOnce) return;
     }
   }
 
-  /** Writes the timetable anew where entries of it were lost, as after damage. */
-  private async restoreTimetable(): Promise<void> {
-    const { dues, items, due } = this.keys;
-    if (!(await this.store.hasLost(timetable, dues, endOf(dues)))) return;
-    for (let last: Buffer | undefined; !this.isClosing;) {
-      const range = { ...after(items, last), limit: readAtOnce };
-      const found = await this.store.page<ItemRecord<I, O, E>>(records, range);
-      await this.store.write(
-        found.map(({ key: at, value: { state, notBefore } }): Operation => {
+  /**
+   * Writes the timetable anew where entries of it were lost, as after damage. The indexes alone are missing after a move
+   * to another store, which has other hashes.
+   */
+  private async restoreTimetable(isMoved: boolean): Promise<void> {
+    const { dues, items, waits, due } = this.keys;
+    const isLost = await this.store.hasLost(timetable, dues, endOf(dues));
+    if (!isLost && !isMoved) return;
+    for (const kind of [items, waits])
+      for await (const page of pagesUnder<ItemRecord<I, O, E>>(this.store, records, kind, readAtOnce)) {
+        if (this.isClosing) return;
+        const operations = page.map(async ({ key: at, value }): Promise<Operation[]> => {
           const { arrival, index } = itemAt(at);
+          const { state, notBefore, item, single, seen } = value;
+          const isWait = kind === waits;
           const isHeld = state === 'accepted' && notBefore !== undefined;
-          const put = isHeld ? due(heldLane, notBefore, arrival, index) : due(0, 0, arrival, index);
-          return { table: timetable, put, value: 0 };
-        }),
-      );
-      last = found.at(-1)?.key;
-      if (!last || found.length < readAtOnce) return;
-    }
+          const shared = single ?? (await this.messageAt(arrival))?.record;
+          const keys =
+            shared && state === 'accepted' && (isWait || isHeld)
+              ? indexKeysOf(this.store, this.options.node, shared, arrival, item, isWait, seen)
+              : [];
+          if (isLost)
+            keys.push(
+              isHeld ? due(heldLane, notBefore, arrival, index) : due(laneFor(1, isWait), 0, arrival, index),
+            );
+          return keys.map((put): Operation => ({ table: timetable, put, value: 0 }));
+        });
+        await this.store.write((await Promise.all(operations)).flat());
+      }
   }
 }

@@ -5,6 +5,12 @@ interface Recordable {
   operations(): readonly Operation[];
 }
 
+/** Something that need not be saved soon. */
+interface Rider extends Recordable {
+  /** Called with each commit: it may have what `operations` gave. */
+  written(commit: Promise<void>): void;
+}
+
 /** The steps of one tick. */
 interface GatheredSteps {
   readonly written: Promise<void>;
@@ -26,6 +32,7 @@ let gathering: { readonly recorder: Recorder; readonly job: Recordable }[] | und
  */
 export class Recorder {
   private readonly dirty = new Set<Recordable>();
+  private readonly riders = new Set<Rider>();
   /** Bytes of new messages among `dirty`, by estimate. */
   private gathered = 0;
   private batch: GatheredSteps | undefined;
@@ -79,6 +86,11 @@ export class Recorder {
     return written;
   }
 
+  /** Saves these steps with the next commit, whenever there is one. */
+  ride(rider: Rider): void {
+    this.riders.add(rider);
+  }
+
   /** Writes what is gathered; resolves when everything is saved. */
   async flush(): Promise<void> {
     this.write();
@@ -119,9 +131,12 @@ export class Recorder {
     const operations: Operation[] = [];
     for (const job of this.dirty) operations.push(...job.operations());
     this.dirty.clear();
+    if (operations.length > 0) for (const rider of this.riders) operations.push(...rider.operations());
     const written = operations.length === 0 ? undefined : this.store.write(operations);
     const all = Promise.all([written, ...ahead]).then(() => undefined);
     this.settled = Promise.allSettled([this.settled, all]);
+    if (written) for (const rider of this.riders) rider.written(all);
+    if (written) this.riders.clear();
     batch?.resolve(all);
   }
 }

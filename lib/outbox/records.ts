@@ -9,7 +9,7 @@ export const records: Table = 'work';
 export const timetable: Table = 'wait';
 
 /** The first words of the keys of a node's records. */
-export const queueKinds = ['item', 'due', 'list', 'message', 'counts', 'cancel', 'home', 'parked'] as const;
+export const queueKinds = ['item', 'due', 'list', 'message', 'counts', 'cancel', 'home', 'wait'] as const;
 
 /** What all items of a message share. */
 export interface SharedRecord<O> {
@@ -41,6 +41,13 @@ export interface MessageRecord extends Input {
   readonly visits?: Visits;
 }
 
+/** The last known consent status of a number; null where nothing is known. */
+export interface Seen {
+  readonly memberId: number | string | null;
+  readonly state: string | null;
+  readonly lastChanged: number | null;
+}
+
 /** Finished and certainly not emitted, or perhaps emitted. */
 export type ItemState = 'accepted' | 'started' | 'finished' | 'emitting';
 
@@ -51,6 +58,8 @@ export interface ItemRecord<I, O, E> {
   readonly delays?: number;
   /** The time until which it is or was held; its age counts from then. */
   readonly notBefore?: number;
+  /** What the looks of a wait have seen, as far as it was new. */
+  readonly seen?: Seen;
   readonly outcome?: E;
   /** For an item that came alone; a message of more than a kilobyte has a record of its own. */
   readonly single?: SharedRecord<O> & { readonly message?: MessageRecord };
@@ -99,15 +108,16 @@ export const arrivalAt = (at: number): Buffer => {
 /** The keys of one node's records. Those of each item are made from prefixes that are made once. */
 export const keysOf = (node: string) => {
   const [items, lists, messages] = [key('item', node), key('list', node), key('message', node)];
+  const waits = key('wait', node);
   const [dues, counts, cancels] = [key('due', node), key('counts', node), key('cancel', node)];
   return {
     items,
     itemsOf: (arrival: Buffer) => key(items, arrival),
     item: (arrival: Buffer, index: number) => key(items, arrival, index),
-    /** Items that wait to be ended from outside: they have no turn. */
-    allParked: key('parked', node),
-    parkedOf: (arrival: Buffer) => key('parked', node, arrival),
-    parked: (arrival: Buffer, index: number) => key('parked', node, arrival, index),
+    /** Waits are items with a kind of their own, so that they can be counted. */
+    waits,
+    waitsOf: (arrival: Buffer) => key(waits, arrival),
+    wait: (arrival: Buffer, index: number) => key(waits, arrival, index),
     dues,
     lane: (lane: number) => key(dues, Buffer.of(lane)),
     due: (lane: number, time: number, arrival: Buffer, index: number) =>
@@ -168,28 +178,80 @@ export const isListName = (name: Buffer): boolean => {
 /** Whether these bytes can be the name of an item. */
 export const isItemName = (name: Buffer): boolean => isListName(name.subarray(0, -indexLength));
 
-/** The keys of the items for a number, of all nodes and advisors: they are waited for, or held. */
-export const numbersOf = (store: Store, space: string, phone: string): Buffer =>
-  key('number', space, store.hash(`phone\n${phone}`));
+/** The number or the member that an item is for. */
+export type Subject = { readonly phone: string } | { readonly memberId: number | string };
 
-export const numberKey = (
+/** Waits by whom they are for, waits by the member that their number was seen to be, and held items. */
+type IndexKind = 'number' | 'member' | 'held';
+
+const subjectLength = 16;
+/** Bytes of a hash: enough to tell the advisors of one number apart. */
+const advisorLength = 8;
+
+/** The first bytes of an index, in the order of arrival for each subject and advisor. */
+export const indexOf = (
   store: Store,
+  kind: IndexKind,
   space: string,
-  phone: string,
-  node: string,
-  arrival: Buffer,
-  index: number,
-): Buffer => key(numbersOf(store, space, phone), arrival, index, node);
-
-/** The node and the item in the key of a number, after its prefix. */
-export const numberedIn = (
-  found: Buffer,
-  prefix: Buffer,
-): { node: string; arrival: Buffer; index: number } => {
-  const rest = found.subarray(prefix.length);
-  const end = arrivalLength + indexLength;
-  return { ...itemAt(rest.subarray(0, end)), node: rest.toString('utf8', end, rest.length - 1) };
+  subject?: Subject,
+  advisor?: string,
+): Buffer => {
+  const parts: Buffer[] = [];
+  if (subject)
+    parts.push(
+      store.hash('phone' in subject ? `phone\n${subject.phone}` : `member\n${String(subject.memberId)}`),
+    );
+  if (advisor !== undefined) parts.push(store.hash(`advisor\n${advisor}`).subarray(0, advisorLength));
+  return key(kind, space, ...parts);
 };
+
+/** An item of any node, as the key of an index names it. */
+export interface Indexed {
+  /** The bytes before those that name the item: the same for all items for a subject and an advisor. */
+  readonly group: Buffer;
+  readonly node: string;
+  readonly arrival: Buffer;
+  readonly index: number;
+}
+
+export const indexedIn = (found: Buffer): Indexed => {
+  const space = found.indexOf(0) + 1;
+  const group = found.indexOf(0, space) + 1 + subjectLength + advisorLength;
+  const end = group + arrivalLength + indexLength;
+  return {
+    group: found.subarray(0, group),
+    node: found.toString('utf8', end, found.length - 1),
+    ...itemAt(found.subarray(0, end)),
+  };
+};
+
+/** The keys by which an item is found: a wait, or one that is held. */
+export const indexKeysOf = (
+  store: Store,
+  node: string,
+  { space, shared }: Pick<SharedRecord<unknown>, 'space' | 'shared'>,
+  arrival: Buffer,
+  item: IndexedItem,
+  isWait: boolean,
+  seen: Seen | undefined,
+): Buffer[] => {
+  const { phone, memberId, index } = item;
+  const advisor = item.advisor ?? (shared as { readonly advisor?: string }).advisor ?? '';
+  const at = (kind: IndexKind, subject: Subject): Buffer =>
+    key(indexOf(store, kind, space, subject, advisor), arrival, index, node);
+  if (phone === undefined) return isWait && memberId !== undefined ? [at('number', { memberId })] : [];
+  if (!isWait) return [at('held', { phone })];
+  const known = seen?.memberId ?? undefined;
+  return [at('number', { phone }), ...(known === undefined ? [] : [at('member', { memberId: known })])];
+};
+
+/** What an index knows of an item. */
+export interface IndexedItem {
+  readonly index: number;
+  readonly phone?: string;
+  readonly memberId?: number | string;
+  readonly advisor?: string;
+}
 
 /** The keys after `last`, within the range of `prefix`. */
 export const after = (prefix: Buffer, last: Buffer | undefined): { from: Buffer; to: Buffer } => ({

@@ -1,5 +1,24 @@
-import { endOf, keptAfterRemoval, key, type Operation, tables, type Store, type Table } from '../state/store';
-import { queueKinds } from './records';
+import {
+  endOf,
+  keptAfterRemoval,
+  key,
+  pagesUnder,
+  type Operation,
+  tables,
+  type Store,
+  type Table,
+} from '../state/store';
+import {
+  indexKeysOf,
+  itemAt,
+  keysOf,
+  queueKinds,
+  records,
+  timetable,
+  type IndexedItem,
+  type ItemRecord,
+  type SharedRecord,
+} from './records';
 
 const removedAtOnce = 500;
 const absentKey = (node: string): Buffer => key('absent', node);
@@ -18,6 +37,25 @@ export const idsUnder = async (store: Store, table: Table, prefix: Buffer): Prom
     ids.push(id);
     from = endOf(key(prefix, id));
   }
+};
+
+/** Removes what finds the waits and held items of a node by their numbers. */
+const removeIndexes = async (store: Store, node: string): Promise<void> => {
+  const { items, waits, list } = keysOf(node);
+  for (const kind of [items, waits])
+    for await (const page of pagesUnder<ItemRecord<IndexedItem, unknown, unknown>>(
+      store,
+      records,
+      kind,
+      removedAtOnce,
+    )) {
+      const keys = page.map(async ({ key: at, value: { item, single, seen } }) => {
+        const { arrival } = itemAt(at);
+        const shared = single ?? (await store.get<SharedRecord<unknown>>(records, list(arrival)))?.value;
+        return shared ? indexKeysOf(store, node, shared, arrival, item, kind === waits, seen) : [];
+      });
+      await store.write((await Promise.all(keys)).flat().map((remove) => ({ table: timetable, remove })));
+    }
 };
 
 const removeAll = async (store: Store, table: Table, node: string): Promise<void> => {
@@ -60,7 +98,7 @@ export const existingEverywhere = async (
 const nodesOnRecord = async (store: Store): Promise<Set<string>> => {
   const nodes = new Set<string>();
   for (const table of tables)
-    for (const kind of ['item', 'parked', 'event-first'])
+    for (const kind of ['item', 'wait', 'event-first'])
       for (const id of await idsUnder(store, table, key(kind))) nodes.add(id);
   return nodes;
 };
@@ -102,7 +140,9 @@ export const forgetRemovedNodes = async (store: Store, existing: ReadonlySet<str
   for (const id of missing) {
     const since = await store.get<number>('work', absentKey(id));
     if (!since) await store.write([{ table: 'work', put: absentKey(id), value: now }]);
-    else if (now - since.value >= keptAfterRemoval)
+    else if (now - since.value >= keptAfterRemoval) {
+      await removeIndexes(store, id);
       for (const table of tables) await removeAll(store, table, id);
+    }
   }
 };

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { consentOf, type Consent } from '../consent/consent';
-import type { Wait, Waits } from '../consent/waits';
+import { consentOf, type Consent, type ListedWait } from '../consent/consent';
 import { QueueReader } from '../outbox/queue-reader';
-import { isItemName, isListName, itemIn, keysOf, listIn, records } from '../outbox/records';
+import { isItemName, isListName, itemIn, listIn, records } from '../outbox/records';
 import { idsUnder } from '../outbox/removed-nodes';
 import { systemClock, within } from '../service/clock';
 import { day, second } from '../durations';
@@ -30,7 +29,9 @@ type TextReader = QueueReader<{ readonly index: number; readonly phone?: string 
 
 interface ReadableOutbox {
   readonly reader: TextReader;
-  cancel(job: Buffer, index?: number): Promise<boolean>;
+  cancel(arrival: Buffer, index?: number, isWait?: boolean): Promise<boolean>;
+  /** Gives a wait a look now. */
+  check(arrival: Buffer, index: number): Promise<boolean>;
 }
 
 /** A command to the process that has an item: it is to check or cancel it. */
@@ -206,15 +207,15 @@ export class Activity {
     let skip = skippedBy(asked);
     if (total <= mostSorted) {
       const found = await Promise.all(places.map((waits) => waits.list(mostSorted, { phone: whole })));
-      const all = await this.waitItems(found.flat().map(({ wait }) => wait));
+      const all = await this.waitItems(found.flat());
       const sorted = all.toSorted((one, other) => one.since - other.since);
       return listedPage(sorted.slice(skip, skip + asked.pageSize), asked, all.length);
     }
-    const page: Wait[] = [];
+    const page: ListedWait[] = [];
     for (const [at, waits] of places.entries()) {
       const limit = asked.pageSize - page.length;
       const found = limit > 0 ? await waits.list(limit, { phone: whole, skip }) : [];
-      page.push(...found.map(({ wait }) => wait));
+      page.push(...found);
       skip = Math.max(skip - (counts[at] ?? 0), 0);
     }
     return listedPage(await this.waitItems(page), asked, total);
@@ -224,7 +225,7 @@ export class Activity {
     for (const waits of await this.waitPlaces())
       for (let last: Buffer | undefined; ;) {
         const found = await waits.list(itemsAtOnce, { phone, last });
-        yield* await this.waitItems(found.map(({ wait }) => wait));
+        yield* await this.waitItems(found);
         last = found.at(-1)?.key;
         if (!last || found.length < itemsAtOnce) break;
       }
@@ -262,9 +263,11 @@ export class Activity {
 
   /** Undefined when the node of the item is not there. */
   private async actHere(act: ItemCommand['act'], kind: IdKind, name: Buffer): Promise<boolean | undefined> {
-    if (kind === 'w') return (await consentOf(this.environment)).waiterOf(name)?.[act](name);
     const { node, arrival } = listIn(name);
-    return this.outboxes.get(node)?.outbox.cancel(arrival, ...(kind === 'q' ? [itemIn(name).index] : []));
+    const outbox = this.outboxes.get(node)?.outbox;
+    if (kind === 'l') return outbox?.cancel(arrival);
+    const { index } = itemIn(name);
+    return act === 'check' ? outbox?.check(arrival, index) : outbox?.cancel(arrival, index, kind === 'w');
   }
 
   /** Gives a command to the process that has the item; false when no process has it, or when it has begun. */
@@ -272,11 +275,7 @@ export class Activity {
     const store = await this.environment.store();
     const { node, arrival } = listIn(name);
     const index = kind === 'l' ? undefined : itemIn(name).index;
-    const isWaiting =
-      kind === 'w'
-        ? (await store.get(records, keysOf(node).parked(arrival, index ?? 0))) !== undefined
-        : await this.readerOf(store, node).isWaiting(arrival, index);
-    if (!isWaiting) return false;
+    if (!(await this.readerOf(store, node).isWaiting(arrival, index, kind === 'w'))) return false;
     const command: ItemCommand = { kind: 'item', at: store.now(), id, act };
     await within(systemClock, answeredWithin, store.peers?.tellHolder(command) ?? Promise.resolve());
     return true;
@@ -328,12 +327,9 @@ export class Activity {
   /** The number of waits and queued items that another process has for these nodes. */
   async countElsewhere(isMeant: (node: string) => boolean): Promise<number> {
     const store = await this.environment.store();
-    const waiting = (await idsUnder(store, records, key('parked'))).filter(isMeant);
+    const waiting = (await idsUnder(store, records, key('wait'))).filter(isMeant);
     const counts = await Promise.all([
-      ...waiting.map((node) => {
-        const { allParked } = keysOf(node);
-        return store.count(records, allParked, endOf(allParked));
-      }),
+      ...waiting.map((node) => this.readerOf(store, node).waitCount()),
       ...(await this.readersElsewhere()).map(({ node, reader }) => (isMeant(node.id) ? reader.count() : 0)),
     ]);
     return sumOf(counts);
@@ -528,22 +524,21 @@ export class Activity {
   /** Uses of one subflow share their waits, unless they point to different services. */
   private async waitPlaces(
     isMeant = (_environment: Environment): boolean => true,
-  ): Promise<readonly Waits[]> {
-    const places = new Map<string, Waits>();
+  ): Promise<readonly Consent[]> {
+    const places = new Map<string, Consent>();
     for (const { environment, consent } of await this.consents()) {
       const place = `${consent.store.peers?.part ?? ''} ${environment.space}`;
-      if (isMeant(environment) && !places.has(place)) places.set(place, consent.waits);
+      if (isMeant(environment) && !places.has(place)) places.set(place, consent);
     }
     return [...places.values()];
   }
 
-  private async waitItems(found: readonly Wait[]): Promise<WaitItem[]> {
+  private async waitItems(found: readonly ListedWait[]): Promise<WaitItem[]> {
     const consents = await this.consents();
     const nodes = this.nodesHere();
     return found.map((wait) => {
-      const { item, advisor, subject, start, pace, name } = wait;
-      const { node } = itemIn(item);
-      const consent = consents.find((each) => each.consent.waiterOf(item))?.consent;
+      const { item, node, advisor, subject, start, pace, name } = wait;
+      const consent = consents.find((each) => each.consent.isRunning(node))?.consent;
       return {
         id: itemId('w', item),
         node: nodes.get(node) ?? { id: node, name: '' },
@@ -552,7 +547,7 @@ export class Activity {
         ...(name !== undefined && { name }),
         advisor,
         since: start,
-        next: consent ? consent.waits.next(wait) : null,
+        next: consent ? consent.looks.next(wait) : null,
         until: start + pace.giveUpAfter,
       };
     });

@@ -5,7 +5,6 @@ import { duplicatesOf, type MessageItems, type OutboxItem } from '../outbox/mess
 import {
   Held,
   isResetBy,
-  Parked,
   Queue,
   QueueFull,
   type ItemTurn,
@@ -411,7 +410,7 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
       item = new Item(turn, environment, node.id, client instanceof Promise ? await client : client);
       return await pass(item, reached);
     } catch (thrown) {
-      if (thrown instanceof Held || thrown instanceof Parked) throw thrown;
+      if (thrown instanceof Held) throw thrown;
       if (item)
         for (const guard of guards.slice(reached.guards))
           await guard.endsWithout?.(item, undefined).catch(() => undefined);

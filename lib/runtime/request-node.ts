@@ -3,19 +3,19 @@ import { keysOf, records } from '../outbox/records';
 import {
   Held,
   isResetBy,
-  Parked,
   Queue,
   type AcceptedItem,
   type ItemTurn,
   type QueueHost,
   type Reason,
+  type WaitOptions,
 } from '../outbox/queue';
 import { second } from '../durations';
 import { systemClock } from '../service/clock';
 import type { Mutable } from '../mutable';
 import type { Problem } from '../service/errors';
 import type { Client } from '../service/client';
-import { endOf, TakenOver } from '../state/store';
+import { ageClock, endOf, TakenOver } from '../state/store';
 import { activityOf } from './activity';
 import type { Environment } from './environment';
 import { nodeError } from './errors';
@@ -38,14 +38,16 @@ export interface RequestNodeOptions<O> {
   readonly statusTexts: StatusTexts;
   /** The outcome of what is cancelled; a failure where the node has no other. */
   readonly cancelled?: (() => Outcome) | undefined;
-  /** Whether work of a message may start at any age. */
-  readonly isPatient?: (shared: O) => boolean;
   /** The node makes no request: it needs no service, and its items belong to none. */
   readonly isLocal?: boolean | undefined;
   /** The work may throw `Held`: items are put on record whatever `journal` says, so that they are not lost while held. */
   readonly mayHold?: boolean | undefined;
-  /** Items may be parked: then they are saved whatever `journal` says, also those of an earlier setting. */
-  readonly isParking?: boolean;
+  /** For a node whose items may be waits: those of an earlier setting are saved whatever `journal` says. */
+  readonly waits?: {
+    readonly longestPause: WaitOptions<O>['longestPause'];
+    /** All items are saved. */
+    readonly isOn: boolean;
+  };
 }
 
 /** The client of nodes that make no request. */
@@ -110,8 +112,10 @@ export abstract class RequestNode<T extends Item, O extends Order>
       if (!environment) throw nodeError('not_configured', 'no_environment');
       const client = this.requestOptions.isLocal ? noService : environment.client();
       const { item, shared, message, arrival, entry, name, space, acceptedAt, signal, store, delays } = turn;
+      const { isWait, seen, dueAt, isOutOfTurn } = turn;
       return await this.workOn({
         ...{ item, shared, message, arrival, entry, name, space, acceptedAt, signal, store, delays },
+        ...{ isWait, seen, dueAt, isOutOfTurn },
         begin: turn.begin,
         undo: turn.undo,
         atEnd: turn.atEnd,
@@ -119,7 +123,7 @@ export abstract class RequestNode<T extends Item, O extends Order>
         client: client instanceof Promise ? await client : client,
       });
     } catch (thrown) {
-      if (thrown instanceof Held || thrown instanceof Parked) throw thrown;
+      if (thrown instanceof Held) throw thrown;
       const why = problemOf(thrown);
       if (why.code !== 'cancelled') return failedOutcome(why);
       const isBrokenOff = turn.signal.aborted && !isResetBy(turn.signal);
@@ -160,10 +164,10 @@ export abstract class RequestNode<T extends Item, O extends Order>
     const { tools } = this;
     const environment = tools.environment();
     const { maxConcurrent, resumeWithin, textHours } = environment.settings;
-    const { isParking, mayHold } = this.requestOptions;
+    const { waits, mayHold } = this.requestOptions;
     const journal =
       environment.settings.journal ||
-      isParking === true ||
+      waits?.isOn === true ||
       (mayHold === true && textHours?.outside === 'hold');
     const isKept = journal || (await this.isSavedFromBefore(environment));
     const store = await (isKept ? environment.store() : environment.memory());
@@ -176,7 +180,7 @@ export abstract class RequestNode<T extends Item, O extends Order>
       width: maxConcurrent,
       resumeWithin,
       clock: environment.clock,
-      ...(this.requestOptions.isPatient && { isPatient: this.requestOptions.isPatient }),
+      ...(waits && { waits: { ...waits, clock: ageClock(environment, store) } }),
       host: this,
     });
     this.outbox = outbox;
@@ -243,14 +247,14 @@ export abstract class RequestNode<T extends Item, O extends Order>
     Object.assign(cancelled, { movedWork: 0, retypedWork: 0, moved: 0 });
   }
 
-  /** What is held or parked is saved whatever `journal` says, and goes on when the settings have changed. */
+  /** What is held or waits is saved whatever `journal` says, and goes on when the settings have changed. */
   private async isSavedFromBefore(environment: Environment): Promise<boolean> {
-    const { mayHold, isParking } = this.requestOptions;
-    if (!mayHold && isParking === undefined) return false;
+    const { mayHold, waits } = this.requestOptions;
+    if (!mayHold && !waits) return false;
     try {
-      const { items, allParked } = keysOf(this.tools.node.id);
+      const keys = keysOf(this.tools.node.id);
       const store = await environment.store();
-      const counts = [items, allParked].map((prefix) => store.count(records, prefix, endOf(prefix)));
+      const counts = [keys.items, keys.waits].map((prefix) => store.count(records, prefix, endOf(prefix)));
       return (await Promise.all(counts)).some((count) => count > 0);
     } catch {
       return false;

@@ -191,11 +191,11 @@ export class SlotEngine implements Engine, Leased {
 
   /** Whether the slot has waits, or items of a queue. */
   async hasWork(pool: Pool): Promise<boolean> {
-    const [items, parked] = [keyOf('item'), keyOf('parked')];
+    const [items, waits] = [keyOf('item'), keyOf('wait')];
     const { rows } = await pool.query<{ found: boolean }>(
       `select exists (select 1 from ${schema}.work where key >= $1 and key < $2)
            or exists (select 1 from ${schema}.work where key >= $3 and key < $4) as found`,
-      [...this.limits('work', items, endOf(items)), ...this.limits('work', parked, endOf(parked))],
+      [...this.limits('work', items, endOf(items)), ...this.limits('work', waits, endOf(waits))],
     );
     return rows[0]?.found !== false;
   }

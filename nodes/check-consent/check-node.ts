@@ -1,10 +1,10 @@
 import { second } from '../../lib/durations';
 import { consentOf, type Consent } from '../../lib/consent/consent';
-import { paceOf, type Pace } from '../../lib/consent/rings';
-import { Waiting } from '../../lib/consent/waiting';
+import { subjectOf, waitOf } from '../../lib/consent/look';
+import { longestPause, paceOf, type Pace } from '../../lib/consent/pace';
 import { doNotTextOf } from '../../lib/guards/do-not-text';
 import type { Mutable } from '../../lib/mutable';
-import type { AcceptedItem, ItemTurn, Reason } from '../../lib/outbox/queue';
+import type { AcceptedItem, ItemTurn, Queue, Reason } from '../../lib/outbox/queue';
 import type { Environment } from '../../lib/runtime/environment';
 import { isControl, type Tools } from '../../lib/runtime/flow-node';
 import type { Job } from '../../lib/runtime/job';
@@ -23,7 +23,7 @@ import { fieldOf, isRecord } from '../../lib/runtime/kinds';
 import { RecipientNode, type RecipientTurn, type TextingOrder } from '../../lib/texting/recipient-node';
 import { phoneNumber, type Recipient } from '../../lib/texting/recipients';
 import { cancelledWait, outcomeOfWait } from './outcome';
-import { subjectOf, subjects } from './subject';
+import { subjects } from './subject';
 
 /** What holds for all recipients of a message. */
 export interface CheckOrder extends TextingOrder {
@@ -81,12 +81,14 @@ const withNames = (
 /** Milliseconds after a poll is due until the status shows the time of the next one. */
 const redrawn = 2000;
 
-/** Checks once, or parks what is waited for until it has ended. */
+/** The most waits that are read to say in a status how many people wait. */
+const countedWaits = 1000;
+
+/** Checks once, or looks until a wait is decided. */
 export class CheckNode extends RecipientNode<Recipient, CheckOrder> {
   private readonly isWaiting: boolean;
   private readonly pace: Pace;
   private consent: Consent | undefined;
-  private waiting: Waiting<Recipient, CheckOrder, Outcome> | undefined;
   private detach: (() => void) | undefined;
   private refresh: (() => void) | undefined;
   /** The waits are being read for the status: there is one such read at a time. */
@@ -100,8 +102,7 @@ export class CheckNode extends RecipientNode<Recipient, CheckOrder> {
       work: checkOnce,
       cancelled: cancelledWait,
       statusTexts: { first: 'status.accepted', third: 'status.notAccepted' },
-      isParking: isWaiting,
-      isPatient: ({ pace }) => pace !== undefined,
+      waits: { isOn: isWaiting, longestPause: ({ pace }) => pace && longestPause(pace) },
     });
     this.isWaiting = isWaiting;
     const seconds = (name: string): number => tools.plain.number(name);
@@ -137,30 +138,24 @@ export class CheckNode extends RecipientNode<Recipient, CheckOrder> {
     if (!isControl(msg, 'flush')) return false;
     const phones = this.phonesOf(msg);
     // A close does not wait for it, and the next start does not continue it.
-    this.waiting?.flush(phones).catch((fault: unknown) => {
+    this.outbox?.flush(phones).catch((fault: unknown) => {
       this.fault(fault);
     });
     return true;
   }
 
   override async work(turn: ItemTurn<Recipient, CheckOrder>): Promise<Outcome | undefined> {
-    const { item, shared } = turn;
-    if (shared.pace === undefined || item.wrong) return super.work(turn);
-    const { environment } = this;
-    const waiting = await this.waitingIn(environment);
-    // A list that cannot be read is checked again at the first poll.
-    const isBlocked =
-      item.phone !== undefined && (await environment?.isBlocked(item.phone).catch(() => false));
-    return isBlocked ? cancelledWait() : waiting.park(turn);
+    const { consent } = this;
+    if (!turn.isWait || turn.item.wrong || !consent) return super.work(turn);
+    const ended = await consent.looks.look(turn, this.tools.node.id);
+    return ended && outcomeOfWait(ended, subjectOf(turn.item));
   }
 
   override async outcomeFor(accepted: AcceptedItem<Recipient, CheckOrder>, reason: Reason): Promise<Outcome> {
     const isSaved = reason !== 'refused' && reason !== 'taken_over';
-    if (accepted.shared.pace === undefined || !isSaved) return super.outcomeFor(accepted, reason);
-    const waiting = await this.waitingIn(this.environment);
-    const seen = await waiting.forget(accepted);
+    if (!accepted.isWait || !isSaved) return super.outcomeFor(accepted, reason);
     if (reason === 'moved') this.noteCancelled('moved');
-    return cancelledWait(seen);
+    return cancelledWait(accepted.seen ?? (await this.consent?.looks.seenOf(waitOf(accepted))));
   }
 
   override showFailure(failure: Outcome): void {
@@ -182,7 +177,7 @@ export class CheckNode extends RecipientNode<Recipient, CheckOrder> {
   protected override noteEmitted(outcome: Outcome, list: ShownList | undefined): void {
     if (!list) this.outcomeStatus.note(outcome);
     // While others wait, the status says so.
-    if ((this.waiting?.count ?? 0) === 0) this.outcomeStatus.show(outcome, list);
+    if ((this.outbox?.waitCount ?? 0) === 0) this.outcomeStatus.show(outcome, list);
     super.changed();
   }
 
@@ -190,8 +185,8 @@ export class CheckNode extends RecipientNode<Recipient, CheckOrder> {
     await super.open();
     const { tools, environment, outbox } = this;
     if (!environment || !outbox) return;
-    const waiting = await this.waitingIn(environment);
-    const { consent } = this;
+    const consent = await consentOf(environment);
+    this.consent = consent;
     const blocked = await doNotTextOf(environment);
     this.unlisten.push(
       blocked.onBlock((phone) => {
@@ -202,63 +197,16 @@ export class CheckNode extends RecipientNode<Recipient, CheckOrder> {
       }),
     );
     tools.whenStarted(() => {
-      if (tools.closed.aborted || !consent) return;
-      this.detach = this.attachTo(consent, waiting);
-      waiting.restoreLost().then(
-        () => {
-          this.draw();
-        },
-        (fault: unknown) => {
-          this.fault(fault);
-        },
-      );
-    });
-  }
-
-  private async waitingIn(
-    environment: Environment | undefined,
-  ): Promise<Waiting<Recipient, CheckOrder, Outcome>> {
-    if (this.waiting) return this.waiting;
-    if (!environment || !this.outbox) throw nodeError('not_configured', 'no_environment');
-    const consent = await consentOf(environment);
-    this.consent = consent;
-    this.waiting ??= new Waiting<Recipient, CheckOrder, Outcome>({
-      queue: this.outbox,
-      store: consent.store,
-      node: this.tools.node.id,
-      space: environment.space,
-      waitsAt: (space) => consent.waitsAt(space),
-      waitOf: (name, recipient, { advisor, start = 0, pace = this.pace }) => ({
-        item: name,
-        advisor: recipient.advisor ?? advisor,
-        subject: subjectOf(recipient),
-        start,
-        pace,
-        name: recipient.name,
-      }),
-    });
-    return this.waiting;
-  }
-
-  private attachTo(consent: Consent, waiting: Waiting<Recipient, CheckOrder, Outcome>): () => void {
-    return consent.attach(this.tools.node.id, {
-      end: async (item, { advisor, subject }, outcome, removals) => {
-        await waiting.end(item, outcomeOfWait(outcome, subject), removals);
-        if (outcome.kind === 'accepted' && 'phone' in subject)
-          await consent.history.accepted(advisor, subject.phone, outcome.status.memberId);
-      },
-      changed: () => {
+      if (tools.closed.aborted) return;
+      this.detach = consent.attach(tools.node.id, outbox, outcomeOfWait, () => {
         this.draw();
-      },
-      restore: (item) => waiting.restore(item),
-      cancel: (item) => waiting.cancel(item),
-      check: (item) => waiting.check(item),
+      });
     });
   }
 
   private draw(): void {
-    const { waiting, consent, tools } = this;
-    if (!waiting || !consent || waiting.count === 0 || tools.closed.aborted) return;
+    const { outbox, consent, tools } = this;
+    if (!outbox || !consent || outbox.waitCount === 0 || tools.closed.aborted) return;
     const environment = tools.environment();
     if (this.isLooking) {
       this.isStale = true;
@@ -276,11 +224,10 @@ export class CheckNode extends RecipientNode<Recipient, CheckOrder> {
       if (rest < shortestRest) rested();
       else setTimeout(rested, rest).unref();
     };
-    waiting.outlook(consent.clock.now()).then(
-      (outlook) => {
+    this.outlook(outbox, consent).then(
+      ({ next, people }) => {
         looked();
-        if (outlook === undefined || waiting.count === 0 || tools.closed.aborted) return;
-        const { next, people } = outlook;
+        if (outbox.waitCount === 0 || tools.closed.aborted) return;
         this.refresh?.();
         this.refresh = environment.clock.after(Math.max(next - consent.clock.now(), 0) + redrawn, () => {
           this.draw();
@@ -294,6 +241,22 @@ export class CheckNode extends RecipientNode<Recipient, CheckOrder> {
     );
   }
 
+  /** When the next look is, and how many people wait. With more waits than are read, it is now, and nobody counts. */
+  private async outlook(
+    outbox: Queue<Recipient, CheckOrder, Outcome>,
+    { looks, clock }: Consent,
+  ): Promise<{ readonly next: number; readonly people: number | undefined }> {
+    const now = clock.now();
+    const people = new Set<unknown>();
+    let next = Infinity;
+    if (outbox.waitCount <= countedWaits)
+      for await (const accepted of outbox.waits()) {
+        people.add(accepted.item.phone ?? accepted.item.memberId);
+        next = Math.min(next, looks.next(waitOf(accepted)));
+      }
+    return { next: next === Infinity ? now : next, people: people.size > 0 ? people.size : undefined };
+  }
+
   private look(environment: Environment, next: number, people: number | undefined): StatusLook {
     const { words, now } = this.tools;
     try {
@@ -302,8 +265,8 @@ export class CheckNode extends RecipientNode<Recipient, CheckOrder> {
       // The status is drawn by a timer, where nobody would catch a fault of the environment.
       return failureLook(words, problemOf(thrown), now(), now());
     }
-    const outage = this.consent?.waits.outage;
-    return waitingLook(words, { count: this.waiting?.count ?? 0, next, people, outage }, now());
+    const outage = this.consent?.looks.outage;
+    return waitingLook(words, { count: this.outbox?.waitCount ?? 0, next, people, outage }, now());
   }
 
   private isAuthorized(environment: Environment): boolean {

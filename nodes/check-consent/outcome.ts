@@ -1,5 +1,5 @@
 import { nothingKnown, type ConsentStatus, type WaitOutcome } from '../../lib/consent/consent-status';
-import type { Subject } from '../../lib/consent/waits';
+import type { Subject } from '../../lib/outbox/records';
 import { nodeError } from '../../lib/runtime/errors';
 import { failedOutcome, type Outcome } from '../../lib/runtime/outcomes';
 import type { Problem, ServiceError } from '../../lib/service/errors';

@@ -1,12 +1,12 @@
 import { consentOf } from '../../lib/consent/consent';
 import { resultOfFault, nothingKnown, consentStatusOf } from '../../lib/consent/consent-status';
+import { subjectOf } from '../../lib/consent/look';
 import type { Outcome } from '../../lib/runtime/outcomes';
 import { flowNode, type Tools } from '../../lib/runtime/flow-node';
 import type { RecipientTurn } from '../../lib/texting/recipient-node';
 import { CheckNode } from './check-node';
 import { accepted, notAccepted, outcomeOfWait } from './outcome';
 import { spec } from './spec';
-import { subjectOf } from './subject';
 
 /** Checks one recipient's consent once. */
 const checkOnce =
@@ -25,9 +25,10 @@ const checkOnce =
       const status = consentStatusOf(data);
       if (status.state !== 'accepted')
         return notAccepted(dryRun ? 'dry_run' : 'not_accepted', status, subject, { attempts });
-      const { waits, history } = await consentOf(environment);
-      await waits.accepted(advisor, subject, status);
-      if (recipient.phone !== undefined) await history.accepted(advisor, recipient.phone, status.memberId);
+      const consent = await consentOf(environment);
+      await consent.accepted(advisor, subject, status);
+      if (recipient.phone !== undefined)
+        await consent.history.accepted(advisor, recipient.phone, status.memberId);
       return accepted(status);
     } catch (fault) {
       const result = resultOfFault(fault);

@@ -1,4 +1,4 @@
-import { recommended } from '../../lib/consent/rings';
+import { recommended } from '../../lib/consent/pace';
 import { commonFields, type NodeSpec, phoneFields, type When } from '../../lib/runtime/spec';
 import { second } from '../../lib/durations';
 

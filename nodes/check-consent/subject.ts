@@ -1,4 +1,3 @@
-import type { Subject } from '../../lib/consent/waits';
 import { anyId, entriesOf, type Source } from '../../lib/runtime/inputs';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { invalidInput } from '../../lib/runtime/errors';
@@ -39,6 +38,3 @@ export const subjects = (
     ),
   };
 };
-
-export const subjectOf = ({ phone, memberId = 0 }: Recipient): Subject =>
-  phone === undefined ? { memberId } : { phone };

@@ -204,7 +204,7 @@ export const gaugesOf = (environment: RunningEnvironment): Gauges => {
     environment: environment.id,
     waits: () => activity.waitCount(),
     queue: () => activity.queueLength(),
-    lateBy: async () => (await consentOf(environment)).waits.lateBy,
+    lateBy: async () => (await consentOf(environment)).lateBy,
   };
 };
 
@@ -251,7 +251,7 @@ const unopened: StoreState = { store: null, lateBy: 0, queued: null };
 const stateIn = async (environment: RunningEnvironment): Promise<StoreState> => {
   try {
     const consents = await Promise.all(environment.uses().map(consentOf));
-    const lateBy = Math.max(...consents.map(({ waits }) => waits.lateBy));
+    const lateBy = Math.max(...consents.map((consent) => consent.lateBy));
     const { durable, peers } = await environment.store();
     const { pageInfo } = await activityOf(environment).queue({ page: 1, pageSize: 1 });
     return {

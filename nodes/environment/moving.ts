@@ -1,10 +1,9 @@
 import type { Connection } from '../../lib/auth/connection';
 import { authorizationsChanged, movableGrants } from '../../lib/auth/vault';
 import { movableRequests } from '../../lib/consent/request-history';
-import { movableWaits } from '../../lib/consent/wait-entries';
 import { movableBlocked } from '../../lib/guards/do-not-text';
 import { movableOnce } from '../../lib/guards/once';
-import { itemAt, keysOf, queueKinds, records } from '../../lib/outbox/records';
+import { itemAt, keysOf, queueKinds, records, timetable } from '../../lib/outbox/records';
 import { idsUnder } from '../../lib/outbox/removed-nodes';
 import { isThere, moveRecords, stayHere, type Destination, type Movable } from '../../lib/state/moving';
 import { endOf, key, tables, type Store } from '../../lib/state/store';
@@ -16,7 +15,7 @@ interface FirstItem {
 /** The nodes that have work for an environment, at any service. */
 const nodesOf = async (store: Store, environment: string): Promise<Set<string>> => {
   const nodes = new Set<string>();
-  for (const kind of ['item', 'parked'])
+  for (const kind of ['item', 'wait'])
     for (const node of await idsUnder(store, records, key(kind))) {
       const prefix = key(kind, node);
       const [first] = await store.page<FirstItem>(records, { from: prefix, to: endOf(prefix), limit: 1 });
@@ -42,6 +41,8 @@ const recordsOf = async (
       [...queueKinds, 'event-told', 'event-first'].map((kind): Movable => ({
         table,
         prefix: key(kind, node),
+        // Without it, the next start writes the indexes anew, by the hashes of the other store.
+        ...(kind === 'home' && { copy: () => [] }),
       })),
     ),
   );
@@ -51,12 +52,18 @@ const recordsOf = async (
   for (const space of await idsUnder(store, 'work', key('once')))
     if (space.startsWith(`${environment}/`)) spaces.add(space);
   const ofSpaces = [...spaces].flatMap((space) => [
-    ...movableWaits(space),
     movableRequests(space) as Movable,
     movableOnce(space) as Movable,
   ]);
+  // They are written anew in the other store.
+  const indexes = ['number', 'member', 'held'].map((kind): Movable => ({
+    table: timetable,
+    prefix: Buffer.concat([key(kind), ownSpaces]),
+    copy: () => [],
+  }));
   const all = [
     ...ofNodes,
+    ...indexes,
     ...ofSpaces,
     ...(withList ? [movableBlocked() as Movable] : []),
     movableGrants(environment, connection) as Movable,

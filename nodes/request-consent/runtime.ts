@@ -37,7 +37,7 @@ const ifAccepted = async (
   fault: unknown,
   phone: string,
   item: Request,
-  { waits }: Consent,
+  consent: Consent,
 ): Promise<RequestReply> => {
   if (!(fault instanceof ServiceError) || fault.code !== 'invalid_request') throw fault;
   let status;
@@ -48,7 +48,7 @@ const ifAccepted = async (
     throw fault;
   }
   if (status.state !== 'accepted') throw fault;
-  await waits.accepted(item.advisor, { phone }, status);
+  await consent.accepted(item.advisor, { phone }, status);
   return { memberId: status.memberId, consentState: status.state, requested: false };
 };
 

@@ -452,8 +452,8 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'a process reads its waits when it starts',
-      file: 'lib/consent/poller.ts',
-      changes: [['          for (const list of await this.options.occupied()) this.expect(list, 0);\n', '']],
+      file: 'lib/outbox/queue.ts',
+      changes: [['    this.expectDue(this.later);\n', '']],
       shownBy: {
         'unit/consent/waits-endure.test.ts': [
           'after restarts, by their original start, without an extra poll',
@@ -462,8 +462,13 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'all unanswered last polls are retried',
-      file: 'lib/consent/poller.ts',
-      changes: [['      cursor.next = 0;\n', '']],
+      file: 'lib/consent/pace.ts',
+      changes: [
+        [
+          'if (now >= last) return now + intervalAt(pace, pace.giveUpAfter);',
+          'if (now >= last) return Infinity;',
+        ],
+      ],
       shownBy: {
         'unit/consent/waits-endure.test.ts': [
           'all end in the interval after the service answers again, however many pages of them there are',
@@ -620,11 +625,11 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'a wait for somebody on the list ends',
-      file: 'lib/consent/waits.ts',
+      file: 'lib/consent/look.ts',
       changes: [
         [
-          'if (this.mayBeBlocked(found, course) && (await this.steady(this.isBlocked(wait.subject)))) {',
-          'if (this.mayBeBlocked(found, course) && nameOf(group) === undefined) {',
+          'if (this.mayBeBlocked(wait, turn, isLast) && (await this.isBlocked(wait.subject)))',
+          'if (this.mayBeBlocked(wait, turn, isLast) && wait.advisor === undefined)',
         ],
       ],
       shownBy: {

@@ -5,10 +5,11 @@ import { TokenEndpoints } from '../../lib/auth/token-endpoint';
 import { Tokens } from '../../lib/auth/tokens';
 import { Vault } from '../../lib/auth/vault';
 import { Consent } from '../../lib/consent/consent';
-import { recommended } from '../../lib/consent/rings';
+import type { WaitOutcome } from '../../lib/consent/consent-status';
+import type { WaitShared } from '../../lib/consent/look';
+import { longestPause, recommended } from '../../lib/consent/pace';
 import type { OutboxItem } from '../../lib/outbox/message-items';
 import { isResetBy, Queue, type ItemTurn, type OutcomeToEmit } from '../../lib/outbox/queue';
-import { Waiting } from '../../lib/consent/waiting';
 import { Call, type Shared } from '../../lib/service/client';
 import { MovableClock, type Clock } from '../../lib/service/clock';
 import { listenersOn } from '../../lib/service/concurrency';
@@ -462,14 +463,10 @@ class Process {
   }
 }
 
-interface WaitOrder {
-  readonly start?: number;
-}
-
 /** The nodes of a flow: one sends, one asks for consent, one waits for it. */
 class Boxes {
   private readonly requests = new Map<Step['kind'], Queue<Text, object, Ending>>();
-  private waiting: Queue<Text, WaitOrder, Ending> | undefined;
+  private waiting: Queue<Text, WaitShared, Ending> | undefined;
   private detach: () => void = () => undefined;
 
   constructor(
@@ -485,7 +482,6 @@ class Boxes {
       service: 'simulator',
       space: 'environment/service',
       clock,
-      settings: { maxConcurrent: 4 },
       client: () => client,
       store: () => store,
       isBlocked: async () => false,
@@ -574,7 +570,7 @@ class Boxes {
       this.requests.set(kind, outbox);
       await outbox.start();
     }
-    const queue = new Queue<Text, WaitOrder, Ending>({
+    const queue = new Queue<Text, WaitShared, Ending>({
       store,
       node: 'wait',
       type: 'wait',
@@ -582,54 +578,32 @@ class Boxes {
       width: 4,
       resumeWithin: hour,
       clock,
-      isPatient: () => true,
+      waits: { clock, longestPause: ({ pace = recommended }) => longestPause(pace) },
       host: {
         ...common,
-        work: async (turn): Promise<never> => waiting.park(turn),
-        outcomeFor: async (accepted) => {
-          await waiting.forget(accepted);
-          return { type: 'failed', code: 'cancelled' };
+        work: async (turn): Promise<Ending | undefined> => {
+          const ended = await consent.looks.look(turn, 'wait');
+          return ended && endingOf(ended);
         },
+        outcomeFor: async () => ({ type: 'failed', code: 'cancelled' }),
         held: () => undefined,
       },
     });
-    const waiting = new Waiting<Text, WaitOrder, Ending>({
-      queue,
-      store,
-      node: 'wait',
-      space: 'environment/service',
-      waitsAt: (space) => consent.waitsAt(space),
-      waitOf: (item, { phone }, order) => ({
-        item,
-        advisor,
-        subject: { phone },
-        start: order.start ?? 0,
-        pace: { ...recommended, giveUpAfter: process.world.giveUpAfter },
-      }),
-    });
+    const endingOf = (outcome: WaitOutcome): Ending =>
+      outcome.kind === 'accepted'
+        ? { type: 'ok' }
+        : { type: 'failed', code: outcome.kind === 'failed' ? outcome.problem.code : outcome.reason };
     this.waiting = queue;
-    this.detach = consent.attach('wait', {
-      end: (item, _wait, outcome, removals) =>
-        waiting.end(
-          item,
-          outcome.kind === 'accepted'
-            ? { type: 'ok' }
-            : { type: 'failed', code: outcome.kind === 'failed' ? outcome.problem.code : outcome.reason },
-          removals,
-        ),
-      restore: (item) => waiting.restore(item),
-      changed: () => undefined,
-      cancel: (item) => waiting.cancel(item),
-      check: (item) => waiting.check(item),
-    });
+    this.detach = consent.attach('wait', queue, endingOf, () => undefined);
     await queue.start();
-    await waiting.restoreLost();
   }
 
   accept(kind: Step['kind'], items: readonly Text[]): void {
     const job = { message: {}, items, count: items.length };
+    const { world } = this.process;
+    const pace = { ...recommended, giveUpAfter: world.giveUpAfter };
     if (kind === 'wait')
-      this.waiting?.accept({ ...job, shared: { start: this.process.world.age } }, undefined);
+      this.waiting?.accept({ ...job, shared: { advisor, start: world.age, pace } }, undefined);
     else this.requests.get(kind)?.accept({ ...job, shared: {} }, undefined);
   }
 

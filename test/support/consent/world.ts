@@ -1,11 +1,14 @@
 import type { WaitOutcome } from '../../../lib/consent/consent-status';
-import { recommended, type Pace } from '../../../lib/consent/rings';
-import { Waits, type Subject, type Wait } from '../../../lib/consent/waits';
+import { Consent } from '../../../lib/consent/consent';
+import type { WaitItem, WaitShared } from '../../../lib/consent/look';
+import { recommended, type Pace } from '../../../lib/consent/pace';
 import { MovableClock } from '../../../lib/service/clock';
 import { ServiceError } from '../../../lib/service/errors';
 import type { Client } from '../../../lib/service/client';
 import { createMemoryStore } from '../../../lib/state/memory';
 import type { Store } from '../../../lib/state/store';
+import { never } from '../outbox/process';
+import { space, WaitingQueue } from '../outbox/waiting';
 
 export const begin = 1_750_000_000_000;
 export const ann = '+12025550101';
@@ -47,9 +50,10 @@ export const observed = (store: Store): ObservedStore => {
   return self;
 };
 
-/** The number of records of waits and requests. */
-export const recordsIn = (store: Store): Promise<number> =>
-  store.count('wait', Buffer.of(0), Buffer.of(0xff));
+/** How many records of requests and waits there are. */
+export const recordsIn = async (store: Store): Promise<number> =>
+  (await store.count('wait', Buffer.of(0), Buffer.of(0xff))) +
+  (await store.count('work', Buffer.from('wait'), Buffer.from('waiu')));
 
 export interface Told {
   readonly n: number;
@@ -58,25 +62,42 @@ export interface Told {
   readonly outcome: WaitOutcome;
 }
 
-/** Waits with an outbox that only records what ends; `restart` is a process that was killed and restarted. */
+/** A wait that a test makes. */
+export interface WaitOf extends WaitItem {
+  readonly n: number;
+  readonly start: number;
+  readonly pace: Pace;
+  readonly advisor: string;
+}
+
+type Node = WaitingQueue<WaitOf, WaitShared, WaitOutcome>;
+
+/** A process: what one that was killed does has no effect. */
+interface Life {
+  isDead: boolean;
+  readonly store: Store;
+  readonly holds: Set<() => void>;
+  readonly consent: Promise<Consent>;
+  readonly node: Promise<Node>;
+}
+
+/** The waits of a node; `restart` is a process that was killed and came back. */
 export class World {
   readonly store: ObservedStore;
   readonly clock = new MovableClock(() => begin);
   readonly polls: { at: number; advisor: string; of: string }[] = [];
   readonly told: Told[] = [];
-  /** How often statuses had to be redrawn. */
+  /** How often statuses were to be drawn anew, because the service failed or answers again. */
   changes = 0;
-  /** The most polls in flight at once. */
+  /** Looks under way at once, at most. */
   most = 0;
   answer: (of: string, advisor: string) => string = () => 'pending';
   memberId: number | string | null = 7;
   gate: Promise<void> = Promise.resolve();
-  waits: Waits;
-  private readonly items = new Map<string, number>();
+  private life: Life;
+  private readonly ended = new Set<number>();
   private running = 0;
   private count = 0;
-  /** Waits whose node was deleted. */
-  readonly unwanted = new Set<Wait>();
   /** Added to the time that waits see. */
   shift = 0;
   /** How late the next timer fires. */
@@ -84,10 +105,10 @@ export class World {
   /** How long the next answer takes: the clock runs meanwhile, as on a real machine. */
   slowness: (() => number) | undefined;
 
-  constructor(readonly concurrency = 16) {
+  /** Twice as many looks as `width` are under way at once: the limits of the client are not in this world. */
+  constructor(readonly width = 16) {
     this.store = observed(createMemoryStore({ clock: { now: () => this.now() } }));
-    this.waits = this.create();
-    this.waits.start();
+    this.life = this.start();
   }
 
   get elapsed(): number {
@@ -98,37 +119,71 @@ export class World {
     return this.clock.now() + this.shift;
   }
 
+  get consent(): Promise<Consent> {
+    return this.life.consent;
+  }
+
+  get node(): Promise<Node> {
+    return this.life.node;
+  }
+
   /** A wait for a phone number, or for a member by `#id`. */
-  wait(of: string, pace: Pace = recommended, advisor = 'default'): Wait {
-    const subject: Subject = of.startsWith('#') ? { memberId: Number(of.slice(1)) } : { phone: of };
-    const item = Buffer.alloc(6);
-    item.writeUIntBE(this.count, 0, 6);
-    this.items.set(item.toString('latin1'), this.count++);
-    return { item, advisor, subject, start: this.now(), pace };
+  wait(of: string, pace: Pace = recommended, advisor = 'default'): WaitOf {
+    const subject = of.startsWith('#') ? { memberId: Number(of.slice(1)) } : { phone: of };
+    return { index: 0, n: this.count++, advisor, start: this.now(), pace, ...subject };
   }
 
-  async accept(...waits: readonly Wait[]): Promise<void> {
-    const { operations, committed } = this.waits.begin(waits);
-    await this.store.write(operations);
-    committed();
+  /** Each is a message of its own. */
+  async accept(...waits: readonly WaitOf[]): Promise<void> {
+    await this.acceptAt(await this.node, waits);
   }
 
-  async add(of: string, pace: Pace = recommended, advisor = 'default'): Promise<Wait> {
+  async add(of: string, pace: Pace = recommended, advisor = 'default'): Promise<WaitOf> {
     const wait = this.wait(of, pace, advisor);
     await this.accept(wait);
     return wait;
   }
 
-  async cancel(wait: Wait): Promise<void> {
-    const { operations, seen } = await this.waits.removals(wait);
-    this.note(wait, { kind: 'not_accepted', reason: 'cancelled', status: await seen() });
-    await this.store.write(operations);
+  /** Waits of a node that leaves the flow at once; the result returns it. */
+  async acceptElsewhere(...waits: readonly WaitOf[]): Promise<() => Promise<void>> {
+    const { consent } = this.life;
+    const node = this.nodeOn(await consent, 'elsewhere');
+    await this.acceptAt(node, waits);
+    await node.close();
+    return async () => {
+      await this.nodeOn(await consent, 'elsewhere').start();
+    };
   }
 
-  restart(): void {
-    this.waits.stop();
-    this.waits = this.create();
-    this.waits.start();
+  async cancel({ n }: WaitOf): Promise<void> {
+    const { queue } = await this.node;
+    for await (const { item, arrival } of queue.waits())
+      if (item.n === n) await queue.cancel(arrival, 0, true);
+    await this.clock.move(0);
+  }
+
+  async flush(phones?: readonly string[]): Promise<void> {
+    await (await this.node).queue.flush(phones);
+    await this.clock.move(0);
+  }
+
+  async close(): Promise<void> {
+    await (await this.node).close();
+    this.kill();
+  }
+
+  kill(): void {
+    this.life.isDead = true;
+    for (const release of this.life.holds) release();
+    void this.life.node.then((node) => {
+      node.stop();
+    });
+  }
+
+  async restart(): Promise<void> {
+    this.kill();
+    this.life = this.start();
+    await this.life.node;
   }
 
   times(of: string): number[] {
@@ -139,46 +194,96 @@ export class World {
     return this.told.map(({ n, end }) => [n, end]);
   }
 
-  /** Everything that is left of waits. */
-  left(): Promise<number> {
-    return recordsIn(this.store);
+  /** Whatever is left of waits, but for the entries in the timetable of waits that have ended: they go in time. */
+  async left(): Promise<number> {
+    return (
+      (await recordsIn(this.store)) - (await this.store.count('wait', Buffer.from('due'), Buffer.from('duf')))
+    );
   }
 
-  private create(): Waits {
-    return new Waits({
-      store: this.store,
-      space: Buffer.from('space/'),
-      clock: {
-        now: () => this.now(),
-        after: (ms, task) => this.clock.after(ms + this.delay(), task),
-        keepStill: () => (this.slowness ? () => undefined : this.clock.keepStill()),
+  private acceptAt({ queue }: Node, waits: readonly WaitOf[]): Promise<void> {
+    for (const wait of waits) {
+      const { start, pace, advisor } = wait;
+      queue.accept({ message: {}, shared: { advisor, start, pace }, items: [wait], count: 1 }, undefined);
+    }
+    return queue.whenSaved();
+  }
+
+  private start(): Life {
+    const life: Life = {
+      isDead: false,
+      holds: new Set(),
+      store: Object.assign(Object.create(this.store) as Store, {
+        write: (...args: Parameters<Store['write']>) => (life.isDead ? never : this.store.write(...args)),
+      }),
+      consent: Promise.resolve().then(() => this.open(life)),
+      node: Promise.resolve().then(async () => {
+        const node = this.nodeOn(await life.consent, 'node');
+        await node.start();
+        return node;
+      }),
+    };
+    return life;
+  }
+
+  /** The consent of another process, on a store of its own. */
+  consentOn(store: Store): Promise<Consent> {
+    return this.open({ isDead: false, holds: new Set(), store });
+  }
+
+  private open(life: Pick<Life, 'isDead' | 'holds' | 'store'>): Promise<Consent> {
+    const clock = {
+      now: () => this.now(),
+      after: (ms: number, task: () => void) =>
+        this.clock.after(ms + this.delay(), () => {
+          if (!life.isDead) task();
+        }),
+      keepStill: () => {
+        if (this.slowness || life.isDead) return () => undefined;
+        const release = this.clock.keepStill();
+        const done = (): void => {
+          life.holds.delete(done);
+          release();
+        };
+        life.holds.add(done);
+        return done;
       },
-      client: () => this.client,
-      concurrency: this.concurrency,
-      isWanted: (item) => ![...this.unwanted].some((wait) => wait.item.equals(item)),
-      ended: async (wait, outcome, removals) => {
-        this.note(wait, outcome);
-        await this.store.write(removals);
-      },
-      changed: () => (this.changes += 1),
+    };
+    return Consent.open({
+      service: 'simulator',
+      space,
+      clock,
+      client: () => this.clientOf(life),
+      store: () => life.store,
+      isBlocked: async () => false,
     });
   }
 
-  /** An item ends once; an unknown one was never accepted. */
-  private note({ item }: Wait, outcome: WaitOutcome): void {
-    const name = item.toString('latin1');
-    const n = this.items.get(name);
-    if (n === undefined) throw new Error('ended twice');
-    this.items.delete(name);
-    const end = outcome.kind === 'not_accepted' ? outcome.reason : outcome.kind;
-    this.told.push({ n, at: this.elapsed, end, outcome });
+  private nodeOn(consent: Consent, node: string): Node {
+    return new WaitingQueue<WaitOf, WaitShared, WaitOutcome>({
+      consent,
+      node,
+      width: this.width,
+      outcomeOf: (outcome) => outcome,
+      kindsOf: ({ kind }) => [kind],
+      changed: () => (this.changes += 1),
+      emit: async (_message, { n }, { outcome, repeated }) => {
+        if (this.ended.has(n) && repeated) return true;
+        if (this.ended.has(n)) throw new Error('ended twice');
+        this.ended.add(n);
+        const end = outcome.kind === 'not_accepted' ? outcome.reason : outcome.kind;
+        this.told.push({ n, at: this.elapsed, end, outcome });
+        return true;
+      },
+    });
   }
 
-  private get client(): Client {
+  private clientOf(life: Pick<Life, 'isDead'>): Client {
     return {
       pausedUntil: 0,
       close: () => Promise.resolve(),
       call: async (_name, request, { advisor, priority }) => {
+        if (life.isDead) return never;
         if (priority !== 'poll') throw new Error('polls never crowd out sends');
         const { query } = request as { query: { phone?: string; memberId?: number } };
         const of = query.phone ?? `#${String(query.memberId)}`;

@@ -1,62 +1,74 @@
 import { hour } from '../../../lib/durations';
-import { Waiting } from '../../../lib/consent/waiting';
-import type { Wait, Waits } from '../../../lib/consent/waits';
-import type { Batch, OutboxItem } from '../../../lib/outbox/message-items';
-import { Queue, type QueueHost } from '../../../lib/outbox/queue';
-import { systemClock, type Clock } from '../../../lib/service/clock';
-import type { Operation, Store } from '../../../lib/state/store';
+import type { Consent } from '../../../lib/consent/consent';
+import type { WaitItem, WaitShared } from '../../../lib/consent/look';
+import { longestPause, recommended } from '../../../lib/consent/pace';
+import type { WaitOutcome } from '../../../lib/consent/consent-status';
+import type { Batch } from '../../../lib/outbox/message-items';
+import { Queue, type AcceptedItem, type QueueHost } from '../../../lib/outbox/queue';
 import { plainHost } from './requests';
 
-export interface WaitingNodeOptions<I, O> {
-  readonly store: Store;
-  readonly waits: () => Waits;
-  readonly waitOf: (name: Buffer, item: I, shared: O) => Wait;
-  readonly emit: QueueHost<I & OutboxItem, O, string>['emit'];
+export const space = 'environment/service';
+
+export interface WaitingNodeOptions<I extends WaitItem, O extends WaitShared, E> {
+  readonly consent: Consent;
+  readonly node?: string;
+  readonly width?: number;
+  readonly emit: QueueHost<I, O, E>['emit'];
+  readonly outcomeOf: (outcome: WaitOutcome) => E;
+  readonly kindsOf?: (outcome: E) => readonly string[];
   readonly fault?: (fault: unknown) => void;
-  /** The outcome of an item that cannot be waited for. */
-  readonly atOnce?: (item: I) => string | undefined;
-  readonly space?: string;
-  readonly clock?: Clock;
+  readonly changed?: () => void;
+  /** The outcome of an item that nobody can wait for. */
+  readonly atOnce?: (item: I) => E | undefined;
 }
 
-/** A node whose items wait. A cancelled one leaves with the reason. */
-export class WaitingQueue<I extends OutboxItem, O> {
-  readonly queue: Queue<I, O, string>;
-  private readonly waiting: Waiting<I, O, string>;
+/** A node whose items wait. */
+export class WaitingQueue<I extends WaitItem, O extends WaitShared, E = string> {
+  readonly queue: Queue<I, O, E>;
+  private readonly node: string;
+  private detach: () => void = () => undefined;
 
-  constructor({ store, waits, waitOf, emit, fault, atOnce, ...options }: WaitingNodeOptions<I, O>) {
-    const { space = 'space', clock = systemClock } = options;
-    const queue = new Queue<I, O, string>({
+  constructor(private readonly options: WaitingNodeOptions<I, O, E>) {
+    const { consent, node = 'node', width = 16, emit, outcomeOf, fault, atOnce, kindsOf } = options;
+    const { store, clock, looks } = consent;
+    this.node = node;
+    this.queue = new Queue<I, O, E>({
       store,
-      node: 'node',
+      node,
       type: 'type',
       space,
-      width: 16,
+      width,
       resumeWithin: hour,
       clock,
-      isPatient: () => true,
+      waits: { clock, longestPause: ({ pace = recommended }) => longestPause(pace) },
       host: {
-        ...plainHost,
-        ...(fault && { fault }),
+        held: () => undefined,
+        fault: fault ?? plainHost.fault,
+        kindsOf: kindsOf ?? ((outcome) => [String(outcome)]),
         emit,
-        work: async (turn) => atOnce?.(turn.item) ?? this.waiting.park(turn),
-        outcomeFor: async (accepted, reason) => {
-          await this.waiting.forget(accepted);
-          return reason;
+        work: async (turn) => {
+          const ended = atOnce?.(turn.item);
+          if (ended !== undefined) return ended;
+          const outcome = await looks.look(turn, node);
+          return outcome && outcomeOf(outcome);
+        },
+        outcomeFor: async ({ seen, item, shared }: AcceptedItem<I, O>) => {
+          const subject = item.phone === undefined ? { memberId: item.memberId ?? 0 } : { phone: item.phone };
+          const status = await looks.seenOf({ seen, subject, advisor: item.advisor ?? shared.advisor });
+          return outcomeOf({ kind: 'not_accepted', reason: 'cancelled', status });
         },
       },
     });
-    this.queue = queue;
-    this.waiting = new Waiting({ queue, store, node: 'node', space, waitsAt: waits, waitOf });
   }
 
   get count(): number {
-    return this.waiting.count;
+    return this.queue.waitCount;
   }
 
   async start(): Promise<void> {
+    const { consent, outcomeOf, changed = () => undefined } = this.options;
+    this.detach = consent.attach(this.node, this.queue, outcomeOf, changed);
     await this.queue.start();
-    await this.waiting.restoreLost();
   }
 
   /** Resolves when the items are saved. */
@@ -66,16 +78,8 @@ export class WaitingQueue<I extends OutboxItem, O> {
     return this.queue.whenSaved();
   }
 
-  end(name: Buffer, outcome: string, removals: readonly Operation[] = []): Promise<void> {
-    return this.waiting.end(name, outcome, removals);
-  }
-
-  restore(name: Buffer): Promise<boolean> {
-    return this.waiting.restore(name);
-  }
-
   flush(phones?: readonly string[]): void {
-    this.waiting.flush(phones).catch((fault: unknown) => {
+    this.queue.flush(phones).catch((fault: unknown) => {
       throw fault;
     });
   }
@@ -84,7 +88,13 @@ export class WaitingQueue<I extends OutboxItem, O> {
     this.queue.reset(phones, at);
   }
 
-  close(): Promise<void> {
-    return this.queue.close();
+  async close(): Promise<void> {
+    await this.queue.close();
+    this.detach();
+  }
+
+  /** As a process that was killed. */
+  stop(): void {
+    this.detach();
   }
 }

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import should from 'should';
-import { recommended } from '../../../lib/consent/rings';
+import type { WaitItem, WaitShared } from '../../../lib/consent/look';
 import type { OutboxItem } from '../../../lib/outbox/message-items';
 import { QueueFull } from '../../../lib/outbox/queue';
 import { openEmbedded } from '../../../lib/state/embedded';
@@ -46,10 +46,6 @@ const slowStore = (): { readonly store: Store; readonly open: () => void } => {
   return { store, open };
 };
 
-interface Order {
-  readonly start: number;
-}
-
 const listOf = (count: number): OutboxItem[] => Array.from({ length: count }, (_, index) => ({ index }));
 
 describe('long lists that a slow store has not saved yet', () => {
@@ -82,16 +78,14 @@ describe('a long list of waits that is being saved', () => {
         return world.store.write(...args);
       },
     });
-    const outbox = new WaitingQueue<OutboxItem, Order>({
-      store,
-      waits: () => world.waits,
+    const outbox = new WaitingQueue<WaitItem, WaitShared>({
+      consent: await world.consentOn(store),
+      outcomeOf: ({ kind }) => kind,
       emit: refusing,
-      waitOf: (item, { index }, { start }) => {
-        const phone = `+1202556${index.toString().padStart(4, '0')}`;
-        return { item, advisor: 'default', subject: { phone }, start, pace: recommended };
-      },
     });
-    const accepted = outbox.accept(listOf(1200), { start: world.now() });
+    const phoneOf = (index: number): string => `+1202556${index.toString().padStart(4, '0')}`;
+    const items = listOf(1200).map(({ index }) => ({ index, phone: phoneOf(index) }));
+    const accepted = outbox.accept(items, { advisor: 'default', start: world.now() });
     const polled = (): number => new Set(world.polls.map(({ of }) => of)).size - 1;
     while (writes > -1) await nextIteration();
     await world.clock.move(seconds(95));
@@ -100,7 +94,6 @@ describe('a long list of waits that is being saved', () => {
     open();
     await accepted;
     await outbox.start();
-    await outbox.queue.settled();
     await world.clock.move(seconds(35));
     should(polled()).equal(1200);
     await outbox.close();

@@ -4,36 +4,28 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { open as openLmdb } from 'lmdb';
-import { paceOf, type Pace } from '../../../lib/consent/rings';
-import { Waits } from '../../../lib/consent/waits';
-import type { OutboxItem } from '../../../lib/outbox/message-items';
+import { Consent } from '../../../lib/consent/consent';
+import type { WaitItem, WaitShared } from '../../../lib/consent/look';
+import { paceOf } from '../../../lib/consent/pace';
 import { MovableClock } from '../../../lib/service/clock';
 import { openEmbedded } from '../../../lib/state/embedded';
 import type { Store } from '../../../lib/state/store';
-import { WaitingQueue } from '../../support/outbox/waiting';
+import { space, WaitingQueue } from '../../support/outbox/waiting';
 import { sealerOf } from '../../support/state/sealer';
 
 const begin = 1_750_000_000_000;
 const phone = '+12025550101';
 // Its end lies beyond every second that the clock can move while the disk is slow.
 const pace = paceOf({ pollEvery: 5, pollFor: 20, thenEvery: 10, giveUpAfter: 10_000_000 });
-const space = 'environment';
+type Outbox = WaitingQueue<WaitItem, WaitShared>;
 
-interface Person extends OutboxItem {
-  readonly phone: string;
-}
-interface Order {
-  readonly start: number;
-  readonly pace: Pace;
-}
-type Outbox = WaitingQueue<Person, Order>;
-
-describe('a wait whose entries are damaged', () => {
+describe('a wait whose records are damaged', () => {
   let directory: string;
   let clock: MovableClock;
   let polls: number;
   let told: string[];
   let answer: string;
+  let isLost: boolean;
 
   beforeEach(() => {
     directory = mkdtempSync(join(tmpdir(), 'advisor-damaged-waits-'));
@@ -41,19 +33,22 @@ describe('a wait whose entries are damaged', () => {
     polls = 0;
     told = [];
     answer = 'pending';
+    isLost = false;
   });
   afterEach(() => {
     rmSync(directory, { recursive: true, force: true });
   });
 
   /** A node, its environment and its store, as after a start. */
-  const start = async (): Promise<{ store: Store; outbox: Outbox; waits: Waits; stop(): Promise<void> }> => {
+  const start = async (): Promise<{ store: Store; outbox: Outbox; stop(): Promise<void> }> => {
     const store = await openEmbedded({ directory, sealer: sealerOf('test'), warn: () => undefined, clock });
-    const waits = new Waits({
-      store,
-      space: Buffer.from(space),
+    if (isLost) store.hasLost = () => Promise.resolve(true);
+    const consent = await Consent.open({
+      service: 'simulator',
+      space,
       clock,
-      concurrency: 4,
+      store: () => store,
+      isBlocked: async () => false,
       client: () => ({
         pausedUntil: 0,
         close: () => Promise.resolve(),
@@ -62,35 +57,25 @@ describe('a wait whose entries are damaged', () => {
           return { data: { memberId: 7, state: answer, lastChanged: 1 }, status: 200, attempts: 1 } as never;
         },
       }),
-      ended: (wait, outcome, removals) => outbox.end(wait.item, outcome.kind, removals),
-      missing: async (item) => {
-        await outbox.restore(item);
-      },
-      changed: () => undefined,
     });
-    const outbox: Outbox = new WaitingQueue<Person, Order>({
-      store,
-      space,
-      clock,
-      waits: () => waits,
+    const outbox: Outbox = new WaitingQueue<WaitItem, WaitShared>({
+      consent,
+      outcomeOf: (outcome) => (outcome.kind === 'not_accepted' ? outcome.reason : outcome.kind),
       emit: async (_message, _item, { outcome }) => {
         told.push(outcome);
         return true;
       },
-      waitOf: (item, person, order) => ({ item, advisor: 'default', subject: person, ...order }),
     });
-    waits.start();
     await outbox.start();
     const stop = async (): Promise<void> => {
-      waits.stop();
       await outbox.close();
       await store.close();
     };
-    return { store, outbox, waits, stop };
+    return { store, outbox, stop };
   };
 
   const accept = (outbox: Outbox): Promise<void> =>
-    outbox.accept([{ index: 0, phone }], { start: clock.now(), pace });
+    outbox.accept([{ index: 0, phone }], { advisor: 'default', start: clock.now(), pace });
 
   /** Moves the clock until `isSo`; between two moves the commits get real time. */
   const until = async (what: string, isSo: () => boolean): Promise<void> => {
@@ -102,58 +87,60 @@ describe('a wait whose entries are damaged', () => {
     }
   };
 
-  /** Changes the records of waits whose keys name `kind`, below the store. */
+  type Records = ReturnType<typeof openLmdb<Buffer, Buffer>>;
+
+  /** Changes the records of a table whose keys begin with `kind`, below the store; gives their number. */
   const damage = async (
+    name: 'wait' | 'work',
     kind: string,
-    change: (table: ReturnType<typeof openLmdb<Buffer, Buffer>>, key: Buffer, value: Buffer) => void,
+    change: (table: Records, key: Buffer, value: Buffer) => void,
   ): Promise<number> => {
     const options = { encoding: 'binary', keyEncoding: 'binary', overlappingSync: false, maxDbs: 8 } as const;
     const root = openLmdb<Buffer, Buffer>(join(directory, 'store.mdb'), options);
-    const table = root.openDB<Buffer, Buffer>('wait', options);
-    const found = Array.from(table.getRange()).filter(({ key }) => key.includes(`${space}${kind}\0`));
+    const table = root.openDB<Buffer, Buffer>(name, options);
+    const found = Array.from(table.getRange()).filter(({ key }) =>
+      key.toString('latin1').startsWith(`${kind}\0`),
+    );
     for (const { key, value } of found) change(table as never, key, Buffer.from(value));
     await root.close();
     return found.length;
   };
 
-  it('is still polled after a bit of its record has flipped, and emits its outcome once', async () => {
+  it('leaves as cancelled after a bit of its record has flipped, once', async () => {
     const first = await start();
     await accept(first.outbox);
-    await until('the first poll', () => polls > 0);
+    await until('the first look', () => polls > 0);
     await first.stop();
-    const count = await damage('wait', (table, key, value) => {
+    const count = await damage('work', 'wait', (table, key, value) => {
       value[value.length - 1] = (value.at(-1) ?? 0) ^ 1;
       table.putSync(key, value);
     });
     assert.equal(count, 1);
 
     const second = await start();
-    polls = 0;
-    await until('the third poll', () => polls > 2);
-    assert.deepEqual(told, []);
-    answer = 'accepted';
     await until('the outcome', () => told.length > 0);
     await until('the end of the wait', () => second.outbox.count === 0);
     await second.stop();
-    assert.deepEqual(told, ['accepted']);
+    assert.deepEqual(told, ['cancelled']);
   });
 
-  it('is found again after a start when the page with its place on the ring was lost', async () => {
+  it('is found again after a start when the page with its place in the timetable was lost', async () => {
     const first = await start();
     await accept(first.outbox);
-    await until('the first poll', () => polls > 0);
+    await until('the first look', () => polls > 0);
     await first.stop();
-    assert.equal(await damage('ring', (table, key) => table.removeSync(key)), 1);
+    const remove = (table: Records, key: Buffer): unknown => table.removeSync(key);
+    assert.equal(await damage('wait', 'due', remove), 1);
+    assert.equal(await damage('wait', 'number', remove), 1);
 
+    // What a damaged page has left is that something was lost, and when.
+    isLost = true;
     const second = await start();
     polls = 0;
-    // A damaged page leaves only that something was lost, and when.
-    second.store.hasLost = () => Promise.resolve(true);
-    await second.outbox.start();
-    await until('the third poll', () => polls > 2);
-    answer = 'accepted';
+    await until('the third look', () => polls > 2);
+    second.outbox.reset([phone]);
     await until('the outcome', () => told.length > 0);
     await second.stop();
-    assert.deepEqual(told, ['accepted']);
+    assert.deepEqual(told, ['cancelled']);
   });
 });

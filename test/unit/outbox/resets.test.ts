@@ -1,7 +1,6 @@
 import should from 'should';
-import { recommended } from '../../../lib/consent/rings';
+import type { WaitItem, WaitShared } from '../../../lib/consent/look';
 import { Cancels } from '../../../lib/outbox/cancels';
-import type { OutboxItem } from '../../../lib/outbox/message-items';
 import { createMemoryStore } from '../../../lib/state/memory';
 import type { Store } from '../../../lib/state/store';
 import { World } from '../../support/consent/world';
@@ -42,27 +41,20 @@ describe('a reset that comes while an earlier one is still searching for its wai
       keys: async (...[table, range]: Parameters<Store['keys']>) => {
         // As with a database: each read takes a moment.
         await nextIteration();
-        if (range.from.toString('latin1').startsWith('parked\0')) onPage(++pages);
+        if (range.from.toString('latin1').startsWith('wait\0')) onPage(++pages);
         return world.store.keys(table, range);
       },
     });
-    const outbox = new WaitingQueue<OutboxItem, object>({
-      store,
-      waits: () => world.waits,
+    const outbox = new WaitingQueue<WaitItem, WaitShared>({
+      consent: await world.consentOn(store),
+      outcomeOf: (outcome) => (outcome.kind === 'not_accepted' ? outcome.reason : outcome.kind),
       ...tellingWhom(told),
-      waitOf: (item, { phone = '' }) => ({
-        item,
-        advisor: 'default',
-        subject: { phone },
-        start: world.now(),
-        pace: recommended,
-      }),
     });
     await outbox.start();
     const count = 1000;
     for (let index = 0; index < count; index++)
-      await outbox.accept([{ index: 0, phone: phoneOf(index) }], {});
-    await outbox.queue.settled();
+      await outbox.accept([{ index: 0, phone: phoneOf(index) }], { advisor: 'default', start: world.now() });
+    await world.clock.move(1000);
     pages = 0;
 
     const late = [phoneOf(0), phoneOf(450), phoneOf(999)];
@@ -73,7 +65,7 @@ describe('a reset that comes while an earlier one is still searching for its wai
     outbox.reset(undefined, 0);
     for (let turns = 0; turns < 500 && told.length < late.length; turns++) await nextIteration();
     await outbox.close();
-    should(told.sort()).eql(late.map((phone) => `${phone} reset`));
+    should(told.sort()).eql(late.map((phone) => `${phone} cancelled`));
   });
 });
 

@@ -1,26 +1,21 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { paceOf, type Pace } from '../../../lib/consent/rings';
-import { Waits } from '../../../lib/consent/waits';
-import type { OutboxItem } from '../../../lib/outbox/message-items';
+import { Consent } from '../../../lib/consent/consent';
+import type { WaitItem, WaitShared } from '../../../lib/consent/look';
+import { paceOf } from '../../../lib/consent/pace';
 import { MovableClock } from '../../../lib/service/clock';
 import { nextIteration } from '../../support/event-loop';
 import { Disk, kill, never, type Process } from '../../support/outbox/process';
-import { WaitingQueue, type WaitingNodeOptions } from '../../support/outbox/waiting';
+import { space, WaitingQueue, type WaitingNodeOptions } from '../../support/outbox/waiting';
 
 const begin = 1_750_000_000_000;
-const space = 'environment';
 const pace = paceOf({ pollEvery: 5, pollFor: 20, thenEvery: 10, giveUpAfter: 100 });
 const phones = ['+12025550101', '+12025550102', '+12025550103'] as const;
 const phone = fc.constantFrom(...phones);
 
-interface Person extends OutboxItem {
-  readonly name: number;
+interface Person extends WaitItem {
+  readonly n: number;
   readonly phone: string;
-}
-interface Order {
-  readonly start: number;
-  readonly pace: Pace;
 }
 
 const step = fc.oneof(
@@ -43,8 +38,7 @@ const delays = fc.array(fc.nat({ max: 6 }), { minLength: 1, maxLength: 8 });
 
 interface Life {
   readonly process: Process;
-  readonly waits: Waits;
-  readonly outbox: WaitingQueue<Person, Order>;
+  readonly outbox: Promise<WaitingQueue<Person, WaitShared>>;
   readonly started: Promise<void>;
 }
 
@@ -68,11 +62,12 @@ class Machine {
     const process = this.disk.start();
     const { store } = process;
     const clock = this.disk.clockOf(process, this.clock);
-    const waits: Waits = new Waits({
-      store,
-      space: Buffer.from(space),
+    const consent = Consent.open({
+      service: 'simulator',
+      space,
       clock,
-      concurrency: 4,
+      store: () => store,
+      isBlocked: async () => false,
       client: () => ({
         pausedUntil: 0,
         close: () => Promise.resolve(),
@@ -84,27 +79,18 @@ class Machine {
           return { data: { memberId: 7, state, lastChanged: 1 }, status: 200, attempts: 1 } as never;
         },
       }),
-      ended: (wait, { kind }, removals) => outbox.end(wait.item, kind, removals),
-      changed: () => undefined,
     });
-    const outbox: Life['outbox'] = new WaitingQueue({
-      store,
-      space,
-      clock,
-      waits: () => waits,
-      ...this.hostIn(process),
-    });
-    waits.start();
-    const started = outbox.start();
+    const outbox = consent.then((opened) => new WaitingQueue({ consent: opened, ...this.hostIn(process) }));
+    const started = outbox.then((opened) => opened.start());
     started.catch(() => undefined);
-    return { process, waits, outbox, started };
+    return { process, outbox, started };
   }
 
   private hostIn(
     process: Process,
-  ): Pick<WaitingNodeOptions<Person, Order>, 'emit' | 'fault' | 'atOnce' | 'waitOf'> {
+  ): Pick<WaitingNodeOptions<Person, WaitShared, string>, 'emit' | 'fault' | 'atOnce' | 'outcomeOf'> {
     return {
-      emit: async (message, { name }, { outcome, repeated, isLast, counts }) => {
+      emit: async (message, { n: name }, { outcome, repeated, isLast, counts }) => {
         if (process.isDead) return never;
         this.told.push({ name, outcome, repeated });
         for (let turns = name % 3; turns > 0; turns--) await nextIteration();
@@ -118,36 +104,32 @@ class Machine {
       fault: (fault) => {
         throw fault;
       },
-      atOnce: ({ name }) => (name % 7 === 3 ? 'wrong' : undefined),
-      waitOf: (item, person, order) => ({
-        item,
-        advisor: 'default',
-        subject: { phone: person.phone },
-        ...order,
-      }),
+      atOnce: ({ n }) => (n % 7 === 3 ? 'wrong' : undefined),
+      outcomeOf: ({ kind }) => kind,
     };
   }
 
   async accept(count: number): Promise<void> {
-    const { outbox, started } = this.life;
+    const { started } = this.life;
+    const outbox = await this.life.outbox;
     await Promise.race([started, nextIteration()]);
     const items = Array.from({ length: count }, (_, index): Person => {
       const name = this.people.length + index;
-      return { index, name, phone: phones[name % phones.length] ?? phones[0] };
+      return { index, n: name, phone: phones[name % phones.length] ?? phones[0] };
     });
     this.people.push(...items);
-    const order = { start: this.clock.now(), pace };
+    const order = { advisor: 'default', start: this.clock.now(), pace };
     void outbox.accept(items, order).then(() => {
-      for (const { name } of items) this.accepted.add(name);
+      for (const { n } of items) this.accepted.add(n);
     });
   }
 
-  reset(of: string | undefined): void {
-    this.life.outbox.reset(of === undefined ? undefined : [of]);
+  async reset(of: string | undefined): Promise<void> {
+    (await this.life.outbox).reset(of === undefined ? undefined : [of]);
   }
 
-  flush(): void {
-    this.life.outbox.flush();
+  async flush(): Promise<void> {
+    (await this.life.outbox).flush();
   }
 
   move(ms: number): Promise<void> {
@@ -156,13 +138,12 @@ class Machine {
 
   async kill(commits: number): Promise<void> {
     await kill(this.life.process, commits);
-    this.life.waits.stop();
+    (await this.life.outbox).stop();
     this.life = this.start();
   }
 
   async deploy(): Promise<void> {
-    this.life.waits.stop();
-    await this.life.outbox.close();
+    await (await this.life.outbox).close();
     this.life.process.isDead = true;
     this.life = this.start();
   }
@@ -183,8 +164,9 @@ class Machine {
       if (rounds > 1 && recordsLeft + entriesLeft === 0) break;
       await this.move(10_000);
     }
-    assert.equal(this.life.outbox.count, 0, 'none is counted as waiting');
-    this.life.waits.stop();
+    const outbox = await this.life.outbox;
+    assert.equal(outbox.count, 0, 'none is counted as waiting');
+    outbox.stop();
     assert.deepEqual(await left(), [0, 0], 'nothing is left in the store, nor polled any more');
   }
 }
@@ -198,8 +180,8 @@ describe('the waits of a node against a naive list', () => {
         for (const each of steps) {
           if (each.do === 'accept') await machine.accept(each.count);
           else if (each.do === 'consent') machine.consented.add(each.phone);
-          else if (each.do === 'reset') machine.reset(each.phone);
-          else if (each.do === 'flush') machine.flush();
+          else if (each.do === 'reset') await machine.reset(each.phone);
+          else if (each.do === 'flush') await machine.flush();
           else if (each.do === 'move') await machine.move(each.ms);
           else if (each.do === 'deploy') await machine.deploy();
           else if (each.do === 'kill') await machine.kill(each.commits);

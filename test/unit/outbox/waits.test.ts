@@ -1,7 +1,5 @@
 import should from 'should';
-import { recommended } from '../../../lib/consent/rings';
-import type { Wait } from '../../../lib/consent/waits';
-import type { OutboxItem } from '../../../lib/outbox/message-items';
+import type { WaitItem, WaitShared } from '../../../lib/consent/look';
 import { TakenOver, type Store } from '../../../lib/state/store';
 import { World } from '../../support/consent/world';
 import { until } from '../../support/until';
@@ -10,7 +8,7 @@ import { gate } from '../../support/gate';
 import { never } from '../../support/outbox/process';
 import { WaitingQueue } from '../../support/outbox/waiting';
 
-interface Person extends OutboxItem {
+interface Person extends WaitItem {
   readonly phone: string;
   readonly isWrong?: true;
 }
@@ -23,47 +21,53 @@ const people = (count: number): Person[] =>
 class WaitingNode {
   readonly told: { readonly phone: string; readonly outcome: string; readonly repeated: boolean }[] = [];
   readonly faults: unknown[] = [];
-  private readonly items = new Set<string>();
   isKilled = false;
   /** Its outcomes do not arrive. */
   isMute = false;
   arrival: (phone: string) => Promise<void> = nextIteration;
-  readonly outbox: WaitingQueue<Person, object>;
 
-  constructor(world: World, store: Store = world.store) {
-    this.outbox = new WaitingQueue<Person, object>({
-      store: Object.assign(Object.create(store) as Store, {
-        write: (...args: Parameters<Store['write']>) => (this.isKilled ? never : store.write(...args)),
+  private constructor(
+    private readonly world: World,
+    public outbox: WaitingQueue<Person, WaitShared>,
+  ) {}
+
+  static async on(world: World, store: Store = world.store): Promise<WaitingNode> {
+    const consent = await world.consentOn(
+      Object.assign(Object.create(store) as Store, {
+        write: (...args: Parameters<Store['write']>) => (node.isKilled ? never : store.write(...args)),
       }),
-      waits: () => world.waits,
+    );
+    const outbox = new WaitingQueue<Person, WaitShared>({
+      consent,
+      outcomeOf: (outcome) => (outcome.kind === 'not_accepted' ? outcome.reason : outcome.kind),
       emit: async (_message, { phone }, { outcome, repeated }) => {
-        if (this.isKilled || this.isMute) return never;
-        this.told.push({ phone, outcome, repeated });
-        await this.arrival(phone);
+        if (node.isKilled || node.isMute) return never;
+        node.told.push({ phone, outcome, repeated });
+        await node.arrival(phone);
         return true;
       },
-      fault: (fault) => this.faults.push(fault),
+      fault: (fault) => node.faults.push(fault),
       atOnce: ({ isWrong }) => (isWrong ? 'wrong' : undefined),
-      waitOf: (item, { phone }): Wait => {
-        this.items.add(item.toString('latin1'));
-        return { item, advisor: 'default', subject: { phone }, start: world.now(), pace: recommended };
-      },
     });
-  }
-
-  /** The names of its waits. */
-  get names(): Buffer[] {
-    return [...this.items].map((name) => Buffer.from(name, 'latin1'));
+    const node: WaitingNode = new WaitingNode(world, outbox);
+    return node;
   }
 
   start(): Promise<void> {
     return this.outbox.start();
   }
 
-  /** Resolves when all wait. */
+  /** Resolves when they are saved. */
+  save(items: readonly Person[]): Promise<void> {
+    return this.outbox.accept(items, { advisor: 'default', start: this.world.now() });
+  }
+
+  /** Resolves when all have looked. */
   async accept(items: readonly Person[]): Promise<void> {
-    await this.outbox.accept(items, {});
-    await this.outbox.queue.settled();
+    const before = this.world.polls.length;
+    await this.save(items);
+    await until(() => this.world.polls.length >= before + items.length);
+    await this.world.clock.move(10);
   }
 }
 
@@ -71,18 +75,18 @@ describe('a recipient who cannot be waited for', () => {
   for (const count of [1, 3, 250])
     it(`has an outcome after a kill right after its acceptance: one of ${count}`, async () => {
       const world = new World();
-      const before = new WaitingNode(world);
+      const before = await WaitingNode.on(world);
       const items = people(count).map((each) =>
         each.index === count - 1 ? { ...each, isWrong: true as const } : each,
       );
-      await before.outbox.accept(items, {});
+      await before.save(items);
       before.isKilled = true;
-      const after = new WaitingNode(world);
+      const after = await WaitingNode.on(world);
       await after.start();
       await until(() => after.told.length > 0);
       should(after.told).eql([{ phone: phoneOf(count - 1), outcome: 'wrong', repeated: false }]);
       await after.outbox.close();
-      const again = new WaitingNode(world);
+      const again = await WaitingNode.on(world);
       await again.start();
       should(again.told).eql([]);
     });
@@ -93,21 +97,23 @@ describe('a wait that ends while its node still emits what ended before its star
 
   it('is emitted once', async () => {
     const world = new World();
-    const before = new WaitingNode(world);
+    const before = await WaitingNode.on(world);
     await before.start();
     await before.accept(people(count));
     before.isMute = true;
-    for (const name of before.names) await before.outbox.end(name, 'accepted');
+    world.answer = () => 'accepted';
+    before.outbox.flush();
+    const isEnded = (): boolean => before.outbox.count === 0;
+    await until(isEnded);
+    await nextIteration();
     before.isKilled = true;
 
-    const after = new WaitingNode(world);
+    const after = await WaitingNode.on(world);
     const { opened, open } = gate();
     after.arrival = (phone) => (phone === phoneOf(count) ? opened : nextIteration());
     await after.start();
     await until(() => after.told.length >= 5);
-    await after.outbox.accept([{ index: 0, phone: phoneOf(count) }], {});
-    await until(() => after.names.length > 0);
-    for (const name of after.names) await after.outbox.end(name, 'accepted');
+    await after.save([{ index: 0, phone: phoneOf(count) }]);
     open();
     await until(() => after.told.length > count);
     await after.outbox.close();
@@ -122,14 +128,14 @@ describe('a search through many waits', () => {
 
   it('leaves others their turn, even if reads are answered immediately', async () => {
     const world = new World();
-    const node = new WaitingNode(world);
+    const node = await WaitingNode.on(world);
     await node.start();
     for (const { phone } of people(count)) await node.accept([{ index: 0, phone }]);
     let turns = 0;
     const reads = new Set<number>();
     const { keys } = world.store;
     world.store.keys = (table, range) => {
-      if (range.from.toString('latin1').startsWith('parked\0')) reads.add(turns);
+      if (range.from.toString('latin1').startsWith('wait\0')) reads.add(turns);
       return keys(table, range);
     };
     // Of everything that came before anything did.
@@ -141,12 +147,12 @@ describe('a search through many waits', () => {
 
   it('is not needed to reset or flush a number, however many others wait', async () => {
     const world = new World();
-    const node = new WaitingNode(world);
+    const node = await WaitingNode.on(world);
     await node.start();
     for (const { phone } of people(count)) await node.accept([{ index: 0, phone }]);
     let reads = 0;
     const { keys, get } = world.store;
-    const isItem = (key: Buffer): boolean => key.toString('latin1').startsWith('parked\0');
+    const isItem = (key: Buffer): boolean => key.toString('latin1').startsWith('wait\0');
     world.store.keys = (table, range) => {
       if (isItem(range.from)) reads += count;
       return keys(table, range);
@@ -175,9 +181,9 @@ describe('a search through many waits', () => {
   it('for a flush does not block a deploy while the service does not answer', async () => {
     const world = new World();
     world.gate = never;
-    const node = new WaitingNode(world);
+    const node = await WaitingNode.on(world);
     await node.start();
-    await node.accept(people(50));
+    await node.save(people(50));
     node.outbox.flush();
     await until(() => world.polls.length > 0);
     let isClosed = false;
@@ -185,19 +191,18 @@ describe('a search through many waits', () => {
     await until(() => isClosed);
     should(isClosed).be.true();
     await closed;
-    world.waits.stop();
   });
 
   it('ends with the node, even in the middle of a long list', async () => {
     const world = new World();
-    const node = new WaitingNode(world);
+    const node = await WaitingNode.on(world);
     await node.start();
     await node.accept(people(5000));
     node.outbox.reset();
     await until(() => node.told.length > 0);
     await node.outbox.close();
     should(node.outbox.count).be.above(4000);
-    const after = new WaitingNode(world);
+    const after = await WaitingNode.on(world);
     await after.start();
     const cancelled = (): number => new Set([...node.told, ...after.told].map(({ phone }) => phone)).size;
     await until(() => cancelled() === 5000);
@@ -215,7 +220,7 @@ describe('a search through many waits', () => {
       write: (...args: Parameters<Store['write']>) =>
         isTakenOver ? Promise.reject(new TakenOver(false)) : world.store.write(...args),
     });
-    const node = new WaitingNode(world, store);
+    const node = await WaitingNode.on(world, store);
     await node.start();
     for (const { phone } of people(20)) await node.accept([{ index: 0, phone }]);
     const unhandled: unknown[] = [];

@@ -3,11 +3,13 @@ import type { Connection } from '../../../lib/auth/connection';
 import { newGrant } from '../../../lib/auth/grants';
 import { Vault } from '../../../lib/auth/vault';
 import { RequestHistory } from '../../../lib/consent/request-history';
-import { recommended } from '../../../lib/consent/rings';
-import { WaitEntries } from '../../../lib/consent/wait-entries';
+import { recommended } from '../../../lib/consent/pace';
+import { Consent } from '../../../lib/consent/consent';
 import { doNotTextOf, type DoNotText } from '../../../lib/guards/do-not-text';
 import { onceIn } from '../../../lib/guards/once';
-import { keysOf } from '../../../lib/outbox/records';
+import { laterLane } from '../../../lib/outbox/queue-item';
+import { indexKeysOf, indexOf, keysOf } from '../../../lib/outbox/records';
+import { requestsOn } from '../../support/outbox/requests';
 import { systemClock } from '../../../lib/service/clock';
 import { createMemoryStore } from '../../../lib/state/memory';
 import { endOf, key, type Store, type Table } from '../../../lib/state/store';
@@ -56,7 +58,7 @@ const queues = ['single', 'list'] as const;
 const fill = async (store: Store, environment: string): Promise<void> => {
   const space = spaceOf(environment);
   const at = keysOf(`send ${environment}`);
-  const arrival = Buffer.alloc(12, 7);
+  const arrival = Buffer.alloc(12, 1);
   await store.write([
     { table: 'work', put: at.home, value: `type ${space}` },
     {
@@ -75,18 +77,25 @@ const fill = async (store: Store, environment: string): Promise<void> => {
       { table: 'work', put: ofList.list(arrival), value: { space, isComplete: true } },
       { table: 'wait', put: ofList.due(1, 0, arrival, 0), value: 0 },
     ]);
-  const entries = new WaitEntries(store, key(space));
-  const wait = {
-    item: key(`wait ${environment}`, arrival, 0),
-    advisor: 'default',
-    subject: { phone },
-    start: 1000,
-    pace: recommended,
-  };
-  await store.write(entries.additions(wait, entries.groupOf('default', { phone })));
-  const found = await entries.find(entries.groupOf('default', { phone }), wait.item);
+  const ofWaits = keysOf(`wait ${environment}`);
   const seen = { memberId: 7, state: 'pending', lastChanged: 1 };
-  if (found) await store.write(entries.changes(found, 'then', seen));
+  const shared = {
+    space,
+    shared: { advisor: 'default', start: 1000, pace: recommended },
+    type: 'type',
+    count: 1,
+  };
+  const item = { index: 0, phone };
+  const indexes = indexKeysOf(store, `wait ${environment}`, shared, arrival, item, true, seen);
+  await store.write([
+    {
+      table: 'work',
+      put: ofWaits.wait(arrival, 0),
+      value: { state: 'accepted', item, seen, single: shared },
+    },
+    { table: 'wait', put: ofWaits.due(laterLane, store.now() + 1000, arrival, 0), value: 0 },
+    ...indexes.map((put) => ({ table: 'wait' as const, put, value: 0 })),
+  ]);
   await historyOf(store, space).ask('default', phone, { every: day, limit: 0 }, async (begin) => {
     await begin();
     return { requested: true, memberId: 7, consentState: 'pending' };
@@ -110,9 +119,25 @@ const listOf = (store: Store): Promise<DoNotText> => doNotTextOf({ service: 'san
 /** What the modules find of an environment. */
 const contents = async (store: Store, environment: string): Promise<unknown> => {
   const space = spaceOf(environment);
-  const entries = new WaitEntries(store, key(space));
   const vault = vaultOf(store);
-  const waits = await entries.list(10, { phone });
+  const clock = { now: () => store.now(), after: () => () => undefined };
+  // A start of the node writes the indexes that another store has otherwise.
+  const queue = requestsOn(
+    store,
+    { work: () => assert.fail(), emit: () => assert.fail() },
+    { node: `wait ${environment}`, space, clock, waits: { clock, longestPause: () => day } },
+  );
+  await queue.start();
+  await queue.close();
+  const consent = await Consent.open({
+    service: 'simulator',
+    space,
+    clock,
+    client: () => assert.fail(),
+    store: () => store,
+    isBlocked: async () => false,
+  });
+  const waits = await consent.list(10, { phone });
   const countUnder = (table: Table, prefix: Buffer): Promise<number> =>
     store.count(table, prefix, endOf(prefix));
   const queued = queues.map(async (name) => {
@@ -131,10 +156,9 @@ const contents = async (store: Store, environment: string): Promise<unknown> => 
       key('item', `send ${environment}`, 'z'),
     ),
     held: await countUnder('wait', keysOf(`send ${environment}`).dues),
-    waits: waits.map(({ at, seen, wait }) => ({ at, seen, start: wait.start })),
-    isPolled: await Promise.all(waits.map(({ wait }) => entries.isIntact(wait))),
-    ofMember: (await entries.groupsOfMember(entries.groupOf('default', { memberId: 7 }), undefined, 10))
-      .length,
+    waits: waits.map(({ seen, start }) => ({ seen, start })),
+    isDue: await countUnder('wait', keysOf(`wait ${environment}`).dues),
+    ofMember: await countUnder('wait', indexOf(store, 'member', space, { memberId: 7 }, 'default')),
     asked: (await historyOf(store, space).preview('default', phone, { every: day, limit: 0 })).consentState,
     once: (await onceIn(store).foresee(keyOf(environment), day, time))?.kind,
     blocked: (await (await listOf(store)).get(phone))?.reason,
@@ -153,8 +177,8 @@ describe('an environment that moves to another store', () => {
       queued: ['1 1 0', '1 1 1'],
       jobs: 1,
       held: 1,
-      waits: [{ at: 'then', seen: { memberId: 7, state: 'pending', lastChanged: 1 }, start: 1000 }],
-      isPolled: [true],
+      waits: [{ seen: { memberId: 7, state: 'pending', lastChanged: 1 }, start: 1000 }],
+      isDue: 1,
       ofMember: 1,
       asked: 'pending',
       once: 'sent',
@@ -179,7 +203,7 @@ describe('an environment that moves to another store', () => {
       jobs: 0,
       held: 0,
       waits: [],
-      isPolled: [],
+      isDue: 0,
       ofMember: 0,
       asked: null,
       once: undefined,
