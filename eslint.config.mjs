@@ -95,7 +95,6 @@ const ofNoDeploy = [
   'lib/auth/cipher.ts: nextNonce',
   'lib/guards/text-hours.ts: zonesByPrefix',
   'lib/outbox/recorder.ts: gathering',
-  'lib/runtime/delivery.ts: nextDelivery',
   'lib/runtime/metrics.ts: api',
   'lib/service/transport.ts: spare',
   'lib/texting/recipients.ts: parsePhoneNumber',

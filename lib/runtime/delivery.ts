@@ -73,17 +73,8 @@ const isListening = (node: unknown): node is Receiver => {
   return Boolean(_inputCallback) || Boolean(_inputCallbacks);
 };
 
-/** For all outcomes of a tick: resolves when messages that were sent before have been delivered. */
-let nextDelivery: Promise<void> | undefined;
-const delivered = (): Promise<void> => {
-  nextDelivery ??= new Promise((resolve) =>
-    setImmediate(() => {
-      nextDelivery = undefined;
-      resolve();
-    }),
-  );
-  return nextDelivery;
-};
+/** Resolves just before a message that is sent next is delivered: each needs its own, because a receiver may stop the flows. */
+const delivered = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /**
  * Whether a message that leaves by `port` directly after this call arrives. Node-RED delivers it in the next turn of
