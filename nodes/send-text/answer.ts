@@ -93,6 +93,10 @@ const optedOut = /(?<!\p{L})stop|opt(?:ed|ing)?[\s_-]?out|unsubscri|revok|withdr
 const hasOptedOut = (words: string): boolean => optedOut.test(words) || words.includes('Stop');
 const byDefault = /consent/i;
 
+/** A pattern such as `.*consent` takes time in the square of a text's length, and an answer may have megabytes. */
+const beginnings = (said: readonly string[]): string[] =>
+  said.slice(0, 100).map((words) => words.slice(0, 1000));
+
 /**
  * Tests whether asking for consent can fix a refusal. A pattern of the user decides alone. Without one, the codes do, and
  * where none is about consent, the text.
@@ -102,7 +106,7 @@ export const consentTest = (pattern: string): ((refusal: RefusedText) => boolean
   return ({ failures, failureDetails }) => {
     const codes = codesIn(failureDetails);
     const texts = failures ?? [];
-    if (own) return [...texts, ...codes].some((words) => own.test(words));
+    if (own) return [...beginnings(texts), ...beginnings(codes)].some((words) => own.test(words));
     if (codes.some(hasOptedOut)) return false;
     if (codes.some((code) => byDefault.test(code))) return true;
     return !texts.some(hasOptedOut) && texts.some((words) => byDefault.test(words));

@@ -89,6 +89,19 @@ describe('a text, answered with all the freedom of the contract', () => {
     }
   });
 
+  it('is compared by its beginning with the pattern of the user if the reason is very long', async () => {
+    const failures = [`not consented ${'not '.repeat(1_000_000)}`];
+    for (const [consentPattern, port] of [
+      ['.*not.*consented', 2],
+      ['.*not.*x', 1],
+    ] as const) {
+      const { environment } = await scripted(() => ({ body: { failures } }), { consentPattern });
+      const flow = await sendNode(environment);
+      should(only(await flow.ask({ phone: numbers.consented, text: 'Hi' })).port).equal(port);
+      await Flow.unload();
+    }
+  });
+
   it('was probably sent if the answer cannot be read, and the error says so', async () => {
     const { environment } = await scripted(() => ({ body: '<html>OK</html>' }));
     const flow = await sendNode(environment);
