@@ -34,8 +34,6 @@ type ProcessMemory =
   | 'turns'
   /** The instruments of the process: making one twice would count it twice. */
   | 'metrics'
-  /** Warnings that the log has already and must not repeat. */
-  | 'saidOnce'
   /** Results of long calculations, by their input; they can be calculated again. */
   | 'calculated';
 
