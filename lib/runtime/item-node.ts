@@ -12,11 +12,11 @@ import {
   type Reason,
 } from '../outbox/queue';
 import { keysOf, records } from '../outbox/records';
-import type { Answer, Client } from '../service/client';
+import type { Answer, CallOptions } from '../service/client';
 import { systemClock } from '../service/clock';
 import { endpoints, type EndpointName, type RequestOf } from '../service/endpoints';
 import type { Problem } from '../service/errors';
-import { endOf, StoreClosed, TakenOver, type Operation, type Store } from '../state/store';
+import { ageClock, endOf, StoreClosed, TakenOver, type Operation, type Store } from '../state/store';
 import { activityOf } from './activity';
 import { deliver } from './delivery';
 import type { Environment } from './environment';
@@ -115,10 +115,10 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   private readonly steps: Steps[] = [];
 
   constructor(
-    private readonly turn: ItemTurn<D, S>,
+    /** The item as its queue has it. */
+    readonly turn: ItemTurn<D, S>,
     readonly environment: Environment,
     private readonly lane: string,
-    private readonly client?: Client,
   ) {
     this.data = turn.item;
     this.shared = turn.shared;
@@ -179,14 +179,23 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     request: RequestOf<N>,
     { signal = this.signal, ...own }: Steps & { readonly signal?: AbortSignal | undefined } = {},
   ): Promise<Answer<N>> {
-    const { advisor, lane, client } = this;
-    if (!client) throw nodeError('not_configured', 'no_environment');
-    if (endpoints[name].method === 'GET') return client.call(name, request, { advisor, lane, signal });
+    const { advisor, lane } = this;
+    const client = this.environment.client();
     const steps = [...this.steps, own];
-    const begin = (): Promise<void> => this.save('begin', steps);
-    const undo = (): Promise<void> => this.save('undo', steps);
-    const permit = steps.some((each) => each.permit) ? () => permitted(steps) : undefined;
-    return client.call(name, request, { advisor, lane, signal, begin, undo, permit });
+    const options: CallOptions =
+      endpoints[name].method === 'GET'
+        ? { advisor, lane, signal }
+        : {
+            advisor,
+            lane,
+            signal,
+            begin: () => this.save('begin', steps),
+            undo: () => this.save('undo', steps),
+            permit: steps.some(({ permit }) => permit) ? () => permitted(steps) : undefined,
+          };
+    return client instanceof Promise
+      ? client.then((loaded) => loaded.call(name, request, options))
+      : client.call(name, request, options);
   }
 
   private async save(step: 'begin' | 'undo', all: readonly Steps[]): Promise<void> {
@@ -228,6 +237,26 @@ interface Searches {
   close(): Promise<void>;
 }
 
+/** For a node whose items may wait for something: they have a turn again and again. */
+export interface NodeWaits<D extends ItemData, S extends Shared> {
+  /** All items are saved, whatever `journal` says. */
+  readonly isOn: boolean;
+  /** Milliseconds to the next turn, at most; undefined where the items of a message do not wait. */
+  longestPause(shared: S): number | undefined;
+  /** Called when the store is open, with a function that reports a fault. */
+  opened(
+    queue: Queue<D, S, Outcome>,
+    environment: Environment,
+    fault: (thrown: unknown) => void,
+  ): Promise<OpenWaits>;
+}
+
+interface OpenWaits {
+  /** Shows in the status that some wait, while they do. */
+  draw(): void;
+  close(): void;
+}
+
 /** A node that has items. */
 export interface ItemNodeOptions<D extends ItemData, S extends Shared> {
   /** The items of a message; a throw fails the message as one. */
@@ -242,7 +271,10 @@ export interface ItemNodeOptions<D extends ItemData, S extends Shared> {
   failedFields?(failure: Outcome, msg: Message): Outcome;
   /** The numbers that a reset is for; undefined means all. */
   phonesOf?(msg: Message, reading: ReadingTools): readonly string[] | undefined;
+  /** The outcome of an item that ends without its work; undefined where that is a failure. */
+  endedBy?(item: Item<D, S>, reason: Reason): Outcome | undefined | Promise<Outcome | undefined>;
   readonly statusTexts: StatusTexts;
+  readonly waits?: NodeWaits<D, S>;
   /** With searches, every message is one. */
   readonly searches?: Searches | undefined;
   /** The work makes no request: it needs no service, and its items belong to none. */
@@ -300,10 +332,11 @@ const jobOf = (
 };
 
 /** The failure of an item that ends without its work. */
-const failureBy = (reason: Exclude<Reason, 'reset'>): Outcome => {
+const failureBy = (reason: Reason): Outcome => {
   const unknown = (key: 'unknown_after_crashes' | 'unknown_after_restart') =>
     nodeError('outcome_unknown', key, {}, { attempts: 1 });
   const errors = {
+    reset: () => nodeError('cancelled', 'cancelled'),
     moved: () => nodeError('cancelled', 'environment_changed'),
     retyped: () => nodeError('cancelled', 'node_changed'),
     stale: () => nodeError('stale', 'stale'),
@@ -322,7 +355,7 @@ class CancelledCount {
 
   constructor(private readonly tools: Tools) {}
 
-  add(warning: 'movedWork' | 'retypedWork'): void {
+  add(warning: 'movedWork' | 'retypedWork' | 'moved'): void {
     this.counts.set(warning, (this.counts.get(warning) ?? 0) + 1);
     this.forget ??= systemClock.after(second, () => this.warn());
   }
@@ -337,12 +370,13 @@ class CancelledCount {
   }
 }
 
-/** What is held is saved whatever `journal` says, and goes on when the settings have changed. */
+/** What is held or waits is saved whatever `journal` says, and goes on when the settings have changed. */
 const isSavedFromBefore = async (tools: Tools, environment: Environment): Promise<boolean> => {
   try {
-    const { items } = keysOf(tools.node.id);
+    const { items, waits } = keysOf(tools.node.id);
     const store = await environment.store();
-    return (await store.count(records, items, endOf(items))) > 0;
+    const counts = [items, waits].map((prefix) => store.count(records, prefix, endOf(prefix)));
+    return (await Promise.all(counts)).some((count) => count > 0);
   } catch {
     return false;
   }
@@ -357,9 +391,10 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
   options: ItemNodeOptions<D, S>,
 ): Handler => {
   const { RED, node, words, status } = tools;
-  const { guards = [], searches, isLocal = false } = options;
+  const { guards = [], searches, waits, isLocal = false } = options;
   let environment: Environment | undefined;
   let queue: Queue<D, S, Outcome> | undefined;
+  let waiting: OpenWaits | undefined;
   let opening: Promise<void> | undefined;
   let started: Promise<void> | undefined;
   const unlisten: (() => void)[] = [];
@@ -373,7 +408,8 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
   /** Shows an outcome in the status; without `list`, it is that of a single message. */
   const show = (outcome: Outcome, list?: ShownList): void => {
     if (!list) shown.note(outcome);
-    shown.show(outcome, list);
+    // While others wait, the status says so.
+    if (!queue?.waitCount) shown.show(outcome, list);
     changed();
   };
 
@@ -393,46 +429,42 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
     return guard ? guard.pass(item, () => pass(item, reached)) : options.work(item);
   };
 
-  const outcomeBy = (reason: Reason): Outcome => {
-    if (reason === 'reset') return failedOutcome(nodeError('cancelled', 'cancelled').problem);
-    if (reason === 'moved') cancelled.add('movedWork');
-    if (reason === 'retyped') cancelled.add('retypedWork');
-    return failureBy(reason);
+  const outcomeBy = async (item: Item<D, S>, reason: Reason): Promise<Outcome> => {
+    const { isWait } = item.turn;
+    if (reason === 'moved') cancelled.add(isWait ? 'moved' : 'movedWork');
+    if (reason === 'retyped' && !isWait) cancelled.add('retypedWork');
+    return (await options.endedBy?.(item, reason)) ?? failureBy(reason);
   };
 
   const work = async (turn: ItemTurn<D, S>): Promise<Outcome | undefined> => {
     if (turn.item.wrong) return failedOutcome(turn.item.wrong);
+    if (!environment) return failedOutcome(nodeError('not_configured', 'no_environment').problem);
     const reached = { guards: 0 };
-    let item: Item<D, S> | undefined;
+    const item = new Item(turn, environment, node.id);
     try {
-      if (!environment) throw nodeError('not_configured', 'no_environment');
-      const client = isLocal ? undefined : environment.client();
-      item = new Item(turn, environment, node.id, client instanceof Promise ? await client : client);
       return await pass(item, reached);
     } catch (thrown) {
       if (thrown instanceof Held) throw thrown;
-      if (item)
-        for (const guard of guards.slice(reached.guards))
-          await guard.endsWithout?.(item, undefined).catch(() => undefined);
+      for (const guard of guards.slice(reached.guards))
+        await guard.endsWithout?.(item, undefined).catch(() => undefined);
       const why = problemOf(thrown);
       if (why.code !== 'cancelled') return failedOutcome(why);
       // A close broke it off: the item stays saved as not started.
-      return turn.signal.aborted && !isResetBy(turn.signal) ? undefined : outcomeBy('reset');
+      return turn.signal.aborted && !isResetBy(turn.signal) ? undefined : outcomeBy(item, 'reset');
     }
   };
 
   const outcomeFor = async (turn: ItemTurn<D, S>, reason: Reason): Promise<Outcome> => {
+    if (!environment) return failureBy(reason);
+    const item = new Item(turn, environment, node.id);
     const isSaved = reason !== 'refused' && reason !== 'taken_over';
-    if (isSaved && environment) {
-      const item = new Item(turn, environment, node.id);
-      try {
-        for (const guard of guards) await guard.endsWithout?.(item, reason);
-      } catch (thrown) {
-        // The process that has taken over the store does the same.
-        if (!(thrown instanceof TakenOver)) throw thrown;
-      }
+    try {
+      if (isSaved) for (const guard of guards) await guard.endsWithout?.(item, reason);
+    } catch (thrown) {
+      // The process that has taken over the store does the same.
+      if (!(thrown instanceof TakenOver)) throw thrown;
     }
-    return outcomeBy(reason);
+    return outcomeBy(item, reason);
   };
 
   /** Lets an outcome leave with the duplicates of its item. One that did not arrive leaves again, and counts then. */
@@ -479,8 +511,8 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
     const from = tools.environment();
     const { maxConcurrent, resumeWithin, textHours, ...settings } = from.settings;
     const mayHold = guards.length > 0;
-    const journal = settings.journal || (mayHold && textHours?.outside === 'hold');
-    const isSaved = journal || (mayHold && (await isSavedFromBefore(tools, from)));
+    const journal = settings.journal || waits?.isOn === true || (mayHold && textHours?.outside === 'hold');
+    const isSaved = journal || ((mayHold || waits) && (await isSavedFromBefore(tools, from)));
     const store = await (isSaved ? from.store() : from.memory());
     if (journal && !store.durable) tools.markUnsaved();
     const opened = new Queue<D, S, Outcome>({
@@ -491,12 +523,18 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
       width: maxConcurrent,
       resumeWithin,
       clock: from.clock,
+      ...(waits && {
+        waits: { clock: ageClock(from, store), longestPause: (shared) => waits.longestPause(shared) },
+      }),
       host: {
         work,
         outcomeFor,
         emit,
         kindsOf: (outcome) => kindsIn(tools, outcome),
-        changed,
+        changed: () => {
+          waiting?.draw();
+          changed();
+        },
         held: (count, notBefore) => {
           status.show(() => heldLook(words, count, notBefore, tools.now()));
         },
@@ -513,6 +551,7 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
       const end = guard.open?.(from, (phone) => opened.recheck(phone));
       if (end) unlisten.push(end);
     }
+    waiting = await waits?.opened(opened, from, fault);
     tools.whenStarted(() => {
       // The start waits one tick, because a reset may be in line.
       started = nextTick()
@@ -617,13 +656,20 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
       return list.accepted;
     },
     control(msg, at) {
-      if (!isControl(msg, 'reset')) return false;
+      const isReset = isControl(msg, 'reset');
+      if (!isReset && !(waits && isControl(msg, 'flush'))) return false;
       const phones = options.phonesOf?.(msg, { environment, holdOthers: () => undefined });
       searches?.stop();
-      queue?.reset(phones, at);
+      if (isReset) queue?.reset(phones, at);
+      // A close does not wait for it, and the next start does not continue it.
+      else queue?.flush(phones).catch(fault);
       return true;
     },
-    showFailure: show,
+    showFailure(failure) {
+      shown.note(failure);
+      shown.show(failure);
+      changed();
+    },
     completeFailure: (failure, msg) => options.failedFields?.(failure, msg) ?? failure,
     isBusy: () => searches?.isBusy === true || queue?.isBusy === true,
     async close() {
@@ -634,6 +680,7 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
       for (const end of unlisten) end();
       await queue?.close();
       await started;
+      waiting?.close();
       cancelled.warn();
     },
   };

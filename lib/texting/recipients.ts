@@ -338,17 +338,17 @@ export const readRecipients =
   <S extends TextShared>(
     tools: Tools,
     source: Source,
-    recipientsIn: (value: unknown, rules: PhoneRules) => Recipients | Promise<Recipients>,
-    complete: (shared: Mutable<S>, msg: Message, recipients: readonly Mutable<Recipient>[]) => void,
+    recipientsIn: (value: unknown, rules: PhoneRules, msg: Message) => Recipients | Promise<Recipients>,
+    complete: (shared: Mutable<S>, msg: Message) => void,
   ): ItemNodeOptions<Recipient, S>['read'] =>
   (msg, reading) =>
     whenRead(readAll([tools.advisorSource, source], msg), ([advisor, who]) =>
-      whenRead(recipientsIn(who, phoneRules(tools, reading)), (recipients) => {
+      whenRead(recipientsIn(who, phoneRules(tools, reading), msg), (recipients) => {
         // All other fields of it are optional.
         const shared = sharedIn(msg, recipients.list) as Mutable<S>;
         const fault = faultOf(() => {
           shared.advisor = advisorOfMessage(tools, advisor, msg, recipients.items);
-          complete(shared, msg, recipients.items);
+          complete(shared, msg);
         });
         return { ...recipients, source, shared, fault };
       }),

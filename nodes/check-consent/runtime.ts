@@ -1,45 +1,184 @@
-import { consentOf } from '../../lib/consent/consent';
+import { consentOf, type Consent } from '../../lib/consent/consent';
 import { resultOfFault, nothingKnown, consentStatusOf } from '../../lib/consent/consent-status';
-import { subjectOf } from '../../lib/consent/look';
+import { subjectOf, waitOf } from '../../lib/consent/look';
+import { longestPause, paceOf } from '../../lib/consent/pace';
+import { doNotTextOf } from '../../lib/guards/do-not-text';
+import { invalidInput, nodeError } from '../../lib/runtime/errors';
+import { anyId, entriesOf, type Source } from '../../lib/runtime/inputs';
+import { itemNode, type Item } from '../../lib/runtime/item-node';
+import { fieldOf, isNothing, isRecord } from '../../lib/runtime/kinds';
 import type { Outcome } from '../../lib/runtime/outcomes';
-import { flowNode, type Tools } from '../../lib/runtime/flow-node';
-import type { RecipientTurn } from '../../lib/texting/recipient-node';
-import { CheckNode } from './check-node';
-import { accepted, notAccepted, outcomeOfWait } from './outcome';
+import type { Message } from '../../lib/runtime/red';
+import {
+  phoneNumber,
+  readRecipients,
+  recipientsOf,
+  texting,
+  whenRead,
+  withOwnAdvisor,
+  type Recipient,
+  type Recipients,
+} from '../../lib/texting/recipients';
+import { accepted, cancelledWait, notAccepted, outcomeOfWait } from './outcome';
 import { spec } from './spec';
+import { WaitStatus, type CheckShared } from './wait-status';
+
+const recipientsByMember = (value: unknown, { where }: Source): Recipients => {
+  const list = Array.isArray(value);
+  const given = list ? entriesOf(value, where) : [value];
+  if (given.length === 0 || isNothing(value)) throw invalidInput('member_missing', { where });
+  const items = given.map((each, index): Recipient => {
+    const memberId = anyId(each);
+    return memberId === undefined
+      ? { index, wrong: invalidInput('member_kind', { where }).problem }
+      : { index, memberId };
+  });
+  return { list, items, count: items.length, ...(list && { entries: given }) };
+};
+
+const longestName = 100;
+
+/** The name in a recipient object or a contact; undefined when it has none. */
+const nameIn = (record: unknown): string | undefined => {
+  if (!isRecord(record)) return undefined;
+  const [whole = '', full = '', first = '', last = ''] = ['name', 'fullName', 'firstName', 'lastName'].map(
+    (field) => {
+      const value = fieldOf(record, field);
+      return typeof value === 'string' ? value.trim() : '';
+    },
+  );
+  return (whole || full || `${first} ${last}`.trim()).slice(0, longestName) || undefined;
+};
+
+/** Whether a record is about this number: the record may be left on the message from an earlier recipient. */
+const isOf = (record: unknown, phone: string | undefined, country: string): boolean => {
+  const given = isRecord(record) ? fieldOf(record, 'phone') : undefined;
+  if (phone === undefined || (typeof given !== 'string' && typeof given !== 'number')) return false;
+  if (phoneNumber(given, country) === phone) return true;
+  // The record may hold the number as it is written in its own country.
+  const digits = String(given).replaceAll(/\D/g, '').replace(/^0+/, '');
+  return digits.length >= 6 && phone.endsWith(digits);
+};
+
+/** Adds to the recipients the names in the message, for people who look at the list of waits. */
+const withNames = (
+  { items, entries, list, ...recipients }: Recipients,
+  msg: Message,
+  country: string,
+): Recipients => {
+  const records = [msg['recipient'], msg['contact']];
+  const recordOf = ({ index, phone }: Recipient): unknown =>
+    list ? entries?.[index] : records.find((record) => isOf(record, phone, country));
+  const named =
+    list && !entries
+      ? items
+      : items.map((item) => {
+          const name = nameIn(recordOf(item));
+          return name === undefined ? item : { ...item, name };
+        });
+  return { ...recipients, list, entries, items: named };
+};
 
 /** Checks one recipient's consent once. */
-const checkOnce =
-  (tools: Tools) =>
-  async ({
+const checkOnce = async (item: Item<Recipient, CheckShared>): Promise<Outcome> => {
+  const {
     environment,
-    client,
-    shared: { advisor, dryRun },
-    item: recipient,
-    signal,
-  }: RecipientTurn): Promise<Outcome> => {
-    const subject = subjectOf(recipient);
-    const options = { advisor, lane: tools.node.id, signal };
-    try {
-      const { data, attempts } = await client.call('getConsent', { query: subject }, options);
-      const status = consentStatusOf(data);
-      if (status.state !== 'accepted')
-        return notAccepted(dryRun ? 'dry_run' : 'not_accepted', status, subject, { attempts });
-      const consent = await consentOf(environment);
-      await consent.accepted(advisor, subject, status);
-      if (recipient.phone !== undefined)
-        await consent.history.accepted(advisor, recipient.phone, status.memberId);
-      return accepted(status);
-    } catch (fault) {
-      const result = resultOfFault(fault);
-      if (result.kind !== 'unknown_number') throw fault;
-      const { problem } = result;
-      const unknown = outcomeOfWait(
-        { kind: 'not_accepted', reason: 'unknown_number', status: nothingKnown, problem },
-        subject,
-      );
-      return dryRun ? { ...unknown, payload: { ...nothingKnown, reason: 'dry_run' } } : unknown;
-    }
-  };
+    advisor,
+    shared: { dryRun },
+    data: recipient,
+  } = item;
+  const subject = subjectOf(recipient);
+  try {
+    const { data, attempts } = await item.call('getConsent', { query: subject });
+    const status = consentStatusOf(data);
+    if (status.state !== 'accepted')
+      return notAccepted(dryRun ? 'dry_run' : 'not_accepted', status, subject, { attempts });
+    const consent = await consentOf(environment);
+    await consent.accepted(advisor, subject, status);
+    if (recipient.phone !== undefined)
+      await consent.history.accepted(advisor, recipient.phone, status.memberId);
+    return accepted(status);
+  } catch (fault) {
+    const result = resultOfFault(fault);
+    if (result.kind !== 'unknown_number') throw fault;
+    const { problem } = result;
+    const unknown = outcomeOfWait(
+      { kind: 'not_accepted', reason: 'unknown_number', status: nothingKnown, problem },
+      subject,
+    );
+    return dryRun ? { ...unknown, payload: { ...nothingKnown, reason: 'dry_run' } } : unknown;
+  }
+};
 
-export const create = flowNode(spec, (tools) => new CheckNode(tools, checkOnce(tools)));
+export const create = itemNode<Recipient, CheckShared>(spec, (tools) => {
+  const isByMember = tools.plain.text('by') === 'memberId';
+  const isWaiting = tools.plain.text('mode') === 'wait';
+  const source = tools.source(isByMember ? 'memberId' : 'phone');
+  const seconds = (name: string): number => tools.plain.number(name);
+  const pace = paceOf({
+    pollEvery: seconds('pollEvery'),
+    pollFor: seconds('pollFor'),
+    thenEvery: seconds('thenEvery'),
+    giveUpAfter: seconds('giveUpAfter'),
+  });
+  let consent: Consent | undefined;
+
+  return {
+    ...texting(tools),
+    read: readRecipients<CheckShared>(
+      tools,
+      source,
+      (value, rules, msg) => {
+        const found = isByMember
+          ? recipientsByMember(value, source)
+          : recipientsOf(value, source.where, rules, withOwnAdvisor(tools));
+        return isWaiting ? whenRead(found, (read) => withNames(read, msg, rules.country)) : found;
+      },
+      (shared) => {
+        // A dry run never waits.
+        if (!isWaiting || shared.dryRun) return;
+        if (!consent) throw nodeError('not_configured', 'no_environment');
+        shared.pace = pace;
+        shared.start = consent.clock.now();
+      },
+    ),
+    async work(item) {
+      if (!item.turn.isWait || !consent) return checkOnce(item);
+      const ended = await consent.looks.look(item.turn, tools.node.id);
+      if (!ended) throw nodeError('cancelled', 'cancelled');
+      return outcomeOfWait(ended, subjectOf(item.data));
+    },
+    async endedBy({ turn }, reason) {
+      const isSaved = reason !== 'refused' && reason !== 'taken_over';
+      if (turn.isWait && isSaved)
+        return cancelledWait(turn.seen ?? (await consent?.looks.seenOf(waitOf(turn))));
+      return reason === 'reset' ? cancelledWait() : undefined;
+    },
+    statusTexts: { first: 'status.accepted', third: 'status.notAccepted' },
+    waits: {
+      isOn: isWaiting,
+      longestPause: ({ pace: own }) => own && longestPause(own),
+      async opened(queue, environment, fault) {
+        const own = await consentOf(environment);
+        consent = own;
+        const status = new WaitStatus(tools, environment, queue, own, fault);
+        const draw = (): void => status.draw();
+        const blocked = await doNotTextOf(environment);
+        const ends = [
+          blocked.onBlock((phone) => queue.reset([phone])),
+          environment.onChange(draw),
+          () => status.close(),
+        ];
+        tools.whenStarted(() => {
+          if (!tools.closed.aborted) ends.push(own.attach(tools.node.id, queue, outcomeOfWait, draw));
+        });
+        return {
+          draw,
+          close: () => {
+            for (const end of ends) end();
+          },
+        };
+      },
+    },
+  };
+});
