@@ -1,10 +1,15 @@
 import { fork } from 'node:child_process';
+import { createRequire } from 'node:module';
 import { at } from '../build/folders.mjs';
 
 /** Milliseconds that a file may take, however large it is: nothing waits forever in silence. */
 const longest = 20 * 60_000;
 
+const require = createRequire(import.meta.url);
+
 const start = (env) => {
+  // Once for all workers.
+  require(at('test', 'support', 'typescript.cjs'));
   const child = fork(at('scripts', 'test', 'worker.mjs'), [], {
     cwd: at(),
     env: { ...process.env, ...env },

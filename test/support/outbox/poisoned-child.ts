@@ -37,7 +37,7 @@ const open = async (
     group,
     sealer: async () => sealer,
     warn,
-    leaseFor: 900,
+    leaseFor: 3000,
     pulseEvery: 50,
   });
   const close = (): Promise<void> => handle.close();

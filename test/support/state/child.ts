@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { join } from 'node:path';
+import { asCompiled } from '../compiled';
 
 export interface Child {
   /** Lines the child has printed. */
@@ -14,11 +15,9 @@ export interface Child {
 
 /** Runs a script of this directory in a separate process, which a test may kill as the system would. */
 export const runChild = (script: string, ...args: string[]): Child => {
-  const child: ChildProcess = spawn(
-    process.execPath,
-    ['--require', require.resolve('tsx/cjs'), join(__dirname, script), ...args],
-    { stdio: ['ignore', 'pipe', 'inherit'] },
-  );
+  const child: ChildProcess = spawn(process.execPath, [...asCompiled, join(__dirname, script), ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const lines: string[] = [];
   let check = (): void => undefined;
   const reader = child.stdout ? createInterface(child.stdout) : undefined;

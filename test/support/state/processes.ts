@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { asCompiled } from '../compiled';
 
 export interface StoreProcess {
   readonly pid: number;
@@ -12,12 +13,10 @@ export interface StoreProcess {
 }
 
 const script = join(__dirname, 'store-child.ts');
-const tsx = require.resolve('tsx/cjs');
 
 export const childCommand = (...args: string[]): string[] => [
   process.execPath,
-  '--require',
-  tsx,
+  ...asCompiled,
   script,
   ...args,
 ];

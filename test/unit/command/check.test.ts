@@ -10,6 +10,7 @@ import { operationScopes } from '../../../lib/contract-values';
 import { environmentFor, startSimulator, type Simulator, type SimulatorOptions } from '../../../simulator';
 import { refreshTokenFrom } from '../../support/auth/setup';
 import { runCheck as run, serviceChecks } from '../../support/command/setup';
+import { asCompiled } from '../../support/compiled';
 
 interface Line {
   readonly check: string;
@@ -29,9 +30,9 @@ describe('the command check', function () {
   };
   const runProcess = async (args: string[], variables: Record<string, string>) => {
     const command = join(__dirname, '..', '..', '..', 'command', 'advisor-texting.ts');
-    const { PATH = '', HOME = '' } = process.env;
-    const child = spawn(process.execPath, ['--import', 'tsx', command, 'check', ...args], {
-      env: { PATH, HOME, LANG: 'en', ...variables },
+    const { PATH = '', HOME = '', ADVISOR_TEXTING_COMPILED = '' } = process.env;
+    const child = spawn(process.execPath, [...asCompiled, command, 'check', ...args], {
+      env: { PATH, HOME, LANG: 'en', ADVISOR_TEXTING_COMPILED, ...variables },
     });
     let [out, err] = ['', ''];
     child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import should from 'should';
+import { asCompiled } from '../../support/compiled';
 import { root } from '../../support/installation';
 import { Postgres } from '../../support/postgres';
 import { openEmbedded } from '../../../lib/state/embedded';
@@ -29,13 +30,7 @@ describe('an item whose work crashes the process', function () {
   ): Promise<{ said: readonly string[]; signal: string | null }> => {
     const child = spawn(
       process.execPath,
-      [
-        '--require',
-        require.resolve('tsx/cjs'),
-        join(root, 'test', 'support', 'outbox', 'poisoned-child.ts'),
-        place,
-        what,
-      ],
+      [...asCompiled, join(root, 'test', 'support', 'outbox', 'poisoned-child.ts'), place, what],
       { stdio: ['ignore', 'pipe', 'inherit'] },
     );
     const said: string[] = [];

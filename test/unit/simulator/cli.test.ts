@@ -4,15 +4,11 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import should from 'should';
+import { asCompiled } from '../../support/compiled';
 import { readCommandLine } from '../../../simulator/cli-options';
 
 const run = (...args: string[]) =>
-  spawn(process.execPath, [
-    '--import',
-    'tsx',
-    join(__dirname, '..', '..', '..', 'simulator', 'cli.ts'),
-    ...args,
-  ]);
+  spawn(process.execPath, [...asCompiled, join(__dirname, '..', '..', '..', 'simulator', 'cli.ts'), ...args]);
 
 const finished = async (
   child: ReturnType<typeof run>,

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import should from 'should';
 import { profiles, startSimulator, type Simulator } from '../../../simulator';
+import { asCompiled } from '../../support/compiled';
 import { Caller } from '../../support/simulator/caller';
 
 const phone = '+12145550104';
@@ -137,8 +138,7 @@ describe("the simulator's data file", () => {
     const child: ChildProcess = spawn(
       process.execPath,
       [
-        '--import',
-        'tsx',
+        ...asCompiled,
         join(__dirname, '..', '..', '..', 'simulator', 'cli.ts'),
         'simulator',
         '--port',
