@@ -40,20 +40,6 @@ describe('the build', function () {
     return { status, said: stdout + stderr };
   };
 
-  /** Builds with one file changed (or, without `change`, missing) and restores it. */
-  const buildWith = (file: string, change?: (text: string) => string): string => {
-    const path = join(project, file);
-    const text = readFileSync(path, 'utf8');
-    if (change) writeFileSync(path, change(text));
-    else rmSync(path);
-    const { status, said } = build();
-    writeFileSync(path, text);
-    should(status).equal(1);
-    said.should.match(/^The build stopped\.$/m);
-    said.should.not.match(/\n\s+at /);
-    return said;
-  };
-
   before(() => {
     project = mkdtempSync(join(tmpdir(), 'advisor-texting-build-'));
     for (const part of parts) cpSync(join(root, part), join(project, part), { recursive: true });
@@ -81,68 +67,78 @@ describe('the build', function () {
     existsSync(join(project, 'dist', 'lib', 'service', 'client.js')).should.be.true();
   });
 
-  it('fails for a missing string of a form', () => {
-    buildWith('locales/en-US/advisor-send-text.json', (text) =>
-      text.replace('"schedule": "When"', '"planned": "When"'),
-    ).should.match(
-      /locales\/en-US\/advisor-send-text\.json \(or common\.json\) has no string label\.schedule\./,
-    );
-  });
+  describe('of a project with many faults', () => {
+    let said: string;
 
-  it('fails for shared dialog strings that the environment would override', () => {
-    buildWith('locales/en-US/advisor-environment.json', (text) =>
-      text.replace('"simulatorText":', '"variable": "Who knows", "simulatorText":'),
-    ).should.match(/locales\/en-US\/advisor-environment\.json repeats badge\.variable/);
-  });
+    before(() => {
+      const change = (file: string, from: string | RegExp, to: string): void => {
+        const path = join(project, file);
+        const text = readFileSync(path, 'utf8');
+        const changed = text.replace(from, to);
+        should(changed).not.equal(text);
+        writeFileSync(path, changed);
+      };
+      change('locales/en-US/advisor-send-text.json', '"schedule": "When"', '"planned": "When"');
+      change(
+        'locales/en-US/advisor-environment.json',
+        '"simulatorText":',
+        '"variable": "Who knows", "simulatorText":',
+      );
+      change('locales/en-US/advisor-request-consent.json', '"askNumber"', '"askSomebody"');
+      change('locales/ja/advisor-group.json', '"groupIds"', '"groupNames"');
+      change('locales/de/runtime.json', '"date_past"', '"date_gone"');
+      change('package.json', /\s*"advisor-contact": "[^"]+",/, '');
+      for (const file of [
+        'locales/es-ES/advisor-contact.md',
+        'locales/en-US/advisor-group.md',
+        'icons/advisor-content.svg',
+        'nodes/send-text/runtime.ts',
+      ])
+        rmSync(join(project, file));
+      rmSync(join(project, 'examples'), { recursive: true });
+      mkdirSync(join(project, 'examples'));
+      writeFileSync(
+        join(project, 'examples', 'One.json'),
+        JSON.stringify([{ id: 'a', type: 'advisor-send-text' }]),
+      );
+      const result = build();
+      should(result.status).equal(1);
+      said = result.said;
+    });
 
-  it('fails for a missing string that code uses', () => {
-    buildWith('locales/en-US/advisor-request-consent.json', (text) =>
-      text.replace('"askNumber"', '"askSomebody"'),
-    ).should.match(/has no string sentence\.askNumber\./);
-  });
+    it('fails with a sentence, without a stack trace', () => {
+      said.should.match(/^The build stopped\.$/m);
+      said.should.not.match(/\n\s+at /);
+    });
 
-  it('fails for a string, an error or a help text that one language lacks', () => {
-    buildWith('locales/ja/advisor-group.json', (text) =>
-      text.replace('"groupIds"', '"groupNames"'),
-    ).should.match(/locales\/ja\/advisor-group\.json \(or common\.json\) has no string label\.groupIds\./);
-    buildWith('locales/de/runtime.json', (text) => text.replace('"date_past"', '"date_gone"')).should.match(
-      /locales\/de\/runtime\.json has no string errors\.date_past\./,
-    );
-    buildWith('locales/es-ES/advisor-contact.md').should.match(
-      /locales\/es-ES\/advisor-contact\.md is missing/,
-    );
-  });
-
-  it('fails for a missing help text', () => {
-    buildWith('locales/en-US/advisor-group.md').should.match(/locales\/en-US\/advisor-group\.md is missing/);
-  });
-
-  it('fails for a missing icon', () => {
-    buildWith('icons/advisor-content.svg').should.match(/icons\/advisor-content\.svg is missing/);
-  });
-
-  it('fails for a missing runtime', () => {
-    buildWith('nodes/send-text/runtime.ts').should.match(/nodes\/send-text\/runtime\.ts is missing/);
-  });
-
-  it('fails for a missing line in package.json', () => {
-    buildWith('package.json', (text) => text.replace(/\s*"advisor-contact": "[^"]+",/, '')).should.match(
-      /package\.json: .* needs the line "advisor-contact": "dist\/nodes\/advisor-contact\.js"/,
-    );
-  });
-
-  it('fails for a type that no example uses', () => {
-    rmSync(join(project, 'examples'), { recursive: true });
-    mkdirSync(join(project, 'examples'));
-    writeFileSync(
-      join(project, 'examples', 'One.json'),
-      JSON.stringify([{ id: 'a', type: 'advisor-send-text' }]),
-    );
-    const { status, said } = build();
-    should(status).equal(1);
-    said.should.match(/No flow in examples\/ uses advisor-contact: add one\./);
-    said.should.not.match(/uses advisor-send-text/);
-    rmSync(join(project, 'examples'), { recursive: true });
-    cpSync(join(root, 'examples'), join(project, 'examples'), { recursive: true });
+    for (const [what, ...sentences] of [
+      [
+        'a missing string of a form',
+        /locales\/en-US\/advisor-send-text\.json \(or common\.json\) has no string label\.schedule\./,
+      ],
+      [
+        'shared dialog strings that the environment would override',
+        /locales\/en-US\/advisor-environment\.json repeats badge\.variable/,
+      ],
+      ['a missing string that code uses', /has no string sentence\.askNumber\./],
+      [
+        'a string, an error or a help text that one language lacks',
+        /locales\/ja\/advisor-group\.json \(or common\.json\) has no string label\.groupIds\./,
+        /locales\/de\/runtime\.json has no string errors\.date_past\./,
+        /locales\/es-ES\/advisor-contact\.md is missing/,
+      ],
+      ['a missing help text', /locales\/en-US\/advisor-group\.md is missing/],
+      ['a missing icon', /icons\/advisor-content\.svg is missing/],
+      ['a missing runtime', /nodes\/send-text\/runtime\.ts is missing/],
+      [
+        'a missing line in package.json',
+        /package\.json: .* needs the line "advisor-contact": "dist\/nodes\/advisor-contact\.js"/,
+      ],
+      ['a type that no example uses', /No flow in examples\/ uses advisor-contact: add one\./],
+    ] as const)
+      it(`fails for ${what}`, () => {
+        for (const sentence of sentences) said.should.match(sentence);
+        said.should.not.match(/uses advisor-send-text/);
+      });
   });
 });
