@@ -9,6 +9,10 @@ export const isLong = process.env['ADVISOR_TEXTING_TESTS'] === 'long';
 /** The versions of Node-RED that most tests run on; what differs between them is always tested on both. */
 export const versions: readonly (4 | 5)[] = isLong ? [4, 5] : [5];
 
+/** How many generated cases of a model run, and what its title says about that. */
+export const howOften = (all: number): number => (isLong ? all : Math.ceil(all / 3));
+export const andOften = isLong ? ', often' : '';
+
 /** A `describe` of the long run only. */
 export const describeInLongRun = (title: string, tests: (this: Mocha.Suite) => void): void => {
   if (isLong) describe(title, tests);

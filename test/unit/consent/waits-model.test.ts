@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import should from 'should';
 import { paceOf } from '../../../lib/consent/pace';
 import { ann, bob, refusal, seconds, World, type WaitOf } from '../../support/consent/world';
+import { andOften, howOften } from '../../support/extent';
 
 /** Short, so that a run covers everything; the last has been edited. */
 const paces = [
@@ -47,7 +48,7 @@ const naiveTimes = ({ pollEvery, pollFor, thenEvery, giveUpAfter }: WaitOf['pace
 };
 
 describe('waits against a naive model', () => {
-  it('are polled at all their times, never early and at most a tenth late, however late timers fire', async function () {
+  it(`are polled at all their times, never early and at most a tenth late, however late timers fire${andOften}`, async function () {
     this.timeout(120_000);
     const latest = 20;
     const group = fc.record({
@@ -89,11 +90,11 @@ describe('waits against a naive model', () => {
           world.kill();
         },
       ),
-      { numRuns: 60 },
+      { numRuns: howOften(60) },
     );
   });
 
-  it('end once and leave nothing, however long the answers take', async function () {
+  it(`end once and leave nothing, however long the answers take${andOften}`, async function () {
     this.timeout(120_000);
     const many = fc.record({
       pause: fc.nat({ max: 15_000 }),
@@ -133,7 +134,7 @@ describe('waits against a naive model', () => {
           world.kill();
         },
       ),
-      { numRuns: 150 },
+      { numRuns: howOften(150) },
     );
   });
 
@@ -153,7 +154,7 @@ describe('waits against a naive model', () => {
     world.kill();
   });
 
-  it('end once, for a valid reason, in order of arrival, and nothing is polled that does not wait', async function () {
+  it(`end once, for a valid reason, in order of arrival, and nothing is polled that does not wait${andOften}`, async function () {
     this.timeout(120_000);
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 30, size: 'max' }), async (steps) => {
@@ -247,7 +248,7 @@ describe('waits against a naive model', () => {
         should(await world.left()).equal(0);
         world.kill();
       }),
-      { numRuns: 150 },
+      { numRuns: howOften(150) },
     );
   });
 });

@@ -5,6 +5,7 @@ import { Held, isResetBy, Queue, type OutcomeToEmit, type QueueHost } from '../.
 import { MovableClock } from '../../../lib/service/clock';
 import type { Operation } from '../../../lib/state/store';
 import { nextIteration } from '../../support/event-loop';
+import { andOften, howOften } from '../../support/extent';
 import { Disk, kill, never, type Process } from '../../support/outbox/process';
 
 const resumeWithin = 3_600_000;
@@ -255,7 +256,7 @@ class Machine {
 }
 
 describe('an outbox against a naive one', () => {
-  it('sends nothing twice and loses nothing, over kills at any commit, restarts, deploys, pauses, holds, resets and clock jumps', async function () {
+  it(`sends nothing twice and loses nothing, over kills at any commit, restarts, deploys, pauses, holds, resets and clock jumps${andOften}`, async function () {
     this.timeout(120_000);
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 40, size: 'max' }), delays, async (steps, slow) => {
@@ -288,7 +289,7 @@ describe('an outbox against a naive one', () => {
         for (const name of first.keys()) assert.ok(accepted.has(name), `${name} was saved`);
         for (const name of cancelled) assert.ok(!sent.includes(name), `${name} was cancelled`);
       }),
-      { numRuns: 150 },
+      { numRuns: howOften(150) },
     );
   });
 });

@@ -5,6 +5,7 @@ import type { WaitItem, WaitShared } from '../../../lib/consent/look';
 import { paceOf } from '../../../lib/consent/pace';
 import { MovableClock } from '../../../lib/service/clock';
 import { nextIteration } from '../../support/event-loop';
+import { andOften, howOften } from '../../support/extent';
 import { Disk, kill, never, type Process } from '../../support/outbox/process';
 import { space, WaitingQueue, type WaitingNodeOptions } from '../../support/outbox/waiting';
 
@@ -172,7 +173,7 @@ class Machine {
 }
 
 describe('the waits of a node against a naive list', () => {
-  it('are each emitted, once or marked as repeated, over kills at any commit, deploys, resets and slow reads', async function () {
+  it(`are each emitted, once or marked as repeated, over kills at any commit, deploys, resets and slow reads${andOften}`, async function () {
     this.timeout(120_000);
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 30, size: 'max' }), delays, async (steps, slow) => {
@@ -199,7 +200,7 @@ describe('the waits of a node against a naive list', () => {
         }
         for (const name of machine.accepted) assert.ok(first.has(name), `${name} is emitted`);
       }),
-      { numRuns: 60 },
+      { numRuns: howOften(60) },
     );
   });
 });
