@@ -7,9 +7,19 @@ import { nextIteration } from '../../support/event-loop';
 describe('seen records', () => {
   it('remember at least one generation, and never more than two', () => {
     const seen = new RecentIds(100);
-    for (let id = 0; id < 1000; id++) seen.add(id);
-    should(Array.from({ length: 100 }, (_, at) => seen.has(900 + at)).every(Boolean)).be.true();
-    should(Array.from({ length: 800 }, (_, id) => seen.has(id)).some(Boolean)).be.false();
+    for (let id = 0; id < 1000; id++) {
+      seen.add(id);
+      const known = Array.from({ length: id + 1 }, (_, ago) => seen.has(id - ago));
+      should(known.slice(0, 100).every(Boolean)).be.true();
+      should(known.slice(200).some(Boolean)).be.false();
+    }
+  });
+
+  it('tells long ids apart by their ends, too', () => {
+    const seen = new RecentIds();
+    const [one, other] = ['a', 'b'].map((end) => 'x'.repeat(500) + end) as [string, string];
+    seen.add(one);
+    should([seen.has(one), seen.has(other), seen.has(one.slice(0, 64))]).deepEqual([true, false, false]);
   });
 
   it('distinguish any two ids, however close or far', () => {
