@@ -377,4 +377,31 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
   it('have no simulator page while no environment uses the simulator', async () => {
     should((await red.request('POST', 'advisor-texting/simulator/open', {})).status).equal(409);
   });
+
+  it('show the phones page to people who open it from the editor, and to nobody else', async () => {
+    const id = 'e3e3e3e3e3e3e3e3';
+    await deployOn(red, [
+      ...sandboxFlow(red, simulator),
+      { id, type: 'advisor-environment', service: 'simulator' },
+    ]);
+    const { url } = (await red.request('POST', 'advisor-texting/simulator/open', {})).json as {
+      url: string;
+    };
+    const entered = await open(`${red.adminUrl}/${url}`);
+    should(entered.status).equal(200);
+    const cookie = entered.headers.get('set-cookie') ?? '';
+    should(cookie).match(/HttpOnly; SameSite=Strict/);
+    const page = `${red.adminUrl}/advisor-texting/simulator/`;
+    const session = { cookie: cookie.split(';')[0] ?? '' };
+    should((await open(page, session)).status).equal(200);
+    should((await open(`${page}control/state`, session)).status).equal(200);
+    should((await open(`${page}control/state`, { ...session, origin: 'https://evil.example' })).status).equal(
+      403,
+    );
+    for (const address of [`${red.adminUrl}/${url}`, page, `${page}control/state`]) {
+      should((await open(address)).status).equal(401);
+    }
+    const { json } = await red.request('GET', `advisor-texting/${id}/advisors`);
+    should(json).containDeep([{ advisor: 'default', state: 'authorized' }]);
+  });
 });
