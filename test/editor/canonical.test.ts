@@ -2,6 +2,7 @@ import type { Locator } from 'playwright-core';
 import should from 'should';
 import { openEnvironment, windowFrom } from '../support/editor/setup';
 import { launchBrowser, type TestBrowser } from '../support/browser';
+import { isLong } from '../support/extent';
 import { startRed, type RealRed } from '../support/node-red';
 import { phoneOf } from '../support/simulator-page';
 
@@ -12,7 +13,8 @@ const environmentId = `(() => {
   return id;
 })()`;
 
-for (const version of [4, 5] as const) {
+/** Of Node-RED 5, `npm test` sees the palette, the canvas and the dialogs elsewhere; of 4.1, only this. */
+for (const version of isLong ? ([4, 5] as const) : ([4] as const)) {
   describe(`the consent flow for a newcomer, on Node-RED ${version.toString()}`, function () {
     this.timeout(180_000);
     let red: RealRed;

@@ -1,6 +1,6 @@
 import should from 'should';
 import type { Page } from 'playwright-core';
-import { versions } from '../support/extent';
+import { isLong, versions } from '../support/extent';
 import type { FlowNode } from '../support/node-red';
 import { boxOf, chooseType } from '../support/editor/canvas';
 import { keepPicture, nameless, ragged, setTheme, themesOf, violations } from '../support/editor/looks';
@@ -66,7 +66,7 @@ for (const version of versions) {
     });
 
     for (const theme of themesOf(version)) {
-      it(`open for every node in the ${theme} theme, complete, in words and accessible`, async () => {
+      it(`open for every node in the ${theme} theme, complete, in words and accessible${isLong ? ', each' : ''}`, async () => {
         await setTheme(page, theme);
         for (const name of flowTypes) {
           await openNode(page, name);
@@ -75,7 +75,8 @@ for (const version of versions) {
             text.should.not.match(/^(label|hint|option|unit|row)\./);
           });
           (await badge())?.should.match(/^Simulator: /);
-          (await violations(page)).should.eql([]);
+          // That of others is below, in the dark theme.
+          if (isLong || name === 'contact') (await violations(page)).should.eql([]);
           (await ragged(page)).should.eql([]);
           await keepPicture(page, `${version.toString()}-${theme}-${name}`);
           await closeNode(page, 'cancel');
@@ -89,15 +90,20 @@ for (const version of versions) {
       });
     }
 
-    it('stay accessible and labelled, whatever is chosen, open or wrong in them', async () => {
+    it(`stay accessible and labelled, whatever is chosen, open or wrong in them${isLong ? ', at each step' : ''}`, async () => {
       // The lighter theme of 5 is that of 4.
       await setTheme(page, version === 5 ? 'dark' : 'light');
       for (const [id, states] of Object.entries(statesOf)) {
         const isEnvironment = id === 'real';
         await (isEnvironment ? openEnvironment : openNode)(page, id);
+        const last = Object.keys(states).at(-1);
         for (const [what, enterState] of Object.entries(states)) {
           await enterState(page);
-          const found = { violations: await violations(page), nameless: await nameless(page) };
+          const isLooked = isLong || what === last;
+          const found = {
+            violations: isLooked ? await violations(page) : [],
+            nameless: await nameless(page),
+          };
           should({ id, what, ...found }).eql({ id, what, violations: [], nameless: [] });
         }
         await (isEnvironment ? closeEnvironment : closeNode)(page, 'cancel');

@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import should from 'should';
 import { launchBrowser, type TestBrowser } from '../../support/browser';
 import { ragged } from '../../support/editor/looks';
-import { closeNode, openEnvironment, openNode } from '../../support/editor/setup';
+import { closeEnvironment, closeNode, openEnvironment, openNode } from '../../support/editor/setup';
 import { type FlowNode, type RealRed, startRed } from '../../support/node-red';
 import { numbers } from '../../support/numbers';
 
@@ -54,6 +54,8 @@ describe('a Node-RED 5 whose language is German', function () {
   this.timeout(180_000);
   let red: RealRed;
   let browser: TestBrowser;
+
+  let german: Page;
 
   const editorIn = async (locale: string, chosen?: string): Promise<Page> => {
     const { page } = await browser.open({ locale });
@@ -152,18 +154,21 @@ describe('a Node-RED 5 whose language is German', function () {
   });
 
   it("has an editor in the language chosen in it, whatever the browser's is", async () => {
-    const page = await editorIn('en-US', 'de');
-    (await palette(page, 'advisor-request-consent')).should.equal('Einwilligunganfragen');
-    (await helpOf(page, 'advisor-contact')).should.match(
+    german = await editorIn('en-US', 'de');
+    const category = german.locator('#red-ui-palette-header-advisor_texting');
+    (await category.textContent())?.trim().should.equal('Berater-SMS');
+    (await palette(german, 'advisor-request-consent')).should.equal('Einwilligunganfragen');
+    (await helpOf(german, 'advisor-contact')).should.match(
       /Sucht, liest, erstellt, ändert oder löscht Kontakte des Beraters/,
     );
-    await openEnvironment(page, 'office');
-    await page.getByRole('button', { name: 'Verbindung testen' }).click();
-    await page.getByText('„Büro“ ist nicht bereit').first().waitFor();
+    await openEnvironment(german, 'office');
+    await german.getByRole('button', { name: 'Verbindung testen' }).click();
+    await german.getByText('„Büro“ ist nicht bereit').first().waitFor();
+    await closeEnvironment(german, 'cancel');
   });
 
   it('breaks no word in the palette, however long it is', async () => {
-    const page = await editorIn('de');
+    const page = german;
     const linesOf = (type: string): Promise<string[]> =>
       page
         .locator(`.red-ui-palette-node[data-palette-type="${type}"] .red-ui-palette-label`)
@@ -180,7 +185,7 @@ describe('a Node-RED 5 whose language is German', function () {
   });
 
   it('has dialogs that keep their columns, however long the words are', async () => {
-    const page = await editorIn('de');
+    const page = german;
     for (const type of ['send', 'unready', 'ask', 'check', 'contact', 'group', 'content']) {
       await openNode(page, type);
       should({ type, ragged: await ragged(page) }).eql({ type, ragged: [] });
@@ -190,13 +195,15 @@ describe('a Node-RED 5 whose language is German', function () {
     (await ragged(page)).should.eql([]);
   });
 
-  it('gives the editor German for Austria, and English for an untranslated language', async () => {
+  it('gives the editor German for Austria, Spanish for no region, and English for an untranslated language', async () => {
     const labelIn = async (language: string): Promise<unknown> => {
       const address = `nodes/@advisor-texting/node-red/advisor-group/messages?lng=${language}`;
       const { json } = await red.request('GET', address);
       return (json as { title?: unknown } | undefined)?.title;
     };
     should(await labelIn('de-AT')).equal('Kontaktgruppe');
+    should(await labelIn('es')).equal(await labelIn('es-ES'));
+    should(await labelIn('es')).equal('grupo de contactos');
     should(await labelIn('fr')).equal(undefined);
     should(await labelIn('en-US')).equal('contact group');
   });

@@ -20,8 +20,9 @@ export const setTheme = async (page: Page, theme: Theme): Promise<void> => {
   );
 };
 
-/** Kept for a person to look at. */
+/** Kept for a person to look at, in the long run. */
 export const keepPicture = async (page: Page, name: string): Promise<void> => {
+  if (!isLong) return;
   mkdirSync(output, { recursive: true });
   await page
     .locator('.red-ui-tray')
