@@ -42,3 +42,17 @@ type ProcessMemory =
  * module has such a variable without it.
  */
 export const processMemory = <T extends object>(_what: ProcessMemory, made: T): T => made;
+
+/** The most results that are remembered: their inputs may come from messages, and so be without number. */
+const mostCalculated = 1000;
+
+/** The result for this input, from memory or calculated. */
+export const calculated = <T>(results: Map<string, T>, input: string, calculate: () => T): T => {
+  const known = results.get(input);
+  if (known !== undefined) return known;
+  const result = calculate();
+  if (results.size >= mostCalculated) results.clear();
+
+  results.set(input, result);
+  return result;
+};

@@ -1,7 +1,7 @@
 import type { parsePhoneNumberFromString as parse } from 'libphonenumber-js/max';
 import { day, hour, minute, second } from '../durations';
 import { Held } from '../outbox/queue';
-import { processMemory } from '../process-memory';
+import { calculated, processMemory } from '../process-memory';
 import { isTimeZone } from '../runtime/dates';
 import type { TextHours } from '../runtime/environment';
 import { invalidInput, nodeError } from '../runtime/errors';
@@ -67,15 +67,17 @@ export const zonesOfNumber = (phone: string): readonly string[] | undefined => {
 const formats = processMemory('calculated', new Map<string, Intl.DateTimeFormat>());
 
 const minuteAt = (zone: string, at: number): number => {
-  const format =
-    formats.get(zone) ??
-    new Intl.DateTimeFormat('en-US', {
-      timeZone: zone,
-      hourCycle: 'h23',
-      hour: 'numeric',
-      minute: 'numeric',
-    });
-  formats.set(zone, format);
+  const format = calculated(
+    formats,
+    zone,
+    () =>
+      new Intl.DateTimeFormat('en-US', {
+        timeZone: zone,
+        hourCycle: 'h23',
+        hour: 'numeric',
+        minute: 'numeric',
+      }),
+  );
   let minutes = 0;
   for (const { type, value } of format.formatToParts(at))
     if (type === 'hour') minutes += Number(value) * 60;
@@ -115,17 +117,13 @@ const sharedFrom = (hours: TextHours, zones: readonly string[], at: number): num
 };
 
 const judged = processMemory('calculated', new Map<string, boolean>());
-const mostJudged = 1000;
 
 /** Several zones must leave a time of day to text at. */
 const leaveTime = (hours: TextHours, zones: readonly string[], at: number): boolean => {
   if (zones.length < 2) return true;
   const today = Math.floor(at / day) * day;
   const name = `${hours.from} ${hours.until} ${today} ${zones.join(' ')}`;
-  const known = judged.get(name) ?? sharedFrom(hours, zones, today) >= leastShared;
-  if (judged.size >= mostJudged) judged.clear();
-  judged.set(name, known);
-  return known;
+  return calculated(judged, name, () => sharedFrom(hours, zones, today) >= leastShared);
 };
 
 export interface Whose {

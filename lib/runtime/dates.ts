@@ -1,4 +1,4 @@
-import { processMemory } from '../process-memory';
+import { calculated, processMemory } from '../process-memory';
 import { day, hour, minute, second } from '../durations';
 
 /**
@@ -9,22 +9,22 @@ import { day, hour, minute, second } from '../durations';
 const formats = processMemory('calculated', new Map<string, Intl.DateTimeFormat>());
 
 /** Throws RangeError when the zone does not exist. */
-const formatOf = (timeZone: string): Intl.DateTimeFormat => {
-  const format =
-    formats.get(timeZone) ??
-    new Intl.DateTimeFormat('en-US', {
-      timeZone,
-      hourCycle: 'h23',
-      year: 'numeric',
-      month: 'numeric',
-      day: 'numeric',
-      hour: 'numeric',
-      minute: 'numeric',
-      second: 'numeric',
-    });
-  formats.set(timeZone, format);
-  return format;
-};
+const formatOf = (timeZone: string): Intl.DateTimeFormat =>
+  calculated(
+    formats,
+    timeZone,
+    () =>
+      new Intl.DateTimeFormat('en-US', {
+        timeZone,
+        hourCycle: 'h23',
+        year: 'numeric',
+        month: 'numeric',
+        day: 'numeric',
+        hour: 'numeric',
+        minute: 'numeric',
+        second: 'numeric',
+      }),
+  );
 
 /** Whether the name is in the IANA time zone database, such as `America/New_York`. */
 export const isTimeZone = (name: string): boolean => {

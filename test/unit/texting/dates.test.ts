@@ -1,5 +1,6 @@
 import { inspect } from 'node:util';
 import should from 'should';
+import { isOpen } from '../../../lib/guards/text-hours';
 import { epochOf, isTimeZone, ownTimeZone } from '../../../lib/runtime/dates';
 
 describe('a delivery date', () => {
@@ -72,4 +73,33 @@ describe('a time zone', () => {
     it(`is not ${JSON.stringify(name)}`, () => {
       should(isTimeZone(name)).be.false();
     });
+});
+
+describe('a time zone from a message', () => {
+  it('is forgotten when thousands of spellings came after it, and remembered until then', () => {
+    const { DateTimeFormat } = Intl;
+    let made = 0;
+    Intl.DateTimeFormat = new Proxy(DateTimeFormat, {
+      construct(target, given) {
+        made += 1;
+        return Reflect.construct(target, given) as object;
+      },
+    });
+    /** A different case of letters for each number. */
+    const spelt = (number: number): string =>
+      [...'america/argentina/comodrivadavia']
+        .map((letter, at) => ((number >> at) & 1 ? letter.toUpperCase() : letter))
+        .join('');
+    const hours = { from: 9 * 60, until: 17 * 60 };
+    try {
+      for (const use of [isTimeZone, (zone: string) => isOpen(hours, [zone], 0)]) {
+        for (let number = 0; number < 3000; number++) use(spelt(number));
+        made = 0;
+        for (let times = 0; times < 3; times++) use(spelt(0));
+        should(made).equal(1);
+      }
+    } finally {
+      Intl.DateTimeFormat = DateTimeFormat;
+    }
+  });
 });
