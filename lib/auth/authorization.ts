@@ -125,14 +125,11 @@ const withParameters = (address: string, parameters: Readonly<Record<string, str
 
 /** The authorization code flow with PKCE: from a click, or a link sent to an advisor, to a grant in the vault. */
 export class Authorizations {
-  private readonly options: AuthorizationsOptions;
   private readonly pending = new Map<string, Pending>();
   /** The last failure, by environment and advisor. */
   private readonly failures = new Map<string, { readonly at: number; readonly why: SignInRefusal }>();
 
-  constructor(options: AuthorizationsOptions) {
-    this.options = options;
-  }
+  constructor(private readonly options: AuthorizationsOptions) {}
 
   /** Begins an authorization; resolves with the address of the authorization page. */
   async begin(connection: Connection, advisor: string, link?: string, isBound = true): Promise<string> {

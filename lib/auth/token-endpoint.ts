@@ -174,14 +174,11 @@ export interface TokenEndpointsOptions {
  * When that gives up, its failure applies to all until the backoff is over.
  */
 export class TokenEndpoints {
-  private readonly options: TokenEndpointsOptions;
   private readonly accesses = new Map<string, EndpointAccess>();
   private readonly listeners = new Listeners();
   readonly onPause = this.listeners.add;
 
-  constructor(options: TokenEndpointsOptions) {
-    this.options = options;
-  }
+  constructor(private readonly options: TokenEndpointsOptions) {}
 
   /** The time until which no request is made for a connection; 0 when there is no pause worth reporting. */
   pausedUntil(connection: Connection): number {

@@ -137,7 +137,6 @@ export interface VaultOptions {
  * in memory; a change is first written to the store. The vault is open while somebody keeps it open.
  */
 export class Vault {
-  private readonly options: VaultOptions;
   private kept = new Map<string, Kept>();
   /** Refreshes that were started and are not saved as finished. */
   private intents = new Map<string, Intent>();
@@ -152,9 +151,7 @@ export class Vault {
   /** The authorizations that this process has changed since all were last read. */
   private touched = new Set<string>();
 
-  constructor(options: VaultOptions) {
-    this.options = options;
-  }
+  constructor(private readonly options: VaultOptions) {}
 
   /** Whether the authorizations have been read. */
   get isOpen(): boolean {

@@ -131,10 +131,6 @@ const released =
 
 /** One call, from its first request to its outcome. */
 export class Call {
-  private readonly shared: Shared;
-  private readonly plan: Plan;
-  private readonly wire: Wire;
-  private readonly options: CallOptions;
   private attempts = 0;
   private readonly retries: Retries;
   private hasBegun = false;
@@ -142,12 +138,13 @@ export class Call {
   private token = '';
   private hasWaited = false;
 
-  constructor(shared: Shared, plan: Plan, wire: Wire, options: CallOptions) {
-    this.shared = shared;
+  constructor(
+    private readonly shared: Shared,
+    private readonly plan: Plan,
+    private readonly wire: Wire,
+    private readonly options: CallOptions,
+  ) {
     this.retries = new Retries(shared.clock, shared.random, shared.budget);
-    this.plan = plan;
-    this.wire = wire;
-    this.options = options;
   }
 
   async run(): Promise<Completed> {

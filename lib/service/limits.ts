@@ -60,11 +60,8 @@ export interface QueuePlace {
 
 /** The limits of an environment, for all its requests: how many at once, how many a second, and pauses. */
 export class Limits {
-  private readonly clock: Clock;
-  private readonly maxConcurrent: number;
   /** Milliseconds between requests of all processes; 0 when there is no limit of our own. */
   private readonly interval: number;
-  private readonly share: (most: number) => number;
   private readonly normal = new Queue();
   private readonly polls = new Queue();
   private running = 0;
@@ -78,15 +75,12 @@ export class Limits {
 
   /** Where several processes share the limits, `share` says how many requests at once this one may make. */
   constructor(
-    clock: Clock,
-    maxConcurrent: number,
+    private readonly clock: Clock,
+    private readonly maxConcurrent: number,
     requestsPerSecond: number,
-    share = (most: number): number => most,
+    private readonly share = (most: number): number => most,
   ) {
-    this.clock = clock;
-    this.maxConcurrent = maxConcurrent;
     this.interval = requestsPerSecond > 0 ? second / requestsPerSecond : 0;
-    this.share = share;
   }
 
   private get most(): number {

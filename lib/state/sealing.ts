@@ -86,14 +86,11 @@ export const decode = (bytes: Buffer): unknown => {
 
 /** Turns values into sealed bytes and back: a store's engine sees bytes alone. */
 export class Sealing {
-  private readonly sealer: Sealer;
   private readonly keysAtHand = new Set<string>();
   /** True once a record was found whose key is not at hand. */
   sawLocked = false;
 
-  constructor(sealer: Sealer) {
-    this.sealer = sealer;
-  }
+  constructor(private readonly sealer: Sealer) {}
 
   seal(table: Table, key: Buffer, value: unknown): Buffer {
     return this.sealer.seal(encode(value), recordName(table, key));
