@@ -450,7 +450,9 @@ describe('consent nodes', () => {
       await Flow.unload();
       const next = await wait({}, { environment: afterRestart() });
       const told = closing.arrivals.all;
-      told.push(...(await next.arrivals.next(phones.length - told.length)));
+      // Outcomes of one tick leave together.
+      while (told.length + next.arrivals.all.length < phones.length) await next.arrivals.next();
+      told.push(...next.arrivals.all);
       should(told.map(({ msg }) => (msg.payload as { reason: string }).reason)).deepEqual(
         phones.map(() => 'cancelled'),
       );
