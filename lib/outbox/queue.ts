@@ -2,17 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { minute, second } from '../durations';
 import { atTime, closeLimit, type Clock } from '../service/clock';
-import {
-  endOf,
-  key,
-  nextKey,
-  pagesUnder,
-  TakenOver,
-  unchanged,
-  type Operation,
-  type Store,
-  type Table,
-} from '../state/store';
+import { endOf, key, nextKey, TakenOver, type Operation, type Store, type Table } from '../state/store';
 import { Cancels } from './cancels';
 import { carefulTurnsOf, type CarefulTurns } from './careful-turns';
 import { handOver } from './hand-over';
@@ -36,6 +26,7 @@ import {
   type ItemTurn,
 } from './queue-item';
 import { QueueReader } from './queue-reader';
+import { dropUnaccepted, restoreTimetable } from './repairs';
 import { recorderOf, together, type Recorder } from './recorder';
 import {
   after,
@@ -53,7 +44,6 @@ import {
   type CancelRecord,
   type Counts,
   type ItemRecord,
-  type ListRecord,
   type QueueKeys,
   type Seen,
 } from './records';
@@ -280,12 +270,15 @@ export class Queue<I extends OutboxItem, O, E> {
     this.hasHome = home !== undefined;
     const countBefore = (): Promise<number> => this.store.count(records, waits, this.keys.waitsOf(this.born));
     let before = await countBefore();
+    const isOwn = (startId: string, arrival: Buffer): boolean =>
+      startId === this.startId || this.memory.saving.has(arrival.toString('latin1'));
+    const dropping = dropUnaccepted(this.store, this.options.node, isOwn);
     if (before > 0) {
-      await this.dropUnaccepted();
+      await dropping;
       before = await countBefore();
-    } else this.track(this.dropUnaccepted());
+    } else this.track(dropping);
     this.openWaits += before;
-    await this.restoreTimetable(before > 0 && !this.hasHome);
+    await restoreTimetable(this.store, this.options.node, before > 0 && !this.hasHome);
     for (const lane of this.lanes) lane.hasMore = false;
     const isAny =
       (await this.store.keys(timetable, { ...after(this.keys.dues, undefined), limit: 1 })).length > 0;
@@ -1373,72 +1366,5 @@ export class Queue<I extends OutboxItem, O, E> {
       last = found.at(-1)?.key;
       if (!last) return;
     }
-  }
-
-  /** Removes the parts of long lists that were never accepted: an earlier start was broken off. */
-  private async dropUnaccepted(): Promise<void> {
-    const { lists, list, itemsOf, waitsOf, message } = this.keys;
-    for (let last: Buffer | undefined; !this.isClosing;) {
-      const range = { ...after(lists, last), limit: readAtOnce };
-      const found = await this.store.page<ListRecord<O>>(records, range);
-      for (const entry of found) {
-        const arrival = arrivalIn(entry.key);
-        const { isComplete, startId } = entry.value;
-        const isOwn = startId === this.startId || this.memory.saving.has(arrival.toString('latin1'));
-        if (isComplete || isOwn) continue;
-        // An earlier start may have completed it during the read.
-        const removed = (operations: readonly Operation[]): Promise<boolean> =>
-          this.store.write(operations, [unchanged(records, entry.key, entry)]);
-        const remove = (at: Buffer): Operation => ({ table: records, remove: at });
-        for (const kind of [itemsOf(arrival), waitsOf(arrival)])
-          for (;;) {
-            const range = { ...after(kind, undefined), limit: readAtOnce };
-            const page = await this.store.page<ItemRecord<I, O, E>>(records, range);
-            // Their entries in the timetable are dropped as they are met.
-            const indexes = page.flatMap(({ value: { item } }) =>
-              indexKeysOf(this.store, this.options.node, entry.value, arrival, item, true, undefined),
-            );
-            const operations = [
-              ...page.map(({ key: at }) => remove(at)),
-              ...indexes.map((at): Operation => ({ table: timetable, remove: at })),
-            ];
-            if (page.length === 0 || !(await removed(operations))) break;
-          }
-        await removed([message(arrival), list(arrival)].map(remove));
-      }
-      last = found.at(-1)?.key;
-      if (!last || found.length < readAtOnce) return;
-    }
-  }
-
-  /**
-   * Writes the timetable anew where entries of it were lost, as after damage. The indexes alone are missing after a move
-   * to another store, which has other hashes.
-   */
-  private async restoreTimetable(isMoved: boolean): Promise<void> {
-    const { dues, items, waits, due } = this.keys;
-    const isLost = await this.store.hasLost(timetable, dues, endOf(dues));
-    if (!isLost && !isMoved) return;
-    for (const kind of [items, waits])
-      for await (const page of pagesUnder<ItemRecord<I, O, E>>(this.store, records, kind, readAtOnce)) {
-        if (this.isClosing) return;
-        const operations = page.map(async ({ key: at, value }): Promise<Operation[]> => {
-          const { arrival, index } = itemAt(at);
-          const { state, notBefore, item, single, seen } = value;
-          const isWait = kind === waits;
-          const isHeld = state === 'accepted' && notBefore !== undefined;
-          const shared = single ?? (await this.messageAt(arrival))?.record;
-          const keys =
-            shared && state === 'accepted' && (isWait || isHeld)
-              ? indexKeysOf(this.store, this.options.node, shared, arrival, item, isWait, seen)
-              : [];
-          if (isLost)
-            keys.push(
-              isHeld ? due(heldLane, notBefore, arrival, index) : due(laneFor(1, isWait), 0, arrival, index),
-            );
-          return keys.map((put): Operation => ({ table: timetable, put, value: 0 }));
-        });
-        await this.store.write((await Promise.all(operations)).flat());
-      }
   }
 }

@@ -1,24 +1,6 @@
-import {
-  endOf,
-  keptAfterRemoval,
-  key,
-  pagesUnder,
-  type Operation,
-  tables,
-  type Store,
-  type Table,
-} from '../state/store';
-import {
-  indexKeysOf,
-  itemAt,
-  keysOf,
-  queueKinds,
-  records,
-  timetable,
-  type IndexedItem,
-  type ItemRecord,
-  type SharedRecord,
-} from './records';
+import { endOf, keptAfterRemoval, key, type Operation, tables, type Store, type Table } from '../state/store';
+import { queueKinds } from './records';
+import { removeIndexes } from './repairs';
 
 const removedAtOnce = 500;
 const absentKey = (node: string): Buffer => key('absent', node);
@@ -37,25 +19,6 @@ export const idsUnder = async (store: Store, table: Table, prefix: Buffer): Prom
     ids.push(id);
     from = endOf(key(prefix, id));
   }
-};
-
-/** Removes what finds the waits and held items of a node by their numbers. */
-const removeIndexes = async (store: Store, node: string): Promise<void> => {
-  const { items, waits, list } = keysOf(node);
-  for (const kind of [items, waits])
-    for await (const page of pagesUnder<ItemRecord<IndexedItem, unknown, unknown>>(
-      store,
-      records,
-      kind,
-      removedAtOnce,
-    )) {
-      const keys = page.map(async ({ key: at, value: { item, single, seen } }) => {
-        const { arrival } = itemAt(at);
-        const shared = single ?? (await store.get<SharedRecord<unknown>>(records, list(arrival)))?.value;
-        return shared ? indexKeysOf(store, node, shared, arrival, item, kind === waits, seen) : [];
-      });
-      await store.write((await Promise.all(keys)).flat().map((remove) => ({ table: timetable, remove })));
-    }
 };
 
 const removeAll = async (store: Store, table: Table, node: string): Promise<void> => {

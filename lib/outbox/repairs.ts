@@ -1,0 +1,108 @@
+import { endOf, pagesUnder, unchanged, type Operation, type Store } from '../state/store';
+import { heldLane, laneFor } from './queue-item';
+import {
+  after,
+  arrivalIn,
+  indexKeysOf,
+  itemAt,
+  keysOf,
+  records,
+  timetable,
+  type IndexedItem,
+  type ItemRecord,
+  type ListRecord,
+  type SharedRecord,
+} from './records';
+
+type SavedItem = ItemRecord<IndexedItem, unknown, unknown>;
+
+interface FoundItem {
+  readonly arrival: Buffer;
+  readonly isWait: boolean;
+  readonly record: SavedItem;
+  /** The keys by which it is found, if it waits or is held. */
+  readonly indexKeys: readonly Buffer[];
+}
+
+const readAtOnce = 64;
+
+/** The saved items of a node, a page at a time. */
+async function* savedItems(store: Store, node: string): AsyncGenerator<readonly FoundItem[]> {
+  const { items, waits, list } = keysOf(node);
+  for (const kind of [items, waits])
+    for await (const page of pagesUnder<SavedItem>(store, records, kind, readAtOnce))
+      yield await Promise.all(
+        page.map(async ({ key: at, value: record }): Promise<FoundItem> => {
+          const { arrival } = itemAt(at);
+          const { item, single, seen } = record;
+          const isWait = kind === waits;
+          const shared = single ?? (await store.get<SharedRecord<unknown>>(records, list(arrival)))?.value;
+          const indexKeys = shared ? indexKeysOf(store, node, shared, arrival, item, isWait, seen) : [];
+          return { arrival, isWait, record, indexKeys };
+        }),
+      );
+}
+
+const put = (at: Buffer): Operation => ({ table: timetable, put: at, value: 0 });
+
+/**
+ * Writes the timetable of a node anew where entries of it were lost, as after damage. The indexes alone are missing after
+ * a move to another store, which has other hashes.
+ */
+export const restoreTimetable = async (store: Store, node: string, isMoved: boolean): Promise<void> => {
+  const { dues, due } = keysOf(node);
+  const isLost = await store.hasLost(timetable, dues, endOf(dues));
+  if (!isLost && !isMoved) return;
+  for await (const page of savedItems(store, node))
+    await store.write(
+      page.flatMap(({ arrival, isWait, record: { state, notBefore, item }, indexKeys }) => {
+        const isHeld = state === 'accepted' && notBefore !== undefined;
+        const isIndexed = isHeld || (isWait && state === 'accepted');
+        const place = isHeld
+          ? due(heldLane, notBefore, arrival, item.index)
+          : due(laneFor(1, isWait), 0, arrival, item.index);
+        return [...(isIndexed ? indexKeys : []), ...(isLost ? [place] : [])].map(put);
+      }),
+    );
+};
+
+/** Removes what finds the waits and held items of a node by their numbers. */
+export const removeIndexes = async (store: Store, node: string): Promise<void> => {
+  for await (const page of savedItems(store, node))
+    await store.write(
+      page.flatMap(({ indexKeys }) => indexKeys).map((remove) => ({ table: timetable, remove })),
+    );
+};
+
+/** Removes the parts of long lists that were never accepted: an earlier start, none of which `isOwn`, was broken off. */
+export const dropUnaccepted = async (
+  store: Store,
+  node: string,
+  isOwn: (startId: string, arrival: Buffer) => boolean,
+): Promise<void> => {
+  const { lists, list, itemsOf, waitsOf, message } = keysOf(node);
+  const remove = (at: Buffer): Operation => ({ table: records, remove: at });
+  for await (const page of pagesUnder<ListRecord<unknown>>(store, records, lists, readAtOnce))
+    for (const entry of page) {
+      const arrival = arrivalIn(entry.key);
+      if (entry.value.isComplete || isOwn(entry.value.startId, arrival)) continue;
+      // An earlier start may have completed it during the read.
+      const write = (operations: readonly Operation[]): Promise<boolean> =>
+        store.write(operations, [unchanged(records, entry.key, entry)]);
+      for (const kind of [itemsOf(arrival), waitsOf(arrival)])
+        for (;;) {
+          const range = { ...after(kind, undefined), limit: readAtOnce };
+          const found = await store.page<SavedItem>(records, range);
+          // Their entries in the timetable are dropped as they are met.
+          const indexKeys = found.flatMap(({ value: { item } }) =>
+            indexKeysOf(store, node, entry.value, arrival, item, true, undefined),
+          );
+          const operations = [
+            ...found.map(({ key: at }) => remove(at)),
+            ...indexKeys.map((at): Operation => ({ table: timetable, remove: at })),
+          ];
+          if (found.length === 0 || !(await write(operations))) break;
+        }
+      await write([message(arrival), list(arrival)].map(remove));
+    }
+};
