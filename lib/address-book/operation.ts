@@ -6,7 +6,7 @@ import type { Environment } from '../runtime/environment';
 import type { Source } from '../runtime/inputs';
 import { anyAdvisor, type Tools } from '../runtime/flow-node';
 import { faultOf, itemNode, type Item, type ItemData, type Shared } from '../runtime/item-node';
-import type { Job } from '../runtime/job';
+import type { Job } from '../runtime/delivery';
 import { nodeError } from '../runtime/errors';
 import { type Problem, ServiceError } from '../service/errors';
 import { failedOutcome, problemOf } from '../runtime/outcomes';

@@ -4,7 +4,7 @@ import { checkOnePage, pageCountOf, pagesOf, totalOf, type ResultPage } from './
 import { invalidInput } from '../runtime/errors';
 import type { Tools } from '../runtime/flow-node';
 import type { Outcome } from '../runtime/outcomes';
-import type { Job } from '../runtime/job';
+import type { Job } from '../runtime/delivery';
 import { folded } from '../runtime/kinds';
 import { largestPage } from '../contract-values';
 import type { Stream } from './operation';

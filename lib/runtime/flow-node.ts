@@ -7,14 +7,13 @@ import { serviceError, ServiceError } from '../service/errors';
 import { activityOf } from './activity';
 import type { Environment } from './environment';
 import { faultInSettings, plainSettings, noSource, type PlainSettings, source, type Source } from './inputs';
-import { Job } from './job';
 import { invalidInput, nodeError } from './errors';
 import { metrics } from './metrics';
-import { outputsOf, failedOutcome, problemOf, type Outputs, type Outcome } from './outcomes';
+import { failedOutcome, problemOf, type Outcome } from './outcomes';
 import type { Message, Red, RunningNode } from './red';
 import type { Config, NodeRuntime } from './register';
 import type { NodeSpec } from './spec';
-import { atNextStart } from './delivery';
+import { atNextStart, Job, outputsOf, type Outputs } from './delivery';
 import {
   createStatus,
   failureLook,

@@ -18,12 +18,11 @@ import { endpoints, type EndpointName, type RequestOf } from '../service/endpoin
 import type { Problem } from '../service/errors';
 import { ageClock, endOf, StoreClosed, TakenOver, type Operation, type Store } from '../state/store';
 import { activityOf } from './activity';
-import { deliver } from './delivery';
+import { deliver, setAt, withoutList, type Job } from './delivery';
 import type { Environment } from './environment';
 import { nodeError } from './errors';
 import { flowNode, isControl, type Handler, type Tools } from './flow-node';
 import { noSource, pathIn, type PropertyPath, type Source } from './inputs';
-import { setAt, withoutList, type Job } from './job';
 import { failedOutcome, problemOf, type Outcome } from './outcomes';
 import type { Message } from './red';
 import type { Config, NodeRuntime } from './register';

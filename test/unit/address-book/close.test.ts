@@ -2,7 +2,7 @@ import { mock } from 'node:test';
 import should from 'should';
 import { Searches } from '../../../lib/address-book/operation';
 import type { Tools } from '../../../lib/runtime/flow-node';
-import type { Job } from '../../../lib/runtime/job';
+import type { Job } from '../../../lib/runtime/delivery';
 import { closeLimit } from '../../../lib/service/clock';
 
 describe('a search that waits for an unavailable store', () => {
