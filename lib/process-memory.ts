@@ -52,7 +52,6 @@ export const calculated = <T>(results: Map<string, T>, input: string, calculate:
   if (known !== undefined) return known;
   const result = calculate();
   if (results.size >= mostCalculated) results.clear();
-
   results.set(input, result);
   return result;
 };
