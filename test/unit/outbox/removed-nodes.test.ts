@@ -1,7 +1,9 @@
 import should from 'should';
 import { forgetRemovedNodes } from '../../../lib/outbox/removed-nodes';
+import { systemClock } from '../../../lib/service/clock';
 import { createMemoryStore } from '../../../lib/state/memory';
 import { endOf, key, keptAfterRemoval, type Store } from '../../../lib/state/store';
+import { requestsOn } from '../../support/outbox/requests';
 
 describe('the records of deleted nodes', () => {
   let now: number;
@@ -42,6 +44,25 @@ describe('the records of deleted nodes', () => {
       should(await left(kind, 'events')).equal(0);
       should(await left(kind, 'other')).equal(1);
     }
+  });
+
+  it('include what finds their waits by number, of single messages and of lists', async () => {
+    const queue = requestsOn(
+      store,
+      { work: () => Promise.reject(new Error('none starts')), emit: async () => true },
+      { node: 'check', waits: { clock: systemClock, longestPause: () => 1000 } },
+    );
+    const people = [101, 102].map((n, index) => ({ index, phone: `+12025550${String(n)}` }));
+    for (const items of [people, people.slice(0, 1)])
+      queue.accept({ message: {}, shared: { advisor: 'default' }, items, count: items.length }, undefined);
+    await queue.close();
+    const found = (): Promise<number> => store.count('wait', key('number'), endOf(key('number')));
+    should(await found()).equal(3);
+    await forgetRemovedNodes(store, gone);
+    now += keptAfterRemoval;
+    await forgetRemovedNodes(store, gone);
+    should(await found()).equal(0);
+    should(await left('wait', 'check')).equal(0);
   });
 
   it('are kept unchanged if the node returns', async () => {
