@@ -105,7 +105,7 @@ export class Looks {
   private readonly flights = new Map<string, Flight>();
   /** When the latest request for a group began, for groups of several waits. */
   private readonly shared = new Map<string, number>();
-  /** The time since which every node is told of numbers that are added to the do-not-text list. */
+  /** The time since which every node hears of numbers that are added to the do-not-text list. */
   private listeningSince = -Infinity;
   /** The time since which the clock was observed without a gap. */
   private awakeSince = -Infinity;

@@ -88,7 +88,7 @@ export class ConsentLimit extends Error {
 }
 
 const keptFor = 30 * day;
-/** Milliseconds by which the time on record may differ from when a request left. */
+/** Milliseconds by which the saved time may differ from when a request left. */
 const unrecorded = second;
 const noAnswer: RequestAnswer = { memberId: null, consentState: null };
 const table = 'wait';

@@ -6,9 +6,9 @@ const mark = Symbol.for('advisor-texting.outcome');
 type Marked = Record<PropertyKey, unknown>;
 
 interface Offer {
-  /** Puts on record that the outcome was told. */
+  /** Saves that the outcome was emitted. */
   readonly told: () => void;
-  /** Nodes of ours that have received it and not put it on record yet. */
+  /** Nodes of ours that have received it and not saved it yet. */
   claims: number;
 }
 
@@ -39,7 +39,7 @@ const concludeAll = (): void => {
 };
 
 /**
- * When one node of ours accepts a message from another, it puts that on record in one commit with the other's *told*: a
+ * When one node of ours accepts a message from another, it saves that in one commit with the other's *emitted*: a
  * crash leaves both or neither, so that a text behind a wait is not sent twice. At any other node, an outcome counts as
  * told a moment after it has arrived.
  */
@@ -61,7 +61,7 @@ export const handOver = {
   withdraw(id: string): void {
     offers.delete(id);
   },
-  /** Called by the node of ours that receives a message; it calls the result once, when the message is on record. */
+  /** Called by the node of ours that receives a message; it calls the result once, when the message is saved. */
   claim(msg: object): (() => void) | undefined {
     const id = (msg as Marked)[mark];
     if (id === undefined) return undefined;

@@ -1200,7 +1200,7 @@ export class Queue<I extends OutboxItem, O, E> {
     }
   }
 
-  /** Whether a wait is due later than its pace allows: the clock was set back, or a simulator began anew. */
+  /** Whether a wait is due later than its pace allows: the clock was set back, or a simulator was reset. */
   private async isTooFar(due: Buffer): Promise<boolean> {
     const left = dueAt(due) - this.later.clock.now();
     if (left <= longestSleep) return false;

@@ -43,7 +43,7 @@ export class Recorder {
    * promise.
    */
   private settled: Promise<unknown> = Promise.resolve();
-  /** Writes that `together` has begun in this iteration of the event loop. */
+  /** Writes that `together` has started in this tick. */
   private ahead: Promise<void>[] = [];
 
   /** Bytes of long lists that are being written, by estimate: of each, most is not handed to the store yet. */
@@ -148,7 +148,7 @@ const jointOf = (recorders: ReadonlySet<Recorder>): JointWriter | undefined => {
 };
 
 /**
- * All that `work` changes is one commit, also in several stores: a node may tell an outcome from the store of an ended
+ * All that `work` changes is one commit, also in several stores: a node may emit an outcome from the store of an ended
  * process, and the next node accepts it in its own store.
  */
 export const together = (work: () => Promise<void>): Promise<void> => {

@@ -46,7 +46,7 @@ async function* savedItems(store: Store, node: string): AsyncGenerator<readonly 
 const put = (at: Buffer): Operation => ({ table: timetable, put: at, value: 0 });
 
 /**
- * Writes the timetable of a node anew where entries of it were lost, as after damage. The indexes alone are missing after
+ * Rewrites the timetable of a node where entries of it were lost, as after damage. The indexes alone are missing after
  * a move to another store, which has other hashes.
  */
 export const restoreTimetable = async (store: Store, node: string, isMoved: boolean): Promise<void> => {

@@ -59,7 +59,7 @@ export const removeUnreadable = (message: Record<string, unknown>, isWhole = fal
 class Copier {
   /** Something could not be copied: a function, a connection, a part that contains itself. */
   dropped = false;
-  /** About the number of bytes that the copies take on record. */
+  /** About the number of bytes that the copies take in the store. */
   bytes = 0;
   private readonly copies = new Map<object, unknown>();
   /** Parts that were not copied, only their depth was checked. */
@@ -167,7 +167,7 @@ export interface Storable extends Input {
   /** They are in a symbol of the message, which is not stored with it. */
   readonly visits?: Visits;
   readonly dropped: boolean;
-  /** About the number of bytes that it takes on record. */
+  /** About the number of bytes that it takes in the store. */
   readonly bytes: number;
 }
 

@@ -46,7 +46,7 @@ export const isItemCommand = (command: StoreCommand): command is ItemCommand => 
 /** Milliseconds to wait for the other process. If it has died, its successor carries out the command later. */
 const answeredWithin = 5 * second;
 
-/** A failure on record, with its sentence. */
+/** A saved failure, with its sentence. */
 export interface FailureRecord extends Failure {
   readonly problem?: Pick<Problem, 'message' | 'wording'>;
 }
@@ -67,7 +67,7 @@ const inShort = (said: unknown): string | null => {
 };
 const failuresKeptFor = 30 * day;
 const failuresGatheredFor = 200;
-/** Milliseconds within which failures are on record, unless the store cannot be written: it may still be read. */
+/** Milliseconds within which failures are saved, unless the store cannot be written: it may still be read. */
 const writtenWithin = second;
 /** Up to this number, waits are sorted by their beginning; above it, they come in the order of their keys. */
 const mostSorted = 1000;
@@ -236,7 +236,7 @@ export class Activity {
     return this.act('check', id, ['w']);
   }
 
-  /** Cancels a wait, an item of the queue, or the rest of a list; false when it has ended or begun. */
+  /** Cancels a wait, an item of the queue, or the rest of a list; false when it has finished or started. */
   cancel(id: string, kinds: readonly IdKind[] = ['w', 'q', 'l']): Promise<boolean> {
     return this.act('cancel', id, kinds);
   }
@@ -270,7 +270,7 @@ export class Activity {
     return act === 'check' ? outbox?.check(arrival, index) : outbox?.cancel(arrival, index, kind === 'w');
   }
 
-  /** Gives a command to the process that has the item; false when no process has it, or when it has begun. */
+  /** Gives a command to the process that has the item; false when no process has it, or when it has started. */
   private async command(act: ItemCommand['act'], id: string, kind: IdKind, name: Buffer): Promise<boolean> {
     const store = await this.environment.store();
     const { node, arrival } = listIn(name);
@@ -410,7 +410,7 @@ export class Activity {
     this.changed();
   }
 
-  /** Puts on record the failures that are still in memory, and waits for that as long as a store needs that can be written. */
+  /** Saves the failures that are still in memory, and waits as long as a writable store needs. */
   async flush(): Promise<void> {
     this.forgetTimer?.();
     this.forgetTimer = undefined;

@@ -199,7 +199,7 @@ interface JobList {
  * exactly once, when the last has left.
  */
 export class Job {
-  /** Puts on record that the outcome in this message was told; see `lib/outbox/hand-over`. */
+  /** Saves that the outcome in this message was emitted; see `lib/outbox/hand-over`. */
   handOver: (() => void) | undefined;
   private emitted = 0;
   private expected = 1;
@@ -220,7 +220,7 @@ export class Job {
     return this.settled;
   }
 
-  /** Gives the hand-over to the code that puts this message on record, so that both are in one commit. */
+  /** Gives the hand-over to the code that saves this message, so that both are in one commit. */
   takeHandOver(): (() => void) | undefined {
     const { handOver } = this;
     this.handOver = undefined;

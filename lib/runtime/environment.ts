@@ -58,7 +58,7 @@ export interface Environment {
   readonly settings: EnvironmentSettings;
   /** The fault of a setting with a wrong value: nobody is texted. */
   readonly fault?: ServiceError | undefined;
-  /** The fault of a setting that leads to another store than the one that is meant: nothing is read or put on record. */
+  /** The fault of a setting that leads to another store than the one that is meant: nothing is read or saved. */
   readonly storeFault?: ServiceError | undefined;
   /** Throws ServiceError `not_configured` with what to fill in. An environment has one client. */
   client(): Client | Promise<Client>;
@@ -70,7 +70,7 @@ export interface Environment {
   otherListStores?(): Promise<readonly Store[]>;
   /** Whether the number is on the do-not-text list. */
   isBlocked(phone: string): Promise<boolean>;
-  /** The reason why nothing can be put on record at the moment. */
+  /** The reason why nothing can be saved at the moment. */
   readonly trouble: string | undefined;
   /** An empty store was found where this environment had one, and nobody has confirmed it. */
   readonly isStoreLost?: boolean;
@@ -120,7 +120,7 @@ export interface Environment {
   onChange(listener: () => void): () => void;
   /**
    * Keeps the store open until the result is called: a node closes at the same time as its environment, and still has
-   * to put on record what was under way.
+   * to save what was under way.
    */
   keepStoreOpen(): () => void;
 }

@@ -265,7 +265,7 @@ const startNode = (
     if (fault) throw fault;
   };
 
-  /** Any failure in a node that is not configured is reported as that: the missing configuration has to be mended first. */
+  /** Any failure in a node that is not configured is reported as that: the missing configuration has to be fixed first. */
   const unready = (thrown: unknown): unknown => {
     try {
       const from = tools.environment();

@@ -309,7 +309,7 @@ const summaryOf = (tools: Tools, total: number, counts: OutputCounts): Record<st
 const indexesOf = ({ index, duplicates }: ItemData): readonly number[] =>
   duplicates ? [index, ...duplicates.map((each) => each.index)] : [index];
 
-/** The job of a message, which is made anew where the message was read from the store. */
+/** The job of a message, which is made again where the message was read from the store. */
 const jobOf = (
   tools: Tools,
   message: MessageItems<Shared>,

@@ -14,7 +14,7 @@ export interface Outcome {
   readonly carry?: Readonly<Record<string, unknown>>;
   /** On the second output, the failure. On the third, the failure that the outcome becomes when nothing is wired to it. */
   readonly problem?: Problem;
-  /** The outcome may have been told before the process was killed. */
+  /** The outcome may have been emitted before the process was killed. */
   readonly repeated?: boolean;
   /** The text was sent before, and is counted so in `msg.summary`. */
   readonly alreadySent?: true;

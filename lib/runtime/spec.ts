@@ -172,7 +172,7 @@ const credentialKindsOf = (spec: NodeSpec): CredentialKinds =>
   );
 
 /**
- * What Node-RED is told of a node type when it starts. The build writes it to a file, so that no spec is loaded at the
+ * What Node-RED learns of a node type when it starts. The build writes it to a file, so that no spec is loaded at the
  * start.
  */
 export interface Registered {

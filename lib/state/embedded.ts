@@ -41,7 +41,7 @@ export interface EmbeddedOptions {
   readonly clock?: Pick<Clock, 'now' | 'elapsed'>;
   /**
    * A wall clock that shows an earlier time is wrong, as on a machine without a battery whose time has not arrived yet. A
-   * store is not begun then: everything in it would be decades old at the next start.
+   * store is not started then: everything in it would be decades old at the next start.
    */
   readonly earliest?: number;
   /** The boot id of the system. */
@@ -566,7 +566,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
   }
 
   /**
-   * Opens the file anew: after an error of the disk, lmdb may refuse all commits, and only the file tells whether the
+   * Opens the file again: after an error of the disk, lmdb may refuse all commits, and only the file tells whether the
    * last one was made.
    */
   private async tryAgain(): Promise<void> {

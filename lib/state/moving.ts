@@ -25,7 +25,7 @@ export interface Destination {
 }
 
 /**
- * How far a move has come, on record in the store that is moved from. The work does not begin in the other store while
+ * How far a move has come, saved in the store that is moved from. The work does not begin in the other store while
  * there is a copy here: after a crash it would begin twice.
  */
 interface Progress {

@@ -168,7 +168,7 @@ export class PostgresConnection {
           }
         },
       });
-      // Nothing may be sealed with keys that other processes could not read.
+      // Nothing may be encrypted with keys that other processes could not read.
       if (failure) throw failure as Error;
       await client.query('commit');
       return sealer;

@@ -115,7 +115,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
   private pulse: NodeJS.Timeout | undefined;
   /** The end of the last change of slots: the pulse and those that open one take turns. */
   private taking: Promise<unknown> = Promise.resolve();
-  /** Leases whose last commits the database has lost, until the doubt is on record. */
+  /** Leases whose last commits the database has lost, until the doubt is saved. */
   private readonly setBack = new Set<LeaseRow>();
   private readonly time = new ServerTime(
     () => performance.now(),
@@ -572,7 +572,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
 
   /**
    * Leaves a mark in a slot whose last commits were lost. Its next holder then knows that more may have been done than
-   * is on record.
+   * is saved.
    */
   private async recordDoubts(): Promise<void> {
     for (const row of this.setBack) {

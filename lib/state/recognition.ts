@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Listeners } from '../listeners';
 import { key, nextKey, unchanged, type Store, type StoreEntry } from './store';
 
-/** Which store this is. One that was lost and begun anew has another id. */
+/** Which store this is. One that was lost and started again has another id. */
 interface Identity {
   readonly id: string;
   /** The ids of lost stores in whose place somebody has confirmed this one. */

@@ -62,7 +62,7 @@ const putInPlace = (made: string, path: string): void => {
   syncPath(dirname(path));
 };
 
-/** The file keeps its name until another takes its place: a start that finds none begins anew, with nothing in it. */
+/** The file keeps its name until another takes its place: a start that finds none creates an empty one. */
 const keepAside = (path: string, aside: string): void => {
   try {
     linkSync(path, aside);

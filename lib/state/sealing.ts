@@ -84,7 +84,7 @@ export const decode = (bytes: Buffer): unknown => {
   throw new Error('a record in a format this version does not know');
 };
 
-/** Turns values into sealed bytes and back: a store's engine sees bytes alone. */
+/** Encrypts values to bytes and decrypts them: a store's engine sees bytes alone. */
 export class Sealing {
   private readonly keysAtHand = new Set<string>();
   /** True once a record was found whose key is not at hand. */
@@ -109,7 +109,7 @@ export class Sealing {
   }
 
   /**
-   * Whether the record is sealed with a key that is not at hand, as after a start with another credential secret. The
+   * Whether the record is encrypted with a key that is not at hand, as after a start with another credential secret. The
    * key may come back.
    */
   isLocked(sealed: Buffer): boolean {

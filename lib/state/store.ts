@@ -18,7 +18,7 @@ export interface Store {
   readonly isGone: boolean;
   /** Called when `trouble` begins or ends. */
   onChange(listener: () => void): () => void;
-  /** The number of bytes handed to `write` that are not on record yet. */
+  /** The number of bytes handed to `write` that are not saved yet. */
   readonly unwritten: number;
   /** The store's own time in epoch milliseconds. It never runs back; it is for ages, never for display. */
   now(): number;
@@ -27,7 +27,7 @@ export interface Store {
   get<T>(table: Table, key: Buffer): Promise<StoreEntry<T> | undefined>;
   /**
    * Reads the range in one turn of the event loop. A record that cannot be read is left out, and set aside once; fewer
-   * than `limit` records mean all the same that the range has no more.
+   * than `limit` records still mean that the range has no more.
    */
   page<T>(table: Table, range: Range): Promise<readonly StoreEntry<T>[]>;
   /** As `page`, but reads keys alone: nothing is decrypted. */
@@ -69,7 +69,7 @@ export interface Peers {
   tellHolder(command: StoreCommand): Promise<void>;
   /** False once another process has taken over all parts of the named one: nothing that it writes is accepted any more. */
   isAlive(processName: string): Promise<boolean>;
-  /** Another process has taken this part over for good: the store must be opened anew. */
+  /** Another process has taken this part over for good: the store must be opened again. */
   readonly isLost: boolean;
   /** True when confirmed commits were lost: what was accepted at `at` may have come further than the record says. */
   isInDoubt(at: number): boolean;

@@ -41,7 +41,7 @@ const national = (number: string, country: string): string | undefined => {
   return found?.isPossible() && e164.test(found.number) ? found.number : undefined;
 };
 
-/** A value that starts with + is judged by the contract's pattern alone (*Limits*); others need a country. */
+/** A value that starts with + is checked by the contract's pattern alone (*Limits*); others need a country. */
 export const phoneNumber = (value: unknown, country: string): string | undefined => {
   const text = typeof value === 'number' ? String(value) : typeof value === 'string' ? value.trim() : '';
   if (text.startsWith('+')) {

@@ -41,7 +41,7 @@ const recordsOf = async (
       [...queueKinds, 'event-told', 'event-first'].map((kind): Movable => ({
         table,
         prefix: key(kind, node),
-        // Without it, the next start writes the indexes anew, by the hashes of the other store.
+        // Without it, the next start rewrites the indexes, by the hashes of the other store.
         ...(kind === 'home' && { copy: () => [] }),
       })),
     ),
@@ -55,7 +55,7 @@ const recordsOf = async (
     movableRequests(space) as Movable,
     movableOnce(space) as Movable,
   ]);
-  // They are written anew in the other store.
+  // The other store writes its own.
   const indexes = ['number', 'member', 'held'].map((kind): Movable => ({
     table: timetable,
     prefix: Buffer.concat([key(kind), ownSpaces]),

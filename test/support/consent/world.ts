@@ -87,7 +87,7 @@ export class World {
   readonly clock = new MovableClock(() => begin);
   readonly polls: { at: number; advisor: string; of: string }[] = [];
   readonly told: Told[] = [];
-  /** How often statuses were to be drawn anew, because the service failed or answers again. */
+  /** How often statuses had to be redrawn, because the service failed or answers again. */
   changes = 0;
   /** Looks under way at once, at most. */
   most = 0;

@@ -24,7 +24,7 @@ const pace: fc.Arbitrary<Pace> = fc
   .map(paceOf);
 const timing: fc.Arbitrary<Timing> = fc.record({ start: fc.nat({ max: 2 ** 41 }), pace, jitter: share });
 
-/** What a user is told: every so often for so long, then every so often, and at the end; and how late each may be. */
+/** What a user relies on: every so often for so long, then every so often, and at the end; and how late each may be. */
 const promised = ({ pollEvery, pollFor, thenEvery, giveUpAfter }: Pace): { at: number; late: number }[] => {
   const polls: { at: number; late: number }[] = [];
   let at = 0;
