@@ -40,7 +40,7 @@ export const scalingOf = ({ parts }: Results): string => {
     `- A poll takes ${rounded(cpu.ours.median, 3)} µs of CPU _m_, ${rounded(cpu.ratio?.median ?? 0, 3)} times that of the embedded store. ${rounded(polls, 3)} polls a second take **${rounded(cores)} cores**, ${rounded(2 * cores)} at half load _c_, plus the database.`,
     `- One instance makes ${rounded(rate.ours.median, 3)} polls a second _m_, so 50 million waits take **${rounded(Math.ceil(alone))} instances**, ${rounded(Math.ceil(2 * alone))} at half load _c_: some ${rounded(waits / (2 * alone))} waits each, of ${rounded(1_000_000 / (2 * alone))} advisors.`,
     `- A wait takes ${rounded(bytes.ours.median, 3)} bytes in the database, indexes included _m_: 50 million take **${rounded((waits * bytes.ours.median) / 1e9)} GB** _c_.`,
-    `- A wait without an answer is written ${writesOfWait} times, not at each poll: ${rounded((waits * writesOfWait) / day)} records a second, many to a commit _c_.`,
+    `- A wait without an answer is written ${writesOfWait} times. Each poll moves a key of some 50 bytes: ${rounded(polls)} moves a second, up to a thousand to a commit _c_.`,
     `- An instance that polls ${counted} waits uses ${rounded(memory.ours.median, 3)} MB of its own (\`RssAnon\`) _m_ and makes its first poll ${rounded(first.ours.median)} s after its nodes are ready _m_.`,
     `- A text of a list takes ${rounded(text.ours.median, 3)} µs of CPU _m_, ${rounded(text.ratio?.median ?? 0, 3)} times that of the embedded store. With the database and the service on the same two cores, ${several.map(({ ours }, n) => `${n + 1} instance${n === 0 ? '' : 's'} sent ${rounded(ours.median, 3)}`).join(', ')} texts a second _m_.`,
   ].join('\n');
