@@ -40,7 +40,7 @@ import {
 import {
   environmentsMeant,
   faultInSetting,
-  judgePreparedness,
+  checkPreparedness,
   toldApart,
   type Prepared,
 } from './preparedness';
@@ -518,7 +518,7 @@ const linesOf = async (
   const rest: Finding<string>[] = [
     settingsFinding(subject.values),
     await storeFinding(subject.values, unread),
-    ...(prepared ? judgePreparedness({ ...prepared, values: subject.values }) : []),
+    ...(prepared ? checkPreparedness({ ...prepared, values: subject.values }) : []),
   ];
   return [...tried, ...rest].map((each) => ('mark' in each ? each : told(each)));
 };

@@ -266,7 +266,7 @@ export const environmentsMeant = (
 };
 
 /** Whether a machine and its flows are ready for production. Nothing is changed, and no request is made. */
-export const judgePreparedness = (prepared: Prepared): PreparednessFinding[] => {
+export const checkPreparedness = (prepared: Prepared): PreparednessFinding[] => {
   const { settings, userDir, values, nodes } = prepared;
   const unread = (check: PreparednessName): PreparednessFinding =>
     finding(check, 'untried', 'settingsUnread', { directory: userDir });

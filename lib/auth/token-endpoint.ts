@@ -240,7 +240,7 @@ export class TokenEndpoints {
         return value;
       } catch (fault) {
         if (!(fault instanceof Trouble)) throw fault;
-        if (access.failures === failures) this.judge(access, fault, connection);
+        if (access.failures === failures) this.check(access, fault, connection);
       } finally {
         access.running--;
         for (const wake of [...access.waiting]) wake();
@@ -263,7 +263,7 @@ export class TokenEndpoints {
     }
   }
 
-  private judge(access: EndpointAccess, trouble: Trouble, connection: Connection): void {
+  private check(access: EndpointAccess, trouble: Trouble, connection: Connection): void {
     const now = elapsedBy(this.options.clock);
     access.failures++;
     // An endpoint that was given up gets single attempts until it answers.

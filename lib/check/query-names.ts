@@ -2,7 +2,7 @@ import type { MessageValues, Problem, ReasonWord } from '../service/errors';
 import { contentTypes, longestSearch } from '../contract-values';
 
 /** A sentence by its key and values, or an error that has it. */
-export interface Judgement {
+export interface Conclusion {
   /** Null: it cannot be known, or no setting changes it. `untried`: it could be known, but not this time. */
   readonly ok: boolean | null | 'untried';
   readonly key: string;
@@ -64,7 +64,7 @@ type NameVerdict = 'right' | 'wrong' | 'refused' | 'untold' | 'untried' | 'doubt
  * Checks names that are all sent with the same value: a service that ignores unknown names uses one of them, if any is
  * right.
  */
-type Judge = (source: NameSource, names: readonly string[]) => Promise<NameVerdict>;
+type Check = (source: NameSource, names: readonly string[]) => Promise<NameVerdict>;
 
 const all = (names: readonly string[], value: string | number): Query =>
   Object.fromEntries(names.map((name) => [name, value]));
@@ -96,7 +96,7 @@ const isSecond = (page: AnsweredPage, whole: AnsweredPage | undefined, size: num
 
 /** Of two values, each must come back in `pageInfo`, or change the result; else an invalid value must be refused. */
 const sortVerdict =
-  (field: 'sortBy' | 'sortDirection', values: readonly [string, string]): Judge =>
+  (field: 'sortBy' | 'sortDirection', values: readonly [string, string]): Check =>
   async ({ read }, names) => {
     const pages: AnsweredPage[] = [];
     for (const value of values) {
@@ -117,7 +117,7 @@ const sortVerdict =
 /** A text that nobody has written, and that finds nothing. */
 const nowhere = 'qzxjvkwqzxjv';
 
-const textVerdict: Judge = async ({ plain, read }, names) => {
+const textVerdict: Check = async ({ plain, read }, names) => {
   const reply = await read(all(names, nowhere));
   if (isRefused(reply)) return 'refused';
   const found = pageIn(reply);
@@ -129,7 +129,7 @@ const textVerdict: Judge = async ({ plain, read }, names) => {
 };
 
 /** At least one content type must give another result than the whole library. */
-const kindVerdict: Judge = async ({ plain, read }, names) => {
+const kindVerdict: Check = async ({ plain, read }, names) => {
   const whole = pageIn(plain);
   for (const kind of contentTypes.filter((each) => each !== 'All')) {
     const reply = await read(all(names, kind));
@@ -146,7 +146,7 @@ const kindVerdict: Judge = async ({ plain, read }, names) => {
  * A lookup by an unknown name names nobody, and is refused like one without a query. A service that always requires
  * `phone` refuses the right name as well (contract, *Endpoints*, Gaps).
  */
-const memberVerdict: Judge = async ({ read }, names) => {
+const memberVerdict: Check = async ({ read }, names) => {
   const aboutNobody = await read({});
   if (!isRefused(aboutNobody)) return 'untold';
   const reply = await read(all(names, 1));
@@ -163,7 +163,7 @@ interface Parameter {
   readonly source: SourceName;
   readonly name: string;
   readonly likely: readonly string[];
-  readonly judge: Judge;
+  readonly check: Check;
 }
 
 /** Names in other interfaces, the more usual ones first: each costs the service a read or two. */
@@ -180,13 +180,13 @@ const parameters: readonly Parameter[] = [
       ...['sortBy', 'orderBy', 'sort', 'sortField', 'sort_by', 'order_by', 'sort_field', 'order'],
       ...['sortKey', 'sort_key', 'sortColumn', 'sortby', 'orderby', '$orderby'],
     ],
-    judge: sortVerdict('sortBy', ['fullName', 'email']),
+    check: sortVerdict('sortBy', ['fullName', 'email']),
   },
   ...(['contacts', 'groups'] as const).map((source) => ({
     source,
     name: 'sortDirection',
     likely: likelyDirections,
-    judge: sortVerdict('sortDirection', ['asc', 'desc']),
+    check: sortVerdict('sortDirection', ['asc', 'desc']),
   })),
   {
     source: 'content',
@@ -195,7 +195,7 @@ const parameters: readonly Parameter[] = [
       ...['searchText', 'q', 'query', 'search', 'searchTerm', 'text', 'keyword', 'keywords', 'term'],
       ...['search_text', 'search_term', 'searchQuery', 'searchString', 'filter', 'phrase', 'freeText', 's'],
     ],
-    judge: textVerdict,
+    check: textVerdict,
   },
   {
     source: 'content',
@@ -204,13 +204,13 @@ const parameters: readonly Parameter[] = [
       ...['contentType', 'type', 'kind', 'category', 'content_type', 'contentTypes', 'types'],
       ...['contentKind', 'contentCategory', 'mediaType', 'format'],
     ],
-    judge: kindVerdict,
+    check: kindVerdict,
   },
   {
     source: 'consents',
     name: 'memberId',
     likely: ['memberId', 'member', 'member_id', 'id', 'memberID', 'contactId', 'contact_id'],
-    judge: memberVerdict,
+    check: memberVerdict,
   },
 ];
 
@@ -226,7 +226,7 @@ const likelySizes = [
 const likelyOffsets = ['offset', 'skip', 'start', 'from', 'startIndex', 'start_index', '$skip'];
 
 /** The verdict on one name; `found` is the name that works on the wire. */
-interface JudgedName {
+interface CheckedName {
   readonly source: SourceName;
   readonly name: string;
   readonly verdict: NameVerdict;
@@ -301,24 +301,25 @@ const findName = async (
 export const wireName = (names: Readonly<Record<string, string>>, source: SourceName, name: string): string =>
   names[`${source}.${name}`] ?? names[name] ?? name;
 
-const judgeParameter = async (
-  { source: sourceName, name, likely, judge }: Parameter,
+const checkParameter = async (
+  { source: sourceName, name, likely, check }: Parameter,
   source: NameSource,
   configured: string,
-): Promise<JudgedName> => {
-  const judged = { source: sourceName, name };
-  if (!isUsable(source)) return { ...judged, verdict: isUnanswered(source.plain) ? 'unanswered' : 'untried' };
-  const verdict = await orUnanswered<NameVerdict>(judge(source, [configured]), 'unanswered');
-  if (verdict === 'right') return { ...judged, verdict, found: configured };
-  if (verdict !== 'wrong' && verdict !== 'refused' && verdict !== 'doubtful') return { ...judged, verdict };
+): Promise<CheckedName> => {
+  const checked = { source: sourceName, name };
+  if (!isUsable(source))
+    return { ...checked, verdict: isUnanswered(source.plain) ? 'unanswered' : 'untried' };
+  const verdict = await orUnanswered<NameVerdict>(check(source, [configured]), 'unanswered');
+  if (verdict === 'right') return { ...checked, verdict, found: configured };
+  if (verdict !== 'wrong' && verdict !== 'refused' && verdict !== 'doubtful') return { ...checked, verdict };
   const attempt: NamesAttempt = async (names) => {
-    const tried = await judge(source, names);
+    const tried = await check(source, names);
     if (tried === 'right') return 'works';
     return tried === 'wrong' || tried === 'untold' ? 'not' : 'refused';
   };
   const found = await orUnanswered(findName(likely, attempt), undefined);
   const isUntold = verdict === 'doubtful' && found === undefined;
-  return { ...judged, verdict: isUntold ? 'untold' : 'wrong', found };
+  return { ...checked, verdict: isUntold ? 'untold' : 'wrong', found };
 };
 
 /** What was found out before the service stopped answering is kept. */
@@ -332,18 +333,18 @@ const orUnanswered = async <T>(work: Promise<T>, otherwise: T): Promise<T> => {
 };
 
 /** The page and its size are checked together: neither has an effect without the other. */
-const judgePaging = async (
+const checkPaging = async (
   sourceName: SourceName,
   source: NameSource,
   configured: { readonly page: string; readonly pageSize: string },
-  before: readonly JudgedName[],
-): Promise<JudgedName[]> => {
+  before: readonly CheckedName[],
+): Promise<CheckedName[]> => {
   const { page, pageSize } = configured;
   const both = (
     verdict: NameVerdict,
     found: Partial<typeof configured> = {},
     fromZero?: string,
-  ): JudgedName[] =>
+  ): CheckedName[] =>
     (['page', 'pageSize'] as const).map((name) => ({
       source: sourceName,
       name,
@@ -385,11 +386,11 @@ const judgePaging = async (
             () => true,
           ),
         );
-    const begun: Query = start === undefined ? {} : { [start]: 1 };
+    const started: Query = start === undefined ? {} : { [start]: 1 };
     const size = await findName(
       [pageSize, ...known('pageSize'), ...likelySizes],
       attempt(
-        (names) => ({ ...begun, ...all(names, 1) }),
+        (names) => ({ ...started, ...all(names, 1) }),
         (each) => isOne(each, whole),
       ),
     );
@@ -421,11 +422,11 @@ const judgePaging = async (
 /** The whole setting `names`, with the names that were found in place of those that do not work. */
 const namesToSet = (
   configured: Readonly<Record<string, string>>,
-  judged: readonly JudgedName[],
+  checked: readonly CheckedName[],
 ): Record<string, string> => {
   const names = { ...configured };
-  for (const name of new Set(judged.map((each) => each.name))) {
-    const ofName = judged.filter((each) => each.name === name);
+  for (const name of new Set(checked.map((each) => each.name))) {
+    const ofName = checked.filter((each) => each.name === name);
     if (!ofName.some(({ verdict }) => verdict === 'wrong')) continue;
     for (const key of [name, ...ofName.map(({ source }) => `${source}.${name}`)])
       Reflect.deleteProperty(names, key);
@@ -441,10 +442,10 @@ const namesToSet = (
 };
 
 /** `contacts: page, pageSize; groups: page` */
-const sourceList = (judged: readonly JudgedName[]): string =>
-  [...new Set(judged.map(({ source }) => source))]
+const sourceList = (checked: readonly CheckedName[]): string =>
+  [...new Set(checked.map(({ source }) => source))]
     .map((source) => {
-      const names = judged.filter((each) => each.source === source).map(({ name }) => name);
+      const names = checked.filter((each) => each.source === source).map(({ name }) => name);
       return `${source}: ${names.join(', ')}`;
     })
     .join('; ');
@@ -453,11 +454,11 @@ const plainReason = (sources: Sources): ReasonWord | undefined =>
   Object.values(sources).find(({ plain }) => isUnanswered(plain))?.plain.reason;
 
 /** Checks whether the service accepts the query names that are set, and finds those to set instead. It only reads. */
-export const judgeQueryNames = async (
+export const checkQueryNames = async (
   names: Readonly<Record<string, string>>,
   sources: Sources,
-): Promise<Judgement> => {
-  const judged: JudgedName[] = [];
+): Promise<Conclusion> => {
+  const checked: CheckedName[] = [];
   const questions = new Questions();
   const asked = (name: SourceName): NameSource => questions.source(name, sources[name]);
   for (const source of ['contacts', 'groups', 'content'] as const) {
@@ -465,13 +466,13 @@ export const judgeQueryNames = async (
       page: wireName(names, source, 'page'),
       pageSize: wireName(names, source, 'pageSize'),
     };
-    judged.push(...(await judgePaging(source, asked(source), configured, judged)));
+    checked.push(...(await checkPaging(source, asked(source), configured, checked)));
   }
   /** A search that gives nothing without a page is asked for its first page. */
   const paged = async (name: SourceName): Promise<NameSource> => {
     const source = asked(name);
     const first = Object.fromEntries(
-      judged.flatMap((each) =>
+      checked.flatMap((each) =>
         each.source === name && each.found !== undefined
           ? [[each.found, each.name === 'page' ? 1 : usualSize] as const]
           : [],
@@ -489,12 +490,12 @@ export const judgeQueryNames = async (
   };
   for (const parameter of parameters) {
     const { source, name } = parameter;
-    judged.push(await judgeParameter(parameter, searches[source], wireName(names, source, name)));
+    checked.push(await checkParameter(parameter, searches[source], wireName(names, source, name)));
   }
-  const of = (verdict: NameVerdict): JudgedName[] => judged.filter((each) => each.verdict === verdict);
+  const of = (verdict: NameVerdict): CheckedName[] => checked.filter((each) => each.verdict === verdict);
   const [right, wrong, untold, unanswered] = [of('right'), of('wrong'), of('untold'), of('unanswered')];
   const reason = questions.reason || (plainReason(sources) ?? '');
-  const judgement = (ok: Judgement['ok'], key: string, values: MessageValues = {}) => ({ ok, key, values });
+  const conclusion = (ok: Conclusion['ok'], key: string, values: MessageValues = {}) => ({ ok, key, values });
   if (wrong.length > 0) {
     const unfound = wrong.filter(({ found }) => found === undefined);
     const zero = unfound.find(({ fromZero }) => fromZero !== undefined);
@@ -502,21 +503,21 @@ export const judgeQueryNames = async (
     const told = {
       wrong: sourceList(wrong),
       unfound: sourceList(unfound),
-      names: JSON.stringify(namesToSet(names, judged)),
+      names: JSON.stringify(namesToSet(names, checked)),
       zero: zero?.fromZero ?? '',
       reason,
     };
-    if (zero) return judgement(false, hasFound ? 'check.namesFromZeroFound' : 'check.namesFromZero', told);
-    if (unfound.length === 0) return judgement(false, 'check.namesWrong', told);
-    if (questions.reason !== '') return judgement(false, 'check.namesInterrupted', told);
-    return judgement(false, hasFound ? 'check.namesSomeFound' : 'check.namesNotFound', told);
+    if (zero) return conclusion(false, hasFound ? 'check.namesFromZeroFound' : 'check.namesFromZero', told);
+    if (unfound.length === 0) return conclusion(false, 'check.namesWrong', told);
+    if (questions.reason !== '') return conclusion(false, 'check.namesInterrupted', told);
+    return conclusion(false, hasFound ? 'check.namesSomeFound' : 'check.namesNotFound', told);
   }
   if (unanswered.length > 0)
-    return judgement('untried', 'check.namesUnanswered', { names: sourceList(unanswered), reason });
+    return conclusion('untried', 'check.namesUnanswered', { names: sourceList(unanswered), reason });
   const values = { right: sourceList(right), untold: sourceList(untold) };
   if (right.length > 0)
-    return judgement(true, untold.length > 0 ? 'check.namesPartly' : 'check.names', values);
+    return conclusion(true, untold.length > 0 ? 'check.namesPartly' : 'check.names', values);
   return untold.length > 0
-    ? judgement(null, 'check.namesUntold', values)
-    : judgement('untried', 'check.namesUntried');
+    ? conclusion(null, 'check.namesUntold', values)
+    : conclusion('untried', 'check.namesUntried');
 };

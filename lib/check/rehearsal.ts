@@ -6,12 +6,12 @@ import { wirePath, wireScope, type Prefixes } from '../service/prefixes';
 import {
   isRefused as isForWantOfQuery,
   isUnanswered,
-  judgeQueryNames,
+  checkQueryNames,
   pageIn,
   wireName,
   type ReadAnswer,
   type ReadKind,
-  type Judgement,
+  type Conclusion,
   type Query,
 } from './query-names';
 import { nobodysPhone, ServiceReader, type ReadCredentials, type ReadSettings } from './service-reader';
@@ -25,10 +25,10 @@ export const factNames = ['dates', 'groupIds', 'phones'] as const;
 export type SignInName = 'client' | 'authorization';
 export type CheckName = (typeof checkNames)[number] | (typeof factNames)[number] | SignInName;
 
-export type Verdict = Judgement['ok'];
+export type Verdict = Conclusion['ok'];
 
 /** One line of the report. */
-export interface Finding<Name extends string = CheckName> extends Judgement {
+export interface Finding<Name extends string = CheckName> extends Conclusion {
   readonly check: Name;
 }
 
@@ -49,7 +49,7 @@ export interface Rehearsal extends ReadSettings {
   /** The reason, as a key, why a token must not be sent to this address; called when there is a token. */
   readonly withheld?: () => string | undefined;
   /** The finding when no token could be obtained. */
-  readonly tokenless?: (fault: unknown) => Judgement | undefined;
+  readonly tokenless?: (fault: unknown) => Conclusion | undefined;
   readonly needs?: readonly Need[];
   /** Whether a number that is not in E.164 can be read with the country of the environment. */
   readonly canRead?: (number: string) => boolean;
@@ -217,7 +217,7 @@ const prefixesOf = async (
   const isNotThere = ({ replies }: Half): boolean =>
     !replies.some(isOfService) && replies.some(({ kind }) => kind === 'nothing' || kind === 'other');
   const isKeyGood = both.some(isThere);
-  const judge = async (half: Half): Promise<Verdict> => {
+  const check = async (half: Half): Promise<Verdict> => {
     if (isThere(half)) return true;
     if (isNotThere(half)) return false;
     // Some gateways answer every unknown path with a 403.
@@ -228,10 +228,10 @@ const prefixesOf = async (
     if (alike(refused, control)) return false;
     return refused.kind === 'problem' ? true : 'untried';
   };
-  const judged: { half: Half; verdict: Verdict }[] = [];
-  for (const half of halves) judged.push({ half, verdict: await judge(half) });
+  const checked: { half: Half; verdict: Verdict }[] = [];
+  for (const half of halves) checked.push({ half, verdict: await check(half) });
   const of = (verdict: Verdict): MessageValues | undefined => {
-    const some = judged.filter((each) => each.verdict === verdict).map(({ half }) => half);
+    const some = checked.filter((each) => each.verdict === verdict).map(({ half }) => half);
     if (some.length === 0) return undefined;
     const reason = some.flatMap(({ replies }) => replies).find((one) => !isOfService(one))?.reason ?? '';
     return {
@@ -429,7 +429,7 @@ const withToken = async (
     : await reader.read('searchContacts', { token, apiKey: wrongKey });
   const key = apiKey(reads, wrong);
 
-  const judged = await judgeQueryNames(names, {
+  const checked = await checkQueryNames(names, {
     contacts: { plain: contacts, read: (query) => search('contacts', query) },
     groups: { plain: groups, read: (query) => search('groups', query) },
     content: { plain: content, read: (query) => search('content', query) },
@@ -454,7 +454,7 @@ const withToken = async (
     key,
     scopesOf(rehearsal, reads, key.ok === true),
     missing ? { ...prefixes, ok: false, key: 'check.pathsMissing', values: missing } : prefixes,
-    { check: 'names', ...judged },
+    { check: 'names', ...checked },
     ...facts.findings,
   ];
 };

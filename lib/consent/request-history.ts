@@ -159,14 +159,14 @@ export class RequestHistory {
 
   /** The result of `ask` where that needs no request, else undefined. Throws `ConsentLimit` as `ask` does. */
   async known(advisor: string, phone: string, rules: RequestRules): Promise<RequestResult | undefined> {
-    const { last, isRecent } = this.judge(await this.read(this.keyOf(personName(advisor, phone))), rules);
+    const { last, isRecent } = this.check(await this.read(this.keyOf(personName(advisor, phone))), rules);
     return last && isRecent ? notRepeated(last) : undefined;
   }
 
   /** The result of a dry run: nothing is asked or written. Throws `ConsentLimit` as `ask` does. */
   async preview(advisor: string, phone: string, rules: RequestRules): Promise<RequestResult> {
     const entry = await this.options.store.get<RequestRecord>(table, this.keyOf(personName(advisor, phone)));
-    const { last } = this.judge(entry, rules);
+    const { last } = this.check(entry, rules);
     return last ? notRepeated(last) : { ...noAnswer, requested: false, requestedAt: null };
   }
 
@@ -198,7 +198,7 @@ export class RequestHistory {
   ): Promise<RequestResult | undefined> {
     const { store, clock, wallTime = () => clock.now() } = this.options;
     const entry = await this.read(at);
-    const { last, isRecent } = this.judge(entry, rules);
+    const { last, isRecent } = this.check(entry, rules);
     if (last && isRecent) return notRepeated(last);
     const unanswered = last?.unanswered ?? 0;
     const intent = {
@@ -258,7 +258,7 @@ export class RequestHistory {
   }
 
   /** What is known of earlier requests, and whether the last was within `every`. Throws `ConsentLimit`. */
-  private judge(
+  private check(
     entry: StoreEntry<RequestRecord> | undefined,
     { every, limit }: RequestRules,
   ): { readonly last: RequestRecord | undefined; readonly isRecent: boolean } {

@@ -34,7 +34,7 @@ export interface ValidationContext {
   readonly jsonata: (text: string) => boolean;
 }
 
-type Judge = (value: unknown) => string | undefined;
+type Check = (value: unknown) => string | undefined;
 
 /** With fewer digits, even the longest country code does not make a number. */
 const fewestDigits = 5;
@@ -53,7 +53,7 @@ const numberProblem = (
 };
 
 const phoneProblem =
-  (values: Values, around: ValidationContext, inList: boolean): Judge =>
+  (values: Values, around: ValidationContext, inList: boolean): Check =>
   (value) => {
     const { phoneField: named } = values;
     const column = (typeof named === 'string' && named.trim()) || 'phone';
@@ -74,7 +74,7 @@ const dateProblem = (
 };
 
 const groupProblem =
-  (field: TypedField, values: Values, say: Say): Judge =>
+  (field: TypedField, values: Values, say: Say): Check =>
   (value) => {
     if (wholeId(value) !== undefined) return undefined;
     const isNamed = typeof value === 'string' && value.trim() !== '';
@@ -85,7 +85,7 @@ const groupProblem =
   };
 
 const recordProblem =
-  ({ record = {}, isNameEnough }: TypedField, say: Say): Judge =>
+  ({ record = {}, isNameEnough }: TypedField, say: Say): Check =>
   (value) => {
     const names = Object.keys(record);
     const given = isNameEnough && typeof value === 'string' ? { name: value.trim() } : value;
@@ -101,7 +101,7 @@ const recordProblem =
   };
 
 /** Checks the value itself, or each entry of a list. */
-const each = (value: unknown, say: Say, one: Judge, entry = one): string | undefined => {
+const each = (value: unknown, say: Say, one: Check, entry = one): string | undefined => {
   if (!Array.isArray(value)) return one(value);
   if (value.length === 0) return say('invalid.list');
   const index = value.findIndex((item) => entry(item) !== undefined);

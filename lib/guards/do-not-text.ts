@@ -84,15 +84,15 @@ export interface DoNotText {
   /** Calls `listener` when a number is blocked. */
   onBlock(listener: (phone: string) => void): () => void;
   /** The reason that forbids a request to a number. */
-  judge(phone: string): Promise<BlockedBy | undefined>;
+  check(phone: string): Promise<BlockedBy | undefined>;
   /** Changes with each block that this process learns of. */
   readonly version: number;
   /**
    * Starts an attempt to reach a number, which `block` waits for; resolves with a function that ends it, or with the
-   * reason that forbids it. With `judgedAt`, the version at which the number was not blocked, the list is read only if
+   * reason that forbids it. With `checkedAt`, the version at which the number was not blocked, the list is read only if
    * it has changed.
    */
-  begin(phone: string, judgedAt?: number): Promise<(() => void) | BlockedBy>;
+  begin(phone: string, checkedAt?: number): Promise<(() => void) | BlockedBy>;
   /** Called when another process has blocked a number; resolves when requests to it in this process have finished. */
   heard(command: BlockCommand): Promise<void>;
 }
@@ -164,12 +164,12 @@ class StoreList implements DoNotText {
 
   async unblock(phone: string): Promise<void> {
     const cleared = { table, put: this.clearedKeyOf(phone), value: true } as const;
-    const isUnreadable = (await this.judge(phone)) === 'unreadable';
+    const isUnreadable = (await this.check(phone)) === 'unreadable';
     await this.store.write([{ table, remove: this.keyOf(phone) }, ...(isUnreadable ? [cleared] : [])]);
     this.wasEmpty = true;
   }
 
-  async judge(phone: string): Promise<BlockedBy | undefined> {
+  async check(phone: string): Promise<BlockedBy | undefined> {
     const found = (await this.isEmpty()) ? undefined : await this.get(phone);
     if (found) return found;
     const { store, prefix } = this;
@@ -181,16 +181,16 @@ class StoreList implements DoNotText {
     return isUnreadable && !(await store.get(table, this.clearedKeyOf(phone))) ? 'unreadable' : undefined;
   }
 
-  async begin(phone: string, judgedAt?: number): Promise<(() => void) | BlockedBy> {
+  async begin(phone: string, checkedAt?: number): Promise<(() => void) | BlockedBy> {
     // Counted before the list is read: a block at the same time is either seen here, or waits for this attempt.
     this.attempts.add(phone);
     const end = (): void => {
       this.attempts.remove(phone);
     };
-    if (judgedAt === this.version) return end;
+    if (checkedAt === this.version) return end;
     let by: BlockedBy | undefined;
     try {
-      by = await this.judge(phone);
+      by = await this.check(phone);
     } catch (fault) {
       end();
       throw fault;
@@ -309,23 +309,23 @@ class JointList implements DoNotText {
     await Promise.all(this.parts.map((part) => part.heard(command)));
   }
 
-  async judge(phone: string): Promise<BlockedBy | undefined> {
+  async check(phone: string): Promise<BlockedBy | undefined> {
     await this.complete();
-    const found = await Promise.all(this.parts.map((part) => part.judge(phone)));
+    const found = await Promise.all(this.parts.map((part) => part.check(phone)));
     return found.find((by) => by);
   }
 
-  async begin(phone: string, judgedAt?: number): Promise<(() => void) | BlockedBy> {
+  async begin(phone: string, checkedAt?: number): Promise<(() => void) | BlockedBy> {
     await this.complete();
-    const isJudged = judgedAt === this.version;
-    const begun = await Promise.allSettled(
-      this.parts.map((part) => part.begin(phone, isJudged ? part.version : undefined)),
+    const isChecked = checkedAt === this.version;
+    const started = await Promise.allSettled(
+      this.parts.map((part) => part.begin(phone, isChecked ? part.version : undefined)),
     );
-    const results = begun.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+    const results = started.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
     const end = (): void => {
       for (const each of results) if (typeof each === 'function') each();
     };
-    const failed = begun.find((each) => each.status === 'rejected');
+    const failed = started.find((each) => each.status === 'rejected');
     const by = results.find((each) => typeof each !== 'function');
     if (!failed && by === undefined) return end;
     end();
@@ -432,15 +432,15 @@ export const doNotTextGuard = (): Guard => {
       const { phone = '' } = item.data;
       if (environment.fault) throw environment.fault;
       if (!shared.dryRun && environment.isStoreLost) await environment.mayText?.(item.signal);
-      const judged = await ask(environment, async (list) => {
+      const checked = await ask(environment, async (list) => {
         const { version } = list;
-        return { list, version, by: await list.judge(phone) };
+        return { list, version, by: await list.check(phone) };
       });
-      if (judged.by) throw refusalBy(judged.by);
+      if (checked.by) throw refusalBy(checked.by);
       item.add({
         permit: async () => {
           const ended = await ask(environment, (list) =>
-            list.begin(phone, list === judged.list ? judged.version : undefined),
+            list.begin(phone, list === checked.list ? checked.version : undefined),
           );
           if (typeof ended === 'function') return ended;
           throw refusalBy(ended);

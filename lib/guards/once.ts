@@ -58,7 +58,7 @@ interface Claim {
   /** When it can be removed, by the store's time: no clock by which keys age is slower. */
   readonly until: number;
   /** While it is open, no request has left; after that, one may have. */
-  readonly state: 'open' | 'begun' | 'sent' | 'unknown' | 'cancelled';
+  readonly state: 'open' | 'started' | 'sent' | 'unknown' | 'cancelled';
   /** The text of an open claim is held until then. */
   readonly notBefore?: number;
   /** The payload of a text that was sent. */
@@ -103,8 +103,8 @@ export class OwnClaim {
     private readonly time: OnceTime,
   ) {}
 
-  begun(): Operation {
-    return this.put({ ...this.claim, state: 'begun' });
+  started(): Operation {
+    return this.put({ ...this.claim, state: 'started' });
   }
 
   undone(): Operation {
@@ -156,7 +156,7 @@ export class Once {
     try {
       for (;;) {
         const entry = await store.get<Claim>(table, at);
-        const verdict = await this.judge(entry?.value, text, within);
+        const verdict = await this.check(entry?.value, text, within);
         if (verdict) {
           atWork.delete(item);
           return verdict;
@@ -183,7 +183,7 @@ export class Once {
   /** The result of `claim`, without claiming. */
   async foresee(onceKey: OnceKey, within: number, time: OnceTime): Promise<OnceVerdict | undefined> {
     const entry = await this.store.get<Claim>(table, this.keyOf(onceKey));
-    return this.judge(entry?.value, { name: '', since: Infinity, time }, within);
+    return this.check(entry?.value, { name: '', since: Infinity, time }, within);
   }
 
   /** Ends the claim of a text that is not being sent. */
@@ -191,7 +191,7 @@ export class Once {
     const at = this.keyOf(onceKey);
     for (;;) {
       const entry = await this.store.get<Claim>(table, at);
-      if (entry?.value.item !== item || !['open', 'begun'].includes(entry.value.state)) return;
+      if (entry?.value.item !== item || !['open', 'started'].includes(entry.value.state)) return;
       const claim = new OwnClaim(this.store, at, entry.value, within, time);
       const isWritten = await this.store.write([claim.ended(end)], [unchanged(table, at, entry)]);
       claim.release();
@@ -219,7 +219,7 @@ export class Once {
   }
 
   /** Undefined when the key is free. */
-  private async judge(
+  private async check(
     claim: Claim | undefined,
     { name, since, time }: Claimant,
     within: number,
@@ -242,7 +242,7 @@ export class Once {
         // repeat.
         return undefined;
       }
-      case 'begun':
+      case 'started':
         if (claim.item !== name && (await this.isAtWork(claim)))
           return { kind: 'wait', notBefore: undefined };
         // The process of the first text was killed while that was in flight.
@@ -267,7 +267,7 @@ export class Once {
       const old: StoreEntry<Claim>[] = [];
       for (const entry of page) {
         const { until, state } = entry.value;
-        const isInUse = state === 'open' || state === 'begun';
+        const isInUse = state === 'open' || state === 'started';
         if (until <= now && !(isInUse && (await this.isAtWork(entry.value)))) old.push(entry);
       }
       if (old.length > 0)
@@ -342,7 +342,7 @@ const sendClaimed = async (
   // Without a journal, the steps of a text are only in memory.
   const saved = (operation: Operation) => (item.isSavedIn(store) ? [operation] : store.write([operation]));
   const end = (operation: Operation): Promise<void> => item.atEnd(store, operation, () => claim.release());
-  item.add({ begin: () => saved(claim.begun()), undo: () => saved(claim.undone()) });
+  item.add({ begin: () => saved(claim.started()), undo: () => saved(claim.undone()) });
   try {
     const outcome = await next();
     await end(claim.ended(endOfSent(outcome)));

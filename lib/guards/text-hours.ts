@@ -116,14 +116,14 @@ const sharedFrom = (hours: TextHours, zones: readonly string[], at: number): num
   return shared;
 };
 
-const judged = processMemory('calculated', new Map<string, boolean>());
+const checked = processMemory('calculated', new Map<string, boolean>());
 
 /** Several zones must leave a time of day to text at. */
 const leaveTime = (hours: TextHours, zones: readonly string[], at: number): boolean => {
   if (zones.length < 2) return true;
   const today = Math.floor(at / day) * day;
   const name = `${hours.from} ${hours.until} ${today} ${zones.join(' ')}`;
-  return calculated(judged, name, () => sharedFrom(hours, zones, today) >= leastShared);
+  return calculated(checked, name, () => sharedFrom(hours, zones, today) >= leastShared);
 };
 
 export interface Whose {

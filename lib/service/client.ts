@@ -159,7 +159,7 @@ export class Call {
     }
   }
 
-  /** Takes a turn and a token, and makes one request, without waiting where that is possible. Resolves as `judge` returns. */
+  /** Takes a turn and a token, and makes one request, without waiting where that is possible. Resolves as `check` returns. */
   private async attempt(): Promise<Completed | number> {
     const { limits, transport, clock, requested } = this.shared;
     const { signal } = this.options;
@@ -204,7 +204,7 @@ export class Call {
         isPoll: this.options.priority === 'poll',
       });
       // The answer is evaluated before the turn is given up: a pause must apply to the next request.
-      return this.judge(result);
+      return this.check(result);
     } finally {
       endAttempt?.();
       release?.();
@@ -238,7 +238,7 @@ export class Call {
   }
 
   /** The outcome, or the milliseconds until the next attempt; throws when the call has failed for good. */
-  private judge(result: Result): Completed | number {
+  private check(result: Result): Completed | number {
     const { retries } = this;
     const { apiKey, budget, clock, limits, random, rules } = this.shared;
     const assessment = assess(this.plan, this.wire.id, result, clock.now(), [this.token, apiKey]);

@@ -62,7 +62,7 @@ const carryOut = async ({ environment, shared, data }: Item<NumberToList, ListSh
       await list.unblock(phone);
       return { port: 0, payload: payloadOf(phone, undefined) };
     default: {
-      const by = await list.judge(phone);
+      const by = await list.check(phone);
       if (!by) return { port: 0, payload: payloadOf(phone, undefined) };
       const payload = { ...payloadOf(phone, typeof by === 'object' ? by : undefined), blocked: true };
       return { port: 2, payload, problem: refusalBy(by).problem };

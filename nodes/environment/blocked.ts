@@ -77,7 +77,7 @@ export const unblock = async (asked: RouteRequest): Promise<object> => {
   const phone = asked.request.params['phone'] ?? '';
   const remove = async (): Promise<boolean> => {
     const list = await doNotTextOf(running);
-    if (!(await list.judge(phone))) return false;
+    if (!(await list.check(phone))) return false;
     await list.unblock(phone);
     return true;
   };

@@ -14,7 +14,7 @@ export interface AuthorizationRequest {
   readonly nonce: string | undefined;
 }
 
-export type JudgedAuthorization =
+export type CheckedAuthorization =
   | AuthorizationRequest
   /** The error goes to the application through its redirect URI. */
   | { readonly kind: 'redirect'; readonly to: string }
@@ -63,7 +63,7 @@ const faultIn = (
 };
 
 /** Checks an authorization request. Nothing is redirected before the client and the redirect URI are known to be right. */
-export const judge = (query: string, clientId: string, settings: Settings): JudgedAuthorization => {
+export const check = (query: string, clientId: string, settings: Settings): CheckedAuthorization => {
   const read = readParameters(query);
   if ('repeated' in read) {
     return { kind: 'refuse', message: `The parameter ${read.repeated} is given twice.` };

@@ -7,7 +7,7 @@ import { inHabits, perform, writeReady, type Ready } from '../injection';
 import type { Ledger, LedgerEntry } from '../ledger';
 import { injected, problemBody } from '../problem';
 import type { State } from '../state/state';
-import { judge, redirectWith } from './authorize';
+import { check, redirectWith } from './authorize';
 import { authorizePage, pagePolicy, refusalPage } from './authorize-page';
 import type { Codes } from './codes';
 import { exchange, type RegisteredClient, type Exchanged } from './exchange';
@@ -57,33 +57,33 @@ export const serveAuthorize = async (
   query: string,
 ): Promise<void> => {
   const { state, codes, client } = oauth;
-  const judged = judge(query, client.clientId, state.settings);
-  if (judged.kind === 'refuse') {
-    show(response, 400, refusalPage(judged.message));
-  } else if (judged.kind === 'redirect') {
-    redirect(response, judged.to);
+  const checked = check(query, client.clientId, state.settings);
+  if (checked.kind === 'refuse') {
+    show(response, 400, refusalPage(checked.message));
+  } else if (checked.kind === 'redirect') {
+    redirect(response, checked.to);
   } else if (request.method === 'GET') {
     show(
       response,
       200,
-      authorizePage(client.clientId, judged, state.identities(), state.settings.habits),
-      judged.redirectUri,
+      authorizePage(client.clientId, checked, state.identities(), state.settings.habits),
+      checked.redirectUri,
     );
   } else if (request.method !== 'POST' || isForeignOrigin(request)) {
     show(response, 400, refusalPage('Open this address in a browser and decide there.'));
   } else {
     const form = readParameters((await formBody(request)) ?? '');
     const values = 'values' in form ? form.values : {};
-    const { redirectUri, challenge, scopes, nonce } = judged;
+    const { redirectUri, challenge, scopes, nonce } = checked;
     const advisor = values['advisor'] ?? '';
     if (values['decision'] !== 'approve' || advisor === '') {
       const description = 'The advisor denied access.';
-      const parameters = { error: 'access_denied', error_description: description, state: judged.state };
+      const parameters = { error: 'access_denied', error_description: description, state: checked.state };
       redirect(response, redirectWith(redirectUri, parameters));
       return;
     }
     const code = codes.issue({ redirectUri, challenge, scopes, nonce, advisor });
-    redirect(response, redirectWith(redirectUri, { code, state: judged.state }));
+    redirect(response, redirectWith(redirectUri, { code, state: checked.state }));
   }
 };
 

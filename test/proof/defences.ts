@@ -530,7 +530,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       what: 'nobody is texted or asked who is on the do-not-text list',
       file: 'lib/guards/do-not-text.ts',
       changes: [
-        ['      if (judged.by) throw refusalBy(judged.by);\n', ''],
+        ['      if (checked.by) throw refusalBy(checked.by);\n', ''],
         ['          throw refusalBy(ended);\n', '          return () => undefined;\n'],
       ],
       shownBy: {
@@ -570,12 +570,12 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'lib/guards/do-not-text.ts',
       changes: [
         [
-          'async judge(phone: string): Promise<BlockedBy | undefined> {\n    await this.complete();\n',
-          'async judge(phone: string): Promise<BlockedBy | undefined> {\n',
+          'async check(phone: string): Promise<BlockedBy | undefined> {\n    await this.complete();\n',
+          'async check(phone: string): Promise<BlockedBy | undefined> {\n',
         ],
         [
-          'judgedAt?: number): Promise<(() => void) | BlockedBy> {\n    await this.complete();\n',
-          'judgedAt?: number): Promise<(() => void) | BlockedBy> {\n',
+          'checkedAt?: number): Promise<(() => void) | BlockedBy> {\n    await this.complete();\n',
+          'checkedAt?: number): Promise<(() => void) | BlockedBy> {\n',
         ],
       ],
       shownBy: { 'unit/guards/do-not-text.test.ts': ['lets nobody be texted until it is complete'] },

@@ -461,7 +461,7 @@ describe('in any order of events', function () {
                 ends.push(verdict.kind);
                 return;
               }
-              await store.write([verdict.claim.begun()]);
+              await store.write([verdict.claim.started()]);
               await process.step('request');
               sends += 1;
               await process.step('answer');

@@ -323,7 +323,7 @@ export class WaitsPart extends SearchedPart<WaitItem> {
     facts.after(asleep);
     return {
       row,
-      update: ({ phone, memberId, name, advisor, since: begun, next, until }) => {
+      update: ({ phone, memberId, name, advisor, since: started, next, until }) => {
         reveal.refresh();
         const number = phone ?? say('sidebar.member', { id: String(memberId ?? '') });
         setText(head, name ?? number);
@@ -332,7 +332,7 @@ export class WaitsPart extends SearchedPart<WaitItem> {
           joined(
             name !== undefined && number,
             advisorName(advisor),
-            this.since(begun),
+            this.since(started),
             next !== null && say('sidebar.next', { time: this.timeOf(next) }),
             say('sidebar.until', { time: this.timeOf(until) }),
           ),
@@ -369,13 +369,13 @@ export class ListsPart extends PagedPart<ListItem, Listed<ListItem>> {
     facts.before(bar);
     return {
       row,
-      update: ({ total, done, advisor, since: begun }) => {
+      update: ({ total, done, advisor, since: started }) => {
         reveal.refresh();
         setText(head, nodeLabel(node));
         setAttributes(bar, { max: String(total), value: String(done), 'aria-label': nodeLabel(node) });
         setText(
           facts,
-          joined(`${localNumber(done)} / ${localNumber(total)}`, advisorName(advisor), this.since(begun)),
+          joined(`${localNumber(done)} / ${localNumber(total)}`, advisorName(advisor), this.since(started)),
         );
       },
     };
@@ -407,11 +407,11 @@ export class HeldPart extends PagedPart<QueueItem, Listed<QueueItem>> {
     const { row, head, facts } = rowWith(...actions, reveal.element);
     return {
       row,
-      update: ({ phone, advisor, since: begun, notBefore }) => {
+      update: ({ phone, advisor, since: started, notBefore }) => {
         reveal.refresh();
         setText(head, phone ?? '');
-        const leaves = say('sidebar.leaves', { time: this.timeOf(notBefore ?? begun) });
-        setText(facts, joined(nodeLabel(node), advisorName(advisor), this.since(begun), leaves));
+        const leaves = say('sidebar.leaves', { time: this.timeOf(notBefore ?? started) });
+        setText(facts, joined(nodeLabel(node), advisorName(advisor), this.since(started), leaves));
       },
     };
   }

@@ -96,7 +96,7 @@ describe('an environment that several Node-RED instances keep in PostgreSQL', fu
     should(isBlocked).be.false();
     (end as () => void)();
     await blocking;
-    should(await here?.judge('+13005550100')).have.property('phone', '+13005550100');
+    should(await here?.check('+13005550100')).have.property('phone', '+13005550100');
     await here?.block('+13005550101', 'asked', 1);
     should(await Promise.all([there?.get('+13005550101'), far?.get('+13005550101')])).match([
       { reason: 'asked' },

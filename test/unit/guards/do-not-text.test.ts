@@ -388,7 +388,7 @@ describe('the do-not-text list', () => {
       should(await there?.get(consented)).containEql({ since: begin, reason: 'asked' });
       should(await elsewhere?.get(consented)).containEql({ since: begin });
       await elsewhere?.block(unasked, null, begin);
-      should(await here?.judge(unasked)).have.property('phone', unasked);
+      should(await here?.check(unasked)).have.property('phone', unasked);
       should(await here?.begin(unasked)).have.property('phone', unasked);
       const { data, total } = (await here?.page(0, 10)) ?? { data: [], total: 0 };
       should([data.map(({ phone }) => phone).toSorted(), total]).eql([[unasked, consented].toSorted(), 2]);
@@ -455,7 +455,7 @@ describe('the do-not-text list', () => {
         store: () => database,
         otherListStores: async () => [own],
       };
-      should(await (await doNotTextOf(inDatabase)).judge(consented)).be.undefined();
+      should(await (await doNotTextOf(inDatabase)).check(consented)).be.undefined();
       Object.assign(ofAnother, {
         peers: peers({ tellOthers: (command) => noteBlocked(inDatabase, command as BlockCommand) }),
       });

@@ -351,10 +351,10 @@ describe('several processes on one PostgreSQL', function () {
       `update advisor_texting.work set value = set_byte(value, length(value) - 1, get_byte(value, length(value) - 1) # 1)
         where position('\\x${entry}'::bytea in key) > 0`,
     );
-    should(await list.judge(consented)).equal('unreadable');
-    should(await list.judge(numbers.unasked)).be.undefined();
+    should(await list.check(consented)).equal('unreadable');
+    should(await list.check(numbers.unasked)).be.undefined();
     await list.unblock(consented);
-    should(await list.judge(consented)).be.undefined();
+    should(await list.check(consented)).be.undefined();
   });
 
   describe('when one blocks somebody whom another is texting', () => {

@@ -10,8 +10,8 @@ import { endpointNames, endpoints as simulated } from '../../../simulator/endpoi
 
 /** Where client and simulator deliberately read the contract differently, and why. */
 const intended: Readonly<Record<string, string>> = {
-  'createContact body.phone': 'the client leaves the judgement of a contact’s phone to the service',
-  'updateContact body.phone': 'the client leaves the judgement of a contact’s phone to the service',
+  'createContact body.phone': 'the client leaves checking a contact’s phone to the service',
+  'updateContact body.phone': 'the client leaves checking a contact’s phone to the service',
 };
 
 interface Rules {
