@@ -227,7 +227,8 @@ export class Activity {
         const found = await waits.list(itemsAtOnce, { phone, last });
         yield* await this.waitItems(found);
         last = found.at(-1)?.key;
-        if (!last || found.length < itemsAtOnce) break;
+        // A page may be short: those that have ended meanwhile are left out.
+        if (!last) break;
       }
   }
 

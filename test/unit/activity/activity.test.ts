@@ -77,6 +77,22 @@ describe('activity: waits', () => {
     should(streamed.toSorted()).deepEqual(phones);
   });
 
+  it('streams all waits, also if one ends while they are read', async () => {
+    const flow = await waitNode();
+    const phones = Array.from({ length: 250 }, (_, n) => numbered(2000 + n));
+    await waitFor(flow, phones);
+    const get = on.store.get.bind(on.store);
+    let ended: Buffer | undefined;
+    const ending: Store['get'] = (table, at) => {
+      if (at.toString('latin1').startsWith('wait\0')) ended ??= at;
+      return ended?.equals(at) ? Promise.resolve(undefined) : get(table, at);
+    };
+    Object.assign(on.store, { get: ending });
+    let streamed = 0;
+    for await (const _ of activity().allWaits()) streamed += 1;
+    should(streamed).equal(phones.length - 1);
+  });
+
   const many = isLong ? 20_000 : 5500;
   it(`reads and returns only one page when very many wait (${many})`, async () => {
     const flow = await waitNode();
