@@ -107,7 +107,7 @@ export class Consent {
     outcomeOf: (outcome: WaitOutcome, subject: Subject) => E,
     changed: () => void,
   ): () => void {
-    this.waiters.set(node, {
+    const waiter: Waiter = {
       get lateBy() {
         return queue.lateBy;
       },
@@ -119,10 +119,12 @@ export class Consent {
           return outcome && outcomeOf(outcome, wait.subject);
         }),
       changed,
-    });
+    };
+    this.waiters.set(node, waiter);
     this.looks.started();
     return () => {
-      this.waiters.delete(node);
+      // A node that closes late has a successor by then.
+      if (this.waiters.get(node) === waiter) this.waiters.delete(node);
       if (this.waiters.size === 0) this.looks.stop();
     };
   }

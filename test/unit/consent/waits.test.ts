@@ -403,6 +403,24 @@ describe('waits', () => {
     (await world.consent).lateBy.should.equal(0);
   });
 
+  it('belong to the latest start of their node, even if the one before closes late', async () => {
+    const world = new World();
+    const [consent, { queue }] = await Promise.all([world.consent, world.node]);
+    const attach = () =>
+      consent.attach(
+        'node',
+        queue,
+        (outcome) => outcome,
+        () => undefined,
+      );
+    const detachEarlier = attach();
+    const detach = attach();
+    detachEarlier();
+    consent.isRunning('node').should.be.true();
+    detach();
+    consent.isRunning('node').should.be.false();
+  });
+
   it('say when they are polled next', async () => {
     const world = new World();
     const wait = await world.add(ann);
