@@ -17,7 +17,11 @@ const mostMoves = 1000;
 export class Moves {
   private readonly pending = new Map<string, Move>();
 
-  constructor(private readonly saved: (id: string, to: Buffer) => void) {}
+  constructor(
+    private readonly saved: (id: string, to: Buffer) => void,
+    /** Called with the place of a wait whose move was given up: another process had the store. */
+    private readonly lost: (from: Buffer) => void,
+  ) {}
 
   has(id: string): boolean {
     return this.pending.has(id);
@@ -52,6 +56,7 @@ export class Moves {
         if (this.pending.get(id) !== move) continue;
         this.pending.delete(id);
         if (isSaved) this.saved(id, move.to);
+        else this.lost(move.from ?? move.to);
       }
     };
     // The writer of the commit learns of a fault.

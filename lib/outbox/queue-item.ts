@@ -430,7 +430,12 @@ export interface InMemory<I extends OutboxItem, O, E> {
   readonly saving: Map<string, Promise<void>>;
   readonly moves: Moves;
   /** The queue of the latest start. */
-  latest: { offer(lane: number, due: Buffer, moved?: string): void } | undefined;
+  latest:
+    | {
+        offer(lane: number, due: Buffer, moved?: string): void;
+        offerLater(due: Buffer): void;
+      }
+    | undefined;
 }
 
 const inMemory = processMemory('queues', new WeakMap<object, Map<string, unknown>>());
@@ -443,9 +448,10 @@ export const memoryOf = <I extends OutboxItem, O, E>(store: Store, node: string)
     items: new Map(),
     messages: new Map(),
     saving: new Map(),
-    moves: new Moves((id, to) => {
-      found.latest?.offer(laterLane, to, id);
-    }),
+    moves: new Moves(
+      (id, to) => found.latest?.offer(laterLane, to, id),
+      (from) => found.latest?.offerLater(from),
+    ),
     latest: undefined,
   };
   nodes.set(node, found);

@@ -38,6 +38,7 @@ import {
   indexKeysOf,
   indexOf,
   keysOf,
+  laneIn,
   newArrival,
   records,
   timetable,
@@ -162,13 +163,6 @@ const clockTicks = { count: 10, ms: 50 };
 const longestSleep = minute;
 /** Milliseconds after which a read that failed is made again. */
 const retriedAfter = second;
-
-const released =
-  (release: () => void) =>
-  (fault: unknown): never => {
-    release();
-    throw fault;
-  };
 
 /**
  * The items of one node, from accepted to emitted. The queue is the store: memory holds what is in work, and some items
@@ -416,6 +410,11 @@ export class Queue<I extends OutboxItem, O, E> {
     const delayed = this.delayedLane(number);
     if (delayed) this.expectDue(delayed);
     this.pump();
+  }
+
+  /** Another process had the store: what lies there is read again, and not in a hurry. */
+  offerLater(due: Buffer): void {
+    this.later.clock.after(retriedAfter, () => this.memory.latest?.offer(laneIn(due), due));
   }
 
   /** Resolves when the acceptance of the item is saved, or was refused. */
@@ -937,10 +936,11 @@ export class Queue<I extends OutboxItem, O, E> {
 
   private async hold(item: QueueItem<I, O, E>, { notBefore, delays }: Held): Promise<void> {
     const release = this.keepClockStill();
+    const lost = this.whenLost(item, release);
     item.hold(notBefore, delays);
     if (!this.hasHome) item.inNextCommit.push(this.putHome());
     this.hasHome = true;
-    await this.changed(item).catch(released(release));
+    await this.changed(item).catch(lost);
     // What was cancelled meanwhile was not found among those held.
     if (this.cancels.isMeant(item.arrival, item.item)) this.endWithout('reset', item);
     else if (item.isToRecheck && !this.isClosing) this.held.hand.push(item);
@@ -948,16 +948,27 @@ export class Queue<I extends OutboxItem, O, E> {
     release();
   }
 
+  /** For an item whose step cannot be saved: it is read again from where it lies. */
+  private whenLost(item: QueueItem<I, O, E>, release: () => void): (fault: unknown) => never {
+    const place = item.hasPlace ? item.due : undefined;
+    return (fault) => {
+      release();
+      if (this.forget(item) && place) this.offerLater(place);
+      throw fault;
+    };
+  }
+
   /** A wait has its next turn later. Out of turn, it keeps its place in the timetable. */
   private async postpone(item: QueueItem<I, O, E>, { notBefore, seen }: Held): Promise<void> {
     const { isOutOfTurn } = item;
     const release = this.keepClockStill();
+    const lost = this.whenLost(item, release);
     if (seen) item.see(seen);
     if (!isOutOfTurn) item.postpone(notBefore);
     if (!this.hasHome) item.inNextCommit.push(this.putHome());
     const isToSave = item.isToSave || !this.hasHome;
     this.hasHome = true;
-    if (isToSave) await this.changed(item).catch(released(release));
+    if (isToSave) await this.changed(item).catch(lost);
     // What was cancelled meanwhile met it in work.
     if (item.isEnding) release();
     else if (this.cancels.isMeant(item.arrival, item.item)) this.endWithout('reset', item);
@@ -1037,10 +1048,12 @@ export class Queue<I extends OutboxItem, O, E> {
 
   /** Gives one wait a turn now; false when it has ended. */
   async check(arrival: Buffer, index: number): Promise<boolean> {
-    while (!this.isClosing && this.active >= this.mostActive) await this.someLeft();
+    while (!this.isClosing && (!this.isStarted || this.active >= this.mostActive)) await this.someLeft();
     const found = await this.takeWait(arrival, index);
     if (!found?.isNew) return found !== undefined;
+    const reason = this.reasonNotTo(found.item);
     if (this.hasClosed()) this.forget(found.item);
+    else if (reason) this.endWithout(reason, found.item);
     else {
       this.active += 1;
       this.track(this.carryOut(found.item, true));

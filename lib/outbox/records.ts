@@ -152,6 +152,10 @@ export const itemAt = (found: Buffer): { arrival: Buffer; index: number } => {
 export const dueAt = (found: Buffer): number =>
   found.readUIntBE(found.length - arrivalLength - indexLength - timeLength, timeLength);
 
+/** The lane in a key of the timetable. */
+export const laneIn = (found: Buffer): number =>
+  found.readUInt8(found.length - arrivalLength - indexLength - timeLength - 1);
+
 /** The name of a list outside its queue: its node and its arrival. */
 export const listName = (node: string, arrival: Buffer): Buffer => key(node, arrival);
 

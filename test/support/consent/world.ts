@@ -98,6 +98,10 @@ export class World {
   private readonly ended = new Set<number>();
   private running = 0;
   private count = 0;
+  /** Called with faults that a node reports; none is expected. */
+  fault: (fault: unknown) => void = (fault) => {
+    throw fault;
+  };
   /** Added to the time that waits see. */
   shift = 0;
   /** How late the next timer fires. */
@@ -267,6 +271,7 @@ export class World {
       outcomeOf: (outcome) => outcome,
       kindsOf: ({ kind }) => [kind],
       changed: () => (this.changes += 1),
+      fault: (fault) => this.fault(fault),
       emit: async (_message, { n }, { outcome, repeated }) => {
         if (this.ended.has(n) && repeated) return true;
         if (this.ended.has(n)) throw new Error('ended twice');

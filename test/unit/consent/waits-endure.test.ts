@@ -1,5 +1,6 @@
 import should from 'should';
 import { paceOf } from '../../../lib/consent/pace';
+import { TakenOver } from '../../../lib/state/store';
 import { nextIteration } from '../../support/event-loop';
 import { isLong } from '../../support/extent';
 import { gate } from '../../support/gate';
@@ -307,6 +308,26 @@ describe('waits', () => {
       await world.clock.move(seconds(31));
       world.polls.length.should.be.within(during + 1, during + 2);
     });
+
+    for (const [what, before] of [
+      ['what a look has seen', 0],
+      ['the move of a look', seconds(20)],
+    ] as const)
+      it(`after another process had the store, and ${what} was not saved`, async () => {
+        const world = new World();
+        const faults: unknown[] = [];
+        world.fault = (fault) => faults.push(fault);
+        const { store } = world;
+        const { write } = store;
+        await world.add(ann);
+        await world.clock.move(before);
+        store.write = () => Promise.reject(new TakenOver(false));
+        await world.clock.move(seconds(35));
+        should(faults.length).be.above(0);
+        store.write = write;
+        await world.clock.move(hours(25));
+        world.ends.should.eql([[0, 'expired']]);
+      });
 
     it('after a stop and a start at the same moment, each polled as before', async () => {
       const world = new World();

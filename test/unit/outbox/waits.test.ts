@@ -1,11 +1,17 @@
 import should from 'should';
 import type { WaitItem, WaitShared } from '../../../lib/consent/look';
+import { hour } from '../../../lib/durations';
+import { Held } from '../../../lib/outbox/queue';
+import { keysOf, newArrival, records } from '../../../lib/outbox/records';
+import { systemClock } from '../../../lib/service/clock';
+import { createMemoryStore } from '../../../lib/state/memory';
 import { TakenOver, type Store } from '../../../lib/state/store';
 import { World } from '../../support/consent/world';
 import { until } from '../../support/until';
 import { nextIteration } from '../../support/event-loop';
 import { gate } from '../../support/gate';
 import { never } from '../../support/outbox/process';
+import { acceptOne, requestsOn, tellingWhom } from '../../support/outbox/requests';
 import { WaitingQueue } from '../../support/outbox/waiting';
 
 interface Person extends WaitItem {
@@ -120,6 +126,57 @@ describe('a wait that ends while its node still emits what ended before its star
     const told = after.told.filter(({ phone }) => phone === phoneOf(count));
     should(told).eql([{ phone: phoneOf(count), outcome: 'accepted', repeated: false }]);
     should(after.told.length).equal(count + 1);
+  });
+});
+
+describe('a flush right after the start', () => {
+  const waits = { clock: systemClock, longestPause: () => hour };
+  const heldUp = async (): Promise<never> => {
+    throw new Held(Date.now() + hour);
+  };
+
+  /** A wait that has looked, in the store of a node that has closed. */
+  const waitingIn = async (store: Store): Promise<void> => {
+    let looks = 0;
+    const work = (): Promise<never> => {
+      looks += 1;
+      return heldUp();
+    };
+    const outbox = requestsOn(store, { work, emit: async () => true }, { waits });
+    await outbox.start();
+    acceptOne(outbox, phoneOf(0));
+    await until(() => looks === 1);
+    await outbox.close();
+  };
+
+  it('asks no other service about those who wait', async () => {
+    const store = createMemoryStore();
+    await waitingIn(store);
+    const told: string[] = [];
+    const work = async (): Promise<string> => 'asked';
+    const outbox = requestsOn(store, { work, ...tellingWhom(told) }, { waits, space: 'other' });
+    const starting = outbox.start();
+    await outbox.flush();
+    await starting;
+    await until(() => told.length > 0);
+    should(told).eql([`${phoneOf(0)} moved`]);
+    await outbox.close();
+  });
+
+  it('asks nobody who was cancelled before it', async () => {
+    const store = createMemoryStore();
+    await waitingIn(store);
+    const at = keysOf('node').cancel(newArrival(store.now()));
+    await store.write([{ table: records, put: at, value: {} }]);
+    const told: string[] = [];
+    const work = async (): Promise<string> => 'asked';
+    const outbox = requestsOn(store, { work, ...tellingWhom(told) }, { waits });
+    const starting = outbox.start();
+    await outbox.flush();
+    await starting;
+    await until(() => told.length > 0);
+    should(told).eql([`${phoneOf(0)} reset`]);
+    await outbox.close();
   });
 });
 
