@@ -208,4 +208,15 @@ describe('a service that follows the contract to the letter', () => {
       should(service.memberships.map((body) => body['isSelectAllGroup'])).eql([undefined, true, false]);
     }
   });
+
+  it('gets isSelectAllGroup for a contact that is already in the group', async () => {
+    for (const isSelectAllGroup of ['', 'true', 'false']) {
+      const contactId = service.add(person, ['90071992547409931']);
+      await done(groupNode(environment, { operation: 'addContact', isSelectAllGroup }), {
+        contactId,
+        groupId: 'Clients',
+      });
+    }
+    should(service.memberships.map((body) => body['isSelectAllGroup'])).eql([true, false]);
+  });
 });
