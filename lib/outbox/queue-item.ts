@@ -1,6 +1,6 @@
 import { processMemory } from '../process-memory';
 import type { Clock } from '../service/clock';
-import type { Operation, Store, Table } from '../state/store';
+import { TakenOver, type Operation, type Store, type Table } from '../state/store';
 import type { MessageItems, OutboxItem } from './message-items';
 import { Moves } from './moves';
 import type { Recorder } from './recorder';
@@ -175,6 +175,7 @@ export class QueueItem<I extends OutboxItem, O, E> implements ItemTurn<I, O> {
   private savedSeen: Seen | undefined;
   private isChanged = false;
   private isRemoved = false;
+  private readonly losses: number | undefined;
 
   constructor(
     private readonly saving: ItemSaving,
@@ -184,6 +185,7 @@ export class QueueItem<I extends OutboxItem, O, E> implements ItemTurn<I, O> {
     found?: Found<I, O, E>,
   ) {
     this.lane = found?.lane ?? laneFor(message.record.count, isWait);
+    this.losses = saving.store.losses;
     this.hasPlace = !found || found.due !== undefined;
     if (!found) return;
     const { state, outcome, delays, notBefore, seen } = found.record;
@@ -280,6 +282,7 @@ export class QueueItem<I extends OutboxItem, O, E> implements ItemTurn<I, O> {
   }
 
   private step(state: ItemState, operations: readonly Operation[]): Promise<void> {
+    if (this.isOutdated) return Promise.reject(new TakenOver(false));
     this.set(state);
     this.inNextCommit.push(...operations);
     return this.saving.recorder.changed(this);
@@ -287,6 +290,11 @@ export class QueueItem<I extends OutboxItem, O, E> implements ItemTurn<I, O> {
 
   get due(): Buffer {
     return this.saving.keys.due(this.lane, this.dueAt, this.arrival, this.item.index);
+  }
+
+  /** Another process has had the store since, and may have carried it out. */
+  get isOutdated(): boolean {
+    return this.losses !== this.store.losses;
   }
 
   get isGone(): boolean {

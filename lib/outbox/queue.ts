@@ -199,6 +199,7 @@ export class Queue<I extends OutboxItem, O, E> {
   /** Passes that wait for room. */
   private readonly waiting = new Set<() => void>();
   private landed: (() => void) | undefined;
+  private losses: number | undefined;
   private forgetCalm: (() => void) | undefined;
   /** Waits that have not ended. */
   private openWaits = 0;
@@ -211,6 +212,7 @@ export class Queue<I extends OutboxItem, O, E> {
     const { store, node } = options;
     this.keys = keysOf(node);
     this.store = store;
+    this.losses = store.losses;
     this.host = options.host;
     this.recorder = recorderOf(store);
     this.careful = carefulTurnsOf(store);
@@ -566,11 +568,28 @@ export class Queue<I extends OutboxItem, O, E> {
 
   /** Resolves when the steps of the item are saved. */
   private changed(item: QueueItem<I, O, E>): Promise<void> {
-    return this.recorder.changed(item);
+    if (!item.isOutdated) return this.recorder.changed(item);
+    this.forget(item);
+    this.startOver();
+    return Promise.reject(new TakenOver(false));
+  }
+
+  /** Another process has had the store: what lies there is read anew. */
+  private startOver(): void {
+    this.losses = this.store.losses;
+    for (const lane of this.lanes) {
+      for (const item of lane.hand.splice(0))
+        if (item.isOutdated) this.forget(item);
+        else lane.hand.push(item);
+      lane.expect(lane.prefix);
+    }
+    this.expectDue(this.held);
+    this.expectDue(this.later);
   }
 
   private pump(): void {
     if (!this.isStarted || this.isClosing) return;
+    if (this.losses !== this.store.losses) this.startOver();
     while (this.active < this.mostActive && this.ending < mostEnding) {
       const item = this.nextAtHand();
       if (!item) break;
@@ -914,8 +933,10 @@ export class Queue<I extends OutboxItem, O, E> {
   private emitted(item: QueueItem<I, O, E>, kinds: readonly string[]): void {
     const { message } = item;
     item.remove();
-    message.countSaved(item.item, kinds);
-    void this.recorder.changed(message);
+    if (!item.isOutdated) {
+      message.countSaved(item.item, kinds);
+      void this.recorder.changed(message);
+    }
     this.changed(item).then(
       () => {
         this.release(item);

@@ -110,6 +110,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
   /** The file that is open, by its inode. */
   private inode: number | undefined;
   isGone = false;
+  losses = 0;
   crashes = 0;
   private hasLooked = false;
   private isDamaged = false;
@@ -511,6 +512,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
   private lose(): void {
     this.owned = undefined;
     this.isWritable = false;
+    this.losses += 1;
     this.fence.isLost = true;
     this.fence = { isLost: false };
     this.queue.rejectLost();

@@ -97,6 +97,9 @@ export const storeOver = (engine: Engine, close?: () => Promise<void>): Store =>
     get isGone() {
       return engine.isGone;
     },
+    get losses() {
+      return engine.losses;
+    },
     get crashes() {
       return engine.crashes;
     },

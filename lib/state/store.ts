@@ -16,6 +16,8 @@ export interface Store {
   readonly trouble: string | undefined;
   /** The file or the tables are gone, or others are in their place: that does not pass by itself. */
   readonly isGone: boolean;
+  /** How often another process has had the store: what was read before that may be done. */
+  readonly losses?: number | undefined;
   /** Called when `trouble` begins or ends. */
   onChange(listener: () => void): () => void;
   /** The number of bytes handed to `write` that are not saved yet. */

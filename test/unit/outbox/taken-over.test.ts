@@ -4,10 +4,11 @@ import { createMemoryStore } from '../../../lib/state/memory';
 import { TakenOver, type JointWriter, type Store } from '../../../lib/state/store';
 import { environmentOn } from '../../support/environment';
 import { nextIteration } from '../../support/event-loop';
+import { gate } from '../../support/gate';
 import { until } from '../../support/until';
 import { Instance } from '../../support/instance';
 import { sendFolder } from '../../support/texting/setup';
-import { acceptMany, requestsOn, type Host } from '../../support/outbox/requests';
+import { acceptMany, acceptOne, requestsOn, type Host } from '../../support/outbox/requests';
 import { peers } from '../../support/state/peers';
 
 const items = [Buffer.from('item\0'), Buffer.from('item\x01')] as const;
@@ -168,5 +169,66 @@ describe('a node whose store cannot be opened', () => {
 
   it('reports any other fault', async () => {
     assert.deepEqual(await outcomeWith(new Error('broken')), ['not_configured', 1]);
+  });
+});
+
+describe('a process that another one took for dead', () => {
+  it('sends nothing that the other has sent, and the rest once that one has ended', async () => {
+    const base = createMemoryStore();
+    const ended = gate();
+    let owner = 'one';
+    const reading = async (): Promise<void> => (owner === 'two' ? ended.opened : undefined);
+    const own: Store = {
+      ...base,
+      get losses() {
+        return owner === 'one' ? 0 : 1;
+      },
+      write: (...args) => (owner === 'two' ? Promise.reject(new TakenOver(false)) : base.write(...args)),
+      get: (...args) => reading().then(() => base.get(...args)),
+      keys: (...args) => reading().then(() => base.keys(...args)),
+    };
+    const sent: string[] = [];
+    const answer = gate();
+    const one = requestsOn(
+      own,
+      {
+        work: async ({ begin, item }) => {
+          await begin();
+          sent.push(`one ${String(item.phone)}`);
+          await answer.opened;
+          return 'sent';
+        },
+        emit: async () => true,
+        fault: () => undefined,
+      },
+      { width: 1 },
+    );
+    await one.start();
+    for (const phone of ['a', 'b', 'c', 'd', 'e', 'f']) acceptOne(one, phone);
+    await until(() => sent.length === 2);
+    for (let turns = 0; turns < 5; turns++) await nextIteration();
+    owner = 'two';
+    const two = requestsOn(
+      { ...base },
+      {
+        work: async ({ begin, item }) => {
+          if (item.phone === 'f') return undefined;
+          await begin();
+          sent.push(`two ${String(item.phone)}`);
+          return 'sent';
+        },
+        emit: async () => true,
+      },
+    );
+    await two.start();
+    await until(() => sent.length === 5);
+    await two.close();
+    owner = 'one again';
+    ended.open();
+    answer.open();
+    await until(() => sent.length > 5);
+    for (let turns = 0; turns < 20; turns++) await nextIteration();
+    assert.deepEqual(sent, ['one a', 'one b', 'two c', 'two d', 'two e', 'one f']);
+    await one.close();
   });
 });
