@@ -23,18 +23,28 @@ type LookupSearch = (
   kind: string,
 ) => Promise<ResultPage<unknown>>;
 
-const searches: Readonly<
-  Record<string, { readonly search: LookupSearch; readonly fields: readonly string[] }>
-> = {
+interface LookupKind {
+  readonly search: LookupSearch;
+  /** What a filter searches. */
+  readonly fields: readonly string[];
+  /** What the picker shows. Anything else in a record, such as a number, does not leave the server. */
+  readonly shown: readonly string[];
+}
+
+const contactFields = ['fullName', 'firstName', 'lastName', 'email', 'identifier', 'contactId'];
+
+const searches: Readonly<Record<string, LookupKind>> = {
   contacts: {
     search: async (client, page, size, _filter, options) =>
       (await client.call('searchContacts', { query: { page, pageSize: size } }, options)).data,
-    fields: ['fullName', 'firstName', 'lastName', 'email', 'identifier', 'contactId'],
+    fields: contactFields,
+    shown: contactFields,
   },
   groups: {
     search: async (client, page, size, _filter, options) =>
       (await client.call('searchGroups', { query: { page, pageSize: size } }, options)).data,
     fields: ['name', 'externalId', 'groupId'],
+    shown: ['name', 'groupId', 'contactCount'],
   },
   content: {
     search: async (client, page, size, filter, options, kind) => {
@@ -44,6 +54,7 @@ const searches: Readonly<
       return (await client.call('searchContent', { query }, options)).data;
     },
     fields: [],
+    shown: ['title', 'url'],
   },
 };
 
@@ -52,7 +63,7 @@ const filtered = async (
   fetch: (page: number) => Promise<ResultPage<unknown>>,
   matches: (record: object) => boolean,
   page: number,
-): Promise<object> => {
+): Promise<ResultPage<unknown>> => {
   const found: unknown[] = [];
   let fetched = 0;
   let isComplete = true;
@@ -69,6 +80,13 @@ const filtered = async (
 };
 
 const single = (value: unknown): string => (typeof value === 'string' ? value.trim() : '');
+
+const shown = ({ shown: fields }: LookupKind, { data, pageInfo }: ResultPage<unknown>): object => ({
+  data: data.map((record) =>
+    Object.fromEntries(Object.entries(record as object).filter(([name]) => fields.includes(name))),
+  ),
+  pageInfo,
+});
 
 /** Serves the pickers of the editor. */
 export const lookUp = async (
@@ -92,8 +110,9 @@ export const lookUp = async (
     const fetch = (number: number) => kind.search(client, number, pageSize, filter, options, contentType);
     const found = await fetch(page);
     await checkOnePage(found, page, fetch);
-    const { data, pageInfo } = found;
-    return { data, pageInfo: pageInfo ?? { page, pageSize, totalRecord: null } };
+    const pageInfo = found.pageInfo ?? { page, pageSize, totalRecord: null };
+    return shown(kind, { data: found.data, pageInfo });
   }
-  return filtered((number) => kind.search(client, number, largestPage, filter, options, ''), matches, page);
+  const fetch = (number: number) => kind.search(client, number, largestPage, filter, options, '');
+  return shown(kind, await filtered(fetch, matches, page));
 };

@@ -24,6 +24,23 @@ describe('the lookup of the editor', () => {
     should(requests()[0]?.query).containEql({ searchText: 'tax', contentType: 'Emails' });
   });
 
+  for (const [what, shown] of [
+    ['contacts', { contactId: 1, fullName: 'Ann Lee', email: 'ann@example.com' }],
+    ['groups', { groupId: 2, name: 'Clients', contactCount: 3 }],
+    ['content', { title: 'Saving', url: 'https://example.com' }],
+  ] as const) {
+    it(`shows what the picker needs of ${what}, and no number that the service adds`, async () => {
+      const record = { ...shown, phone: '+12065550101', notes: 'Call +12065550102' };
+      const { environment } = await scripted(() => ({ body: { data: [record], pageInfo: { page: 1 } } }));
+      for (const filter of ['', ...Object.values(shown).slice(1, 2)]) {
+        const request = { params: { what }, query: { filter } } as unknown as Request;
+        should(await lookUp(environment as unknown as RunningEnvironment, request)).containEql({
+          data: [shown],
+        });
+      }
+    });
+  }
+
   for (const [what, query, pageInfo] of [
     ['when it claims to be the first', { page: '2' }, { page: 1 }],
     ['among those it filters', { filter: 'nobody' }, { page: 1 }],
