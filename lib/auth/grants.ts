@@ -102,6 +102,9 @@ export const scopesIn = (token: string): string[] | undefined => {
   return Array.isArray(said) ? said.filter((scope) => typeof scope === 'string') : undefined;
 };
 
+/** Seconds. A token that ends later never ends: beyond the year 275760 there are no dates (ECMA-262, section 21.4.1.1). */
+const longestLifetime = 1e12;
+
 /** Undefined when the text is not a token answer. */
 export const readTokenAnswer = (body: string): TokenAnswer | undefined => {
   let answer: unknown;
@@ -119,7 +122,7 @@ export const readTokenAnswer = (body: string): TokenAnswer | undefined => {
   return {
     accessToken,
     refreshToken: text(fields['refresh_token']) ?? null,
-    expiresIn: Number.isFinite(seconds) && seconds > 0 ? seconds * second : null,
+    expiresIn: seconds > 0 && seconds <= longestLifetime ? seconds * second : null,
     scopes: typeof scope === 'string' ? splitScopes(scope) : null,
     identity: identityOf(fields),
     tokenType: type == null ? '' : typeof type === 'string' ? type : JSON.stringify(type),

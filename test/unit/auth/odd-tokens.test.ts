@@ -137,6 +137,12 @@ describe('odd answers of a third-party token endpoint', () => {
     should((await failureOf(token)).message).match(/"DPoP" token.*only Bearer tokens/);
   });
 
+  it('knows no end of a token whose end would be no date', async () => {
+    answering({ body: { ...good, expires_in: 1e300 } });
+    await token();
+    should(red.vault.get(connection, 'default')?.grant.expiresAt).be.null();
+  });
+
   for (const [what, [answer, outcome]] of Object.entries(odd)) {
     it(`${what}: ${outcome}`, async () => {
       answering(answer);
