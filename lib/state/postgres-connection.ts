@@ -1,4 +1,4 @@
-import type { Pool } from 'pg';
+import type { Pool, PoolClient } from 'pg';
 import type { ReasonWord } from '../service/errors';
 import { schema } from './leases';
 import { Sealing, type Sealer } from './sealing';
@@ -45,6 +45,12 @@ export interface KeyRow {
   reread(): Promise<unknown>;
   write(document: object): Promise<'stored' | 'failed' | 'unkept'>;
 }
+
+/**
+ * A database or a role may have another level as its default. Under it, a transaction that has waited for a lock would
+ * still see what was there before, and conditions that no longer hold would be met.
+ */
+const readCommitted = 'set session characteristics as transaction isolation level read committed';
 
 const formatVersion = 1;
 const tables = `
@@ -112,6 +118,11 @@ export class PostgresConnection {
       // The server frees the locks of a process that hangs in a transaction before its lease ends, so the others can go
       // on.
       idle_in_transaction_session_timeout: Math.round((this.leaseFor * 2) / 3),
+      verify: (client: PoolClient, done: (fault?: Error) => void) => {
+        client.query(readCommitted).then(() => {
+          done();
+        }, done);
+      },
     };
     const [reading, writing] = [new Pool({ ...settings, max: 4 }), new Pool({ ...settings, max: 3 })];
     // An `error` event without a listener would end the process. The next query on the connection reports the fault.

@@ -337,6 +337,34 @@ describe('several processes on one PostgreSQL', () => {
     }
   });
 
+  it('keep to conditions on shared records, whatever isolation the database has by default', async () => {
+    const name = `isolated${++databases}`;
+    const url = await server.database(name);
+    server.query(`alter database ${name} set default_transaction_isolation = 'repeatable read'`);
+    const [one, two] = ['one', 'two'].map((each) => start(each, 60_000, url));
+    assert.ok(one && two);
+    const stores = await Promise.all([one.opened, two.opened]);
+    const client = new Client({ connectionString: url });
+    await client.connect();
+    try {
+      await client.query('begin');
+      await client.query(`select 1 from advisor_texting.lease where slot = 0 for update`);
+      // Each writes only if the other has not.
+      const [own, other] = [key('grant', 'x'), key('grant', 'y')];
+      const writing = Promise.all([
+        stores[0].write([{ table: 'work', put: own, value: 1 }], [{ table: 'work', key: other }]),
+        stores[1].write([{ table: 'work', put: other, value: 1 }], [{ table: 'work', key: own }]),
+      ]);
+      const waiting = `select count(*) from pg_stat_activity where datname = '${name}' and wait_event_type = 'Lock'`;
+      await until(() => server.query(waiting).trim() === '2');
+      await client.query('commit');
+      assert.equal((await writing).filter(Boolean).length, 1);
+      assert.deepEqual(warnings, []);
+    } finally {
+      await client.end();
+    }
+  });
+
   it('are blocked by one that hangs in a transaction for no longer than its lease', async function () {
     this.timeout(180_000);
     let goOn = (): void => undefined;
