@@ -187,7 +187,8 @@ class StoreList implements DoNotText {
     const end = (): void => {
       this.attempts.remove(phone);
     };
-    if (checkedAt === this.version) return end;
+    // A command of another process may be on its way: a shared list is read again.
+    if (checkedAt === this.version && !this.store.peers) return end;
     let by: BlockedBy | undefined;
     try {
       by = await this.check(phone);

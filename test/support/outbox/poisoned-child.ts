@@ -1,6 +1,6 @@
 import { openEmbedded } from '../../../lib/state/embedded';
 import { openPostgres, storeOf } from '../../../lib/state/postgres';
-import type { Store } from '../../../lib/state/store';
+import { TakenOver, type Store } from '../../../lib/state/store';
 import { sealerOf } from '../state/sealer';
 import { acceptOne, requestsOn, type Requests } from './requests';
 
@@ -42,7 +42,12 @@ const open = async (
   });
   const close = (): Promise<void> => handle.close();
   const store = storeOf(await handle.opened, close);
-  handle.database.onOrphan((slot) => void goOn(storeOf(slot, close)));
+  handle.database.onOrphan((slot) => {
+    goOn(storeOf(slot, close)).catch((fault: unknown) => {
+      // A slot without work is removed, even while a queue starts on it.
+      if (!(fault instanceof TakenOver)) throw fault;
+    });
+  });
   return { store, close };
 };
 

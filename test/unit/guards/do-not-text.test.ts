@@ -181,6 +181,15 @@ describe('the do-not-text list', () => {
     should(msg.payload).containEql({ reason: 'cancelled' });
   });
 
+  it('is read again before a request if others share it, because word of a block may be on its way', async () => {
+    const shared = (): Store => Object.assign(Object.create(on.store) as Store, { peers: peers() });
+    const here = await doNotTextOf({ service: 'simulator', store: shared });
+    const { version } = here;
+    should(await here.check(unasked)).be.undefined();
+    await (await doNotTextOf({ service: 'simulator', store: shared })).block(unasked, null, begin);
+    should(await here.begin(unasked, version)).have.property('phone', unasked);
+  });
+
   it('ends waits for people on it even if another wait sees that they accepted', async () => {
     const flow = await load(
       { id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' },
