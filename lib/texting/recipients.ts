@@ -41,6 +41,15 @@ const national = (number: string, country: string): string | undefined => {
   return found?.isPossible() && e164.test(found.number) ? found.number : undefined;
 };
 
+/** No number that is written without its country code is shorter. */
+const fewestDigits = 6;
+
+const digitsIn = (text: string): number => text.replaceAll(/\D/g, '').length;
+
+/** Whether a second number follows after a semicolon, where the parser expects an extension (RFC 3966, section 3). */
+const hasSecond = (text: string): boolean =>
+  text.includes(';') && digitsIn(text.slice(text.indexOf(';'))) >= fewestDigits;
+
 /** A value that starts with + is checked by the contract's pattern alone (*Limits*); others need a country. */
 export const phoneNumber = (value: unknown, country: string): string | undefined => {
   const text = typeof value === 'number' ? String(value) : typeof value === 'string' ? value.trim() : '';
@@ -48,8 +57,8 @@ export const phoneNumber = (value: unknown, country: string): string | undefined
     const number = digitsTogether(text);
     return e164.test(number) ? number : undefined;
   }
-  // The parser would find one number in a JSON text, and the rest of the list would be lost.
-  if (isJsonText(text)) return undefined;
+  // The parser would find one number in these, and the others would be lost.
+  if (isJsonText(text) || hasSecond(text)) return undefined;
   return text !== '' && country !== '' ? national(text, country) : undefined;
 };
 
@@ -90,9 +99,6 @@ const givenIn = (
 const asGiven = ({ given }: PhoneEntry): string | number | null =>
   typeof given === 'string' || typeof given === 'number' ? given : null;
 
-/** No number that is written without its country code is shorter. */
-const fewestDigits = 6;
-
 /** What to tell the user about a text that is not a number we may use. */
 export const wrongNumber = (text: string, country: string): ServiceError => {
   if (!/\d/.test(text)) return invalidInput('phone_none');
@@ -102,7 +108,7 @@ export const wrongNumber = (text: string, country: string): ServiceError => {
       ? invalidInput('phone_digits', { count: number.length })
       : invalidInput('phone_format');
   }
-  const count = text.replaceAll(/\D/g, '').length;
+  const count = digitsIn(text);
   if (count < fewestDigits) return invalidInput('phone_short', { count });
   return country === '' ? invalidInput('phone_country') : invalidInput('phone_impossible', { country });
 };
@@ -134,7 +140,7 @@ const phoneWords = /phone|mobil|cell|tel|sms|handy|móvil|電話|携帯/iu;
 const looksLikeNumber = (value: unknown): boolean => {
   const text = typeof value === 'number' ? String(value) : value;
   if (typeof text !== 'string' || !/^[\s\d+().\p{Pd}/]+$/u.test(text)) return false;
-  const digits = text.replaceAll(/\D/g, '').length;
+  const digits = digitsIn(text);
   return digits >= 7 && digits <= 15;
 };
 

@@ -34,6 +34,7 @@ describe('the error for an invalid phone number', () => {
     ],
     ['a plus sign apart from the digits', '+ 12025550113', 'US', /^The phone number contains characters/],
     ['two numbers in one text', '+12025550113, +12025550114', '', /^The phone number contains characters/],
+    ['two numbers of a country in one text', '2025550113;2025550114', 'US', /^This phone number is not/],
   ];
 
   for (const [what, given, country, sentence] of cases) {
