@@ -68,7 +68,9 @@ const proxyOf = (values: EnvironmentValues): string => {
   if (unset !== undefined) throw nodeError('not_configured', 'variables_unset', { name, variables: unset });
   if (writtenPassword.test(text(values['proxyAsWritten'])))
     throw nodeError('not_configured', 'setting_proxy_password', { name, setting: { setting: 'proxy' } });
-  if (proxy !== '' && !(URL.canParse(proxy) && /^https?:$/.test(new URL(proxy).protocol)))
+  // A variable may hold something else: without this check, requests would go around the proxy.
+  const isText = isNothing(values['proxy']) || typeof values['proxy'] === 'string';
+  if (!isText || (proxy !== '' && !(URL.canParse(proxy) && /^https?:$/.test(new URL(proxy).protocol))))
     throw nodeError('not_configured', 'setting_proxy', { name, setting: { setting: 'proxy' } });
   return proxy;
 };

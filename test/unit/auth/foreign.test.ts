@@ -164,6 +164,11 @@ describe('the settings of an environment', () => {
     should(requestSettingsOf(complete).proxy).equal('');
   });
 
+  it('reject a variable that is no text as a proxy, rather than go around it', () => {
+    for (const proxy of [{ host: 'proxy.example' }, ['http://proxy.example'], 3128, true])
+      should(refused({ proxy, proxyAsWritten: '${PROXY}' })).eql(['not_configured', 'setting_proxy']);
+  });
+
   it('reject a proxy that is invalid, is not set, or contains a password in plain text', () => {
     for (const proxy of ['proxy.example:3128', 'socks5://proxy.example', 'x'])
       should(refused({ proxy, proxyAsWritten: proxy })).eql(['not_configured', 'setting_proxy']);
