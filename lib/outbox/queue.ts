@@ -574,7 +574,7 @@ export class Queue<I extends OutboxItem, O, E> {
     return Promise.reject(new TakenOver(false));
   }
 
-  /** Another process has had the store: what lies there is read anew. */
+  /** Another process has had the store: what lies there is read again. */
   private startOver(): void {
     this.losses = this.store.losses;
     for (const lane of this.lanes) {
@@ -1025,7 +1025,8 @@ export class Queue<I extends OutboxItem, O, E> {
     places: readonly { readonly arrival: Buffer; readonly index: number }[],
     decide: (accepted: AcceptedItem<I, O>) => E | undefined,
   ): Promise<void> {
-    if (!(await this.hasRoom())) return;
+    // A start has not read the cancellations yet: its waits look for themselves.
+    if (!this.isStarted || !(await this.hasRoom())) return;
     const take = ({ arrival, index }: (typeof places)[number]): ReturnType<typeof this.takeWait> =>
       this.takeWait(arrival, index);
     const taken = new Map(

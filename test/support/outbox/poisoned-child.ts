@@ -7,6 +7,11 @@ import { acceptOne, requestsOn, type Requests } from './requests';
 const sealer = sealerOf('test');
 const warn = (): void => undefined;
 
+/** A slot without work is removed, even while a queue starts on it. */
+const fault = (thrown: unknown): void => {
+  if (!(thrown instanceof TakenOver)) throw thrown;
+};
+
 /** An outbox that dies when it is the turn of the item for `poison`, and prints its output. */
 const deadly = (store: Store): Requests =>
   requestsOn(store, {
@@ -19,6 +24,7 @@ const deadly = (store: Store): Requests =>
       process.stdout.write(`${phone} ${outcome}\n`);
       return true;
     },
+    fault,
   });
 
 /** Opens the store in a directory or a database; `goOn` is called with each store whose items this process has. */
@@ -43,10 +49,7 @@ const open = async (
   const close = (): Promise<void> => handle.close();
   const store = storeOf(await handle.opened, close);
   handle.database.onOrphan((slot) => {
-    goOn(storeOf(slot, close)).catch((fault: unknown) => {
-      // A slot without work is removed, even while a queue starts on it.
-      if (!(fault instanceof TakenOver)) throw fault;
-    });
+    goOn(storeOf(slot, close)).catch(fault);
   });
   return { store, close };
 };

@@ -2,10 +2,10 @@ import should from 'should';
 import type { WaitItem, WaitShared } from '../../../lib/consent/look';
 import { hour } from '../../../lib/durations';
 import { Held } from '../../../lib/outbox/queue';
-import { keysOf, newArrival, records } from '../../../lib/outbox/records';
+import { itemAt, keysOf, newArrival, records } from '../../../lib/outbox/records';
 import { systemClock } from '../../../lib/service/clock';
 import { createMemoryStore } from '../../../lib/state/memory';
-import { TakenOver, type Store } from '../../../lib/state/store';
+import { endOf, TakenOver, type Store } from '../../../lib/state/store';
 import { World } from '../../support/consent/world';
 import { until } from '../../support/until';
 import { nextIteration } from '../../support/event-loop';
@@ -129,7 +129,7 @@ describe('a wait that ends while its node still emits what ended before its star
   });
 });
 
-describe('a flush right after the start', () => {
+describe('a flush or an acceptance right after the start', () => {
   const waits = { clock: systemClock, longestPause: () => hour };
   const heldUp = async (): Promise<never> => {
     throw new Held(Date.now() + hour);
@@ -173,6 +173,31 @@ describe('a flush right after the start', () => {
     const outbox = requestsOn(store, { work, ...tellingWhom(told) }, { waits });
     const starting = outbox.start();
     await outbox.flush();
+    await starting;
+    await until(() => told.length > 0);
+    should(told).eql([`${phoneOf(0)} reset`]);
+    await outbox.close();
+  });
+
+  it('ends nobody as accepted who was cancelled before it', async () => {
+    const store = createMemoryStore();
+    await waitingIn(store);
+    const { cancel, cancels, waits: prefix } = keysOf('node');
+    await store.write([{ table: records, put: cancel(newArrival(store.now())), value: {} }]);
+    const { opened, open } = gate();
+    const slow = Object.assign(Object.create(store) as Store, {
+      page: async (...[table, range]: Parameters<Store['page']>) => {
+        if (range.from.subarray(0, cancels.length).equals(cancels)) await opened;
+        return store.page(table, range);
+      },
+    });
+    const [wait] = await store.keys(records, { from: prefix, to: endOf(prefix), limit: 1 });
+    const told: string[] = [];
+    const work = async (): Promise<string> => 'asked';
+    const outbox = requestsOn(slow, { work, ...tellingWhom(told) }, { waits });
+    const starting = outbox.start();
+    if (wait) await outbox.endWaits([itemAt(wait)], () => 'accepted');
+    open();
     await starting;
     await until(() => told.length > 0);
     should(told).eql([`${phoneOf(0)} reset`]);
