@@ -285,8 +285,6 @@ export class Queue<I extends OutboxItem, O, E> {
     if (!this.cancels.isEmpty) this.cancelSaved();
     if (this.hasHome && home !== this.home) this.track(this.moveHome());
     this.pump();
-    this.expectDue(this.held);
-    this.expectDue(this.later);
   }
 
   /** Throws `QueueFull`. */
