@@ -139,7 +139,7 @@ export class Consent {
   }
 
   /** Called when another process has seen an acceptance. */
-  async heard({ advisor, subject, status }: AcceptedCommand): Promise<void> {
+  async onRemoteAcceptance({ advisor, subject, status }: AcceptedCommand): Promise<void> {
     await this.accepted(advisor, subject, status, true);
   }
 

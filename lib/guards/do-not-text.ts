@@ -94,7 +94,7 @@ export interface DoNotText {
    */
   begin(phone: string, checkedAt?: number): Promise<(() => void) | BlockedBy>;
   /** Called when another process has blocked a number; resolves when requests to it in this process have finished. */
-  heard(command: BlockCommand): Promise<void>;
+  onRemoteBlock(command: BlockCommand): Promise<void>;
 }
 
 interface BlockedPage {
@@ -152,11 +152,11 @@ class StoreList implements DoNotText {
       if (await this.store.write(operations, conditions)) break;
     }
     const command: BlockCommand = { kind: 'block', at: this.store.now(), phone };
-    await Promise.all([this.heard(command), this.store.peers?.tellOthers(command)]);
+    await Promise.all([this.onRemoteBlock(command), this.store.peers?.tellOthers(command)]);
     return blocked;
   }
 
-  async heard({ phone }: BlockCommand): Promise<void> {
+  async onRemoteBlock({ phone }: BlockCommand): Promise<void> {
     this.version += 1;
     this.listeners.call(phone);
     await this.attempts.none(phone);
@@ -304,10 +304,10 @@ class JointList implements DoNotText {
   }
 
   /** A process that has only one of the environments has blocked the number in one part. */
-  async heard(command: BlockCommand): Promise<void> {
+  async onRemoteBlock(command: BlockCommand): Promise<void> {
     const blocked = await this.get(command.phone);
     if (blocked) await Promise.all(this.parts.map((part) => part.add(blocked)));
-    await Promise.all(this.parts.map((part) => part.heard(command)));
+    await Promise.all(this.parts.map((part) => part.onRemoteBlock(command)));
   }
 
   async check(phone: string): Promise<BlockedBy | undefined> {
@@ -378,7 +378,7 @@ export const doNotTextOf = async (environment: ListEnvironment): Promise<DoNotTe
  * Called when another process has announced a block; resolves when this process's requests to the number have finished.
  */
 export const noteBlocked = async (environment: ListEnvironment, command: BlockCommand): Promise<void> =>
-  (await doNotTextOf(environment)).heard(command);
+  (await doNotTextOf(environment)).onRemoteBlock(command);
 
 /** Copies the list of the real services to another store. */
 export const movableBlocked = (): Movable<Blocked> => {

@@ -35,7 +35,7 @@ export interface Batch<I extends OutboxItem, O> {
   /** What the list held for each item, by index. */
   readonly entries?: readonly unknown[] | undefined;
   /** Called as the message is saved: what this call saves is in the same commit. */
-  readonly onRecord?: (() => void) | undefined;
+  readonly onSaved?: (() => void) | undefined;
 }
 
 const weightOf = ({ duplicates }: OutboxItem): number => 1 + (duplicates?.length ?? 0);

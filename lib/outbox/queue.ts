@@ -320,7 +320,7 @@ export class Queue<I extends OutboxItem, O, E> {
       lane.hand.push(...items);
       for (const { due } of items.slice(-1)) lane.readTo(nextKey(due));
     }
-    const saved = isLong ? this.saveLong(message, batch) : this.save(message, items, batch.onRecord);
+    const saved = isLong ? this.saveLong(message, batch) : this.save(message, items, batch.onSaved);
     const name = message.arrival.toString('latin1');
     const saving = saved.finally(() => {
       this.memory.saving.delete(name);
@@ -343,7 +343,7 @@ export class Queue<I extends OutboxItem, O, E> {
           }
           if (isWait) this.openWaits -= batch.items.length;
           // What came with an outcome of another node is emitted again by the process that took over.
-          const isRefused = isTaken ? !batch.onRecord : !isLeftToStart && !this.isClosing;
+          const isRefused = isTaken ? !batch.onSaved : !isLeftToStart && !this.isClosing;
           if (isRefused)
             this.refuse(message, batch.items, isTaken && fault.isInDoubt ? 'taken_over' : 'refused');
           if (isTaken) return;
@@ -433,20 +433,11 @@ export class Queue<I extends OutboxItem, O, E> {
     found?: Found<I, O, E>,
   ): QueueItem<I, O, E> {
     const message = this.messages.get(given.name) ?? given;
-    const added = this.itemOf(message, item, isWait, found);
+    const added = new QueueItem(this.saving, message, item, isWait, found);
     this.items.set(added.id, added);
     message.users += 1;
     this.messages.set(message.name, message);
     return added;
-  }
-
-  private itemOf(
-    message: MessageItems<O>,
-    item: I,
-    isWait: boolean,
-    found?: Found<I, O, E>,
-  ): QueueItem<I, O, E> {
-    return new QueueItem(this.saving, message, item, isWait, found);
   }
 
   /** The item leaves memory: all of it is saved, or gone. */
@@ -471,18 +462,18 @@ export class Queue<I extends OutboxItem, O, E> {
   private save(
     message: MessageItems<O>,
     items: readonly QueueItem<I, O, E>[],
-    onRecord: (() => void) | undefined,
+    onSaved: (() => void) | undefined,
   ): Promise<void> {
     this.recorder.makeRoom(message.bytes);
     return together(() => {
-      onRecord?.();
+      onSaved?.();
       for (const item of items) void this.changed(item);
       return this.recorder.changed(message);
     });
   }
 
   /** Writes a long list in parts; its items are not in memory. */
-  private saveLong(message: MessageItems<O>, { items, onRecord, count }: Batch<I, O>): Promise<void> {
+  private saveLong(message: MessageItems<O>, { items, onSaved, count }: Batch<I, O>): Promise<void> {
     const { arrival, record } = message;
     const isWait = this.isWait(record.shared);
     const lane = laneFor(count, isWait);
@@ -508,13 +499,13 @@ export class Queue<I extends OutboxItem, O, E> {
     return this.recorder.longList(items.length * bytesPerItem, write).then(
       () =>
         together(() => {
-          onRecord?.();
+          onSaved?.();
           message.complete();
           return this.recorder.changed(message);
         }),
       (fault: unknown) => {
         // It is refused: the node that it came from must not keep it for ever.
-        if (!this.isClosing && !(fault instanceof TakenOver)) onRecord?.();
+        if (!this.isClosing && !(fault instanceof TakenOver)) onSaved?.();
         throw fault;
       },
     );
@@ -532,7 +523,10 @@ export class Queue<I extends OutboxItem, O, E> {
       this.track(
         (async () => {
           const isWait = this.isWait(message.record.shared);
-          const outcome = await this.host.outcomeFor(this.itemOf(message, item, isWait), reason);
+          const outcome = await this.host.outcomeFor(
+            new QueueItem(this.saving, message, item, isWait),
+            reason,
+          );
           const counts = message.countEmitted(item, this.host.kindsOf(outcome));
           const isLast = message.remaining === 0;
           const toEmit = { outcome, repeated: false, counts, isLast, mark: () => undefined };
@@ -1088,7 +1082,8 @@ export class Queue<I extends OutboxItem, O, E> {
       if (known?.isOpenWait) yield known;
       if (known) continue;
       const found = await this.reading((left) => this.findWait(arrival, index, left));
-      if (found) yield this.itemOf(found.message, found.record.item, true, { record: found.record });
+      if (found)
+        yield new QueueItem(this.saving, found.message, found.record.item, true, { record: found.record });
     }
   }
 

@@ -591,14 +591,14 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
 
   const save = (msg: Message, job: Job, { items, entries, count, shared }: Batch<D, S>): void => {
     if (!queue) throw nodeError('not_configured', 'no_environment');
-    const onRecord = job.takeHandOver();
+    const onSaved = job.takeHandOver();
     try {
       // Entries are saved themselves: the list is not saved twice.
       const message = entries ? withoutList(msg, shared.list?.at) : msg;
-      queue.accept({ message, shared, items, count, entries, onRecord }, job);
+      queue.accept({ message, shared, items, count, entries, onSaved }, job);
       changed();
     } catch (thrown) {
-      onRecord?.();
+      onSaved?.();
       const isFull = thrown instanceof QueueFull || thrown instanceof TakenOver;
       throw isFull ? nodeError('queue_full', 'queue_full') : thrown;
     }

@@ -226,7 +226,7 @@ export class RunningEnvironment implements Environment {
     }
     if (isItemCommand(command)) return activityOf(view ?? this).obey(command);
     if (isAcceptedCommand(command)) {
-      await (await consentOf(view ?? this)).heard(command);
+      await (await consentOf(view ?? this)).onRemoteAcceptance(command);
       return true;
     }
     if (command.kind !== 'control') return true;

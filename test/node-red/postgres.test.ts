@@ -91,9 +91,9 @@ describe('two Node-RED instances on one PostgreSQL', function () {
     const [cancelled = '', checked = ''] = numbers(2, 5100);
     await on.red.send('slow wait', { phone: cancelled });
     await on.red.send('slow wait', { phone: checked });
-    const onRecord = `select count(*) from advisor_texting.work where position('wait\\000' in encode(key, 'escape')) > 0
+    const savedWaits = `select count(*) from advisor_texting.work where position('wait\\000' in encode(key, 'escape')) > 0
       and position('c0c0c0c0c0c0c0c0' in encode(key, 'escape')) > 0`;
-    while (server.query(onRecord).trim() !== '2') await pause(50);
+    while (server.query(savedWaits).trim() !== '2') await pause(50);
     const ended = (port: string, phone: string): Promise<unknown> =>
       on.red.until(
         () => on.red.arrived.find((each) => each.port === port && each.msg['phone'] === phone),

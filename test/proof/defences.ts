@@ -615,8 +615,8 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'lib/guards/do-not-text.ts',
       changes: [
         [
-          'await Promise.all([this.heard(command), this.store.peers?.tellOthers(command)]);',
-          'await this.heard(command);',
+          'await Promise.all([this.onRemoteBlock(command), this.store.peers?.tellOthers(command)]);',
+          'await this.onRemoteBlock(command);',
         ],
       ],
       shownBy: {

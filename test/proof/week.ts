@@ -865,7 +865,7 @@ export class World {
       const key = operation.put.toString('latin1');
       if (key.startsWith('item\0')) {
         const { item, single } = operation.value as { readonly item: Text; readonly single?: object };
-        if (single) this.onRecord([item]);
+        if (single) this.noteSaved([item]);
         else this.listed.push({ list: key.slice('item\0'.length, -6), item });
       }
       // A list counts once it is complete.
@@ -873,11 +873,11 @@ export class World {
         this.complete.add(key.slice('list\0'.length));
     }
     const isSaved = ({ list }: { readonly list: string }): boolean => this.complete.has(list);
-    this.onRecord(this.listed.filter(isSaved).map(({ item }) => item));
+    this.noteSaved(this.listed.filter(isSaved).map(({ item }) => item));
     this.listed = this.listed.filter((each) => !isSaved(each));
   }
 
-  private onRecord(items: readonly Text[]): void {
+  private noteSaved(items: readonly Text[]): void {
     for (const { name, kind, phone } of items) {
       if (this.accepted.has(name)) continue;
       this.accepted.add(name);

@@ -330,7 +330,7 @@ class Sidebar {
     });
   }
 
-  heard({ number, environments }: ChangeNews): void {
+  onNews({ number, environments }: ChangeNews): void {
     const hasMissedNone = number === this.newsNumber + 1;
     this.newsNumber = number;
     this.changed(hasMissedNone ? environments : undefined);
@@ -407,7 +407,7 @@ const begin = (): void => {
     sidebar.shown();
   };
   RED.comms.subscribe(changedTopic, (_topic, news) => {
-    sidebar.heard(news as ChangeNews);
+    sidebar.onNews(news as ChangeNews);
   });
   for (const event of ['nodes:add', 'nodes:remove', 'nodes:change'])
     RED.events.on(event, (node) => {

@@ -27,7 +27,7 @@ export class Disk {
     this.memory = createMemoryStore({ clock });
   }
 
-  start(onRecord: (operations: readonly Operation[]) => void = () => undefined): Process {
+  start(onSaved: (operations: readonly Operation[]) => void = () => undefined): Process {
     const { memory, holds } = this;
     for (const release of holds) release();
     holds.clear();
@@ -47,7 +47,7 @@ export class Disk {
             return never;
           }
           process.commitsLeft -= 1;
-          onRecord(operations);
+          onSaved(operations);
           return memory.write(operations, conditions);
         },
       },

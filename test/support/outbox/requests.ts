@@ -37,9 +37,9 @@ export const requestsOn = (
   });
 
 /** Saves a list of so many, in one message. */
-export const acceptMany = (outbox: Requests, count: number, onRecord?: () => void): void => {
+export const acceptMany = (outbox: Requests, count: number, onSaved?: () => void): void => {
   const items = Array.from({ length: count }, (_, index) => ({ index }));
-  outbox.accept({ message: {}, shared: {}, items, count, onRecord }, undefined);
+  outbox.accept({ message: {}, shared: {}, items, count, onSaved }, undefined);
 };
 
 /** Saves a single one. */

@@ -33,8 +33,8 @@ const nodeOn = (
     if (!(thrown instanceof TakenOver)) faults.push(thrown);
   };
   const outbox = requestsOn(store, { work, emit, fault }, { width: 4 });
-  const accept = (count: number, onRecord?: () => void): void => {
-    acceptMany(outbox, count, onRecord);
+  const accept = (count: number, onSaved?: () => void): void => {
+    acceptMany(outbox, count, onSaved);
   };
   return { outbox, told, faults, accept, emitted };
 };
@@ -94,10 +94,10 @@ describe('a list that the store rejects', () => {
     const items = Array.from({ length: 250 }, (_, index) => ({ index }));
     const message = { payload: 'unwelcome' };
     let concluded = 0;
-    const onRecord = (): void => {
+    const onSaved = (): void => {
       concluded += 1;
     };
-    node.outbox.accept({ message, shared: {}, items, count: items.length, onRecord }, undefined);
+    node.outbox.accept({ message, shared: {}, items, count: items.length, onSaved }, undefined);
     node.accept(1);
     for (let turns = 0; turns < 1000 && node.told.length < 251; turns++) await nextIteration();
     const outcomes = node.told.map(({ outcome }) => outcome).sort();
