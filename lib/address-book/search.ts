@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { checkOnePage, pageCountOf, pagesOf, totalOf, type ResultPage } from './paging';
 import { invalidInput } from '../runtime/errors';
 import type { Tools } from '../runtime/flow-node';
-import type { Outcome } from '../runtime/outcomes';
+import type { Outcome } from '../outbox/outcome';
 import type { Job } from '../runtime/delivery';
 import { folded } from '../runtime/kinds';
 import { largestPage } from '../contract-values';

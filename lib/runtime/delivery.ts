@@ -8,7 +8,7 @@ import { visible } from '../visible';
 import { nodeError } from './errors';
 import type { PropertyPath } from './inputs';
 import { hideNumbers } from './log';
-import type { Outcome } from './outcomes';
+import type { Outcome } from '../outbox/outcome';
 import type { Message, Red, RunningNode } from './red';
 
 interface Parts {

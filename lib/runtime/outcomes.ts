@@ -1,26 +1,8 @@
+import type { Outcome } from '../outbox/outcome';
 import { mostLevels, TooDeep, UnreadableProperty } from '../outbox/storable-message';
 import { ServiceError, type Problem } from '../service/errors';
 import { largestWrite, TooLarge } from '../state/store';
 import { nodeError } from './errors';
-
-/** How one recipient (contact, group, item) leaves the node. */
-export interface Outcome {
-  readonly port: 0 | 1 | 2;
-  /** The result, on the first and third outputs; a failure leaves `msg.payload` as it was. */
-  readonly payload?: unknown;
-  /** Message fields that this outcome writes. */
-  readonly set?: Readonly<Record<string, unknown>>;
-  /** Message fields for the third output alone. */
-  readonly carry?: Readonly<Record<string, unknown>>;
-  /** On the second output, the failure. On the third, the failure that the outcome becomes when nothing is wired to it. */
-  readonly problem?: Problem;
-  /** The outcome may have been emitted before the process was killed. */
-  readonly repeated?: boolean;
-  /** The text was sent before, and is counted so in `msg.summary`. */
-  readonly alreadySent?: true;
-  /** The offset from UTC with which the planned time was written, in milliseconds. */
-  readonly offset?: number;
-}
 
 export const failedOutcome = (why: Problem, set?: Outcome['set']): Outcome => ({
   port: 1,

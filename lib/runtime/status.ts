@@ -3,7 +3,7 @@ import type { Problem } from '../service/errors';
 import { inputKindOf } from './errors';
 import type { Words } from './language';
 import type { Outputs } from './delivery';
-import type { Outcome } from './outcomes';
+import type { Outcome } from '../outbox/outcome';
 import type { RunningNode } from './red';
 import { second } from '../durations';
 import { visible } from '../visible';

@@ -17,7 +17,7 @@ import {
   type ItemOf,
   type ReadingTools,
 } from '../runtime/item-node';
-import type { Outcome } from '../runtime/outcomes';
+import type { Outcome } from '../outbox/outcome';
 import type { Message } from '../runtime/red';
 import { ServiceError, type MessageValue } from '../service/errors';
 

@@ -5,7 +5,8 @@ import { activityOf, type Activity } from '../../lib/runtime/activity';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { oneOrList } from '../../lib/runtime/inputs';
-import { failedOutcome, problemOf, type Outcome } from '../../lib/runtime/outcomes';
+import type { Outcome } from '../../lib/outbox/outcome';
+import { failedOutcome, problemOf } from '../../lib/runtime/outcomes';
 import { spec } from './spec';
 
 interface ActivityItem {

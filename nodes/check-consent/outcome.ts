@@ -1,7 +1,8 @@
 import { nothingKnown, type ConsentStatus, type WaitOutcome } from '../../lib/consent/consent-status';
 import type { Subject } from '../../lib/outbox/records';
 import { nodeError } from '../../lib/runtime/errors';
-import { failedOutcome, type Outcome } from '../../lib/runtime/outcomes';
+import type { Outcome } from '../../lib/outbox/outcome';
+import { failedOutcome } from '../../lib/runtime/outcomes';
 import type { Problem, ServiceError } from '../../lib/service/errors';
 
 type ReasonNotAccepted = 'not_accepted' | 'dry_run' | 'unknown_number' | 'expired' | 'cancelled';

@@ -7,7 +7,7 @@ import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import { anyId, entriesOf, type Source } from '../../lib/runtime/inputs';
 import { itemNode, type Item } from '../../lib/runtime/item-node';
 import { fieldOf, isNothing, isRecord } from '../../lib/runtime/kinds';
-import type { Outcome } from '../../lib/runtime/outcomes';
+import type { Outcome } from '../../lib/outbox/outcome';
 import type { Message } from '../../lib/runtime/red';
 import {
   phoneNumber,

@@ -6,7 +6,8 @@ import type { TextShared } from '../../lib/guards/text-hours';
 import type { Queue } from '../../lib/outbox/queue';
 import type { Environment } from '../../lib/runtime/environment';
 import type { Tools } from '../../lib/runtime/flow-node';
-import { problemOf, type Outcome } from '../../lib/runtime/outcomes';
+import type { Outcome } from '../../lib/outbox/outcome';
+import { problemOf } from '../../lib/runtime/outcomes';
 import { authorizeLook, failureLook, waitingLook, type StatusLook } from '../../lib/runtime/status';
 import type { Recipient } from '../../lib/texting/recipients';
 

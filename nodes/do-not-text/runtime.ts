@@ -7,7 +7,7 @@ import type { Tools } from '../../lib/runtime/flow-node';
 import { readAll } from '../../lib/runtime/inputs';
 import { faultOf, itemNode, type Item, type ItemNodeOptions, type Shared } from '../../lib/runtime/item-node';
 import { fieldOf, isNothing } from '../../lib/runtime/kinds';
-import type { Outcome } from '../../lib/runtime/outcomes';
+import type { Outcome } from '../../lib/outbox/outcome';
 import type { MessageValue } from '../../lib/service/errors';
 import { phoneRules, recipientsOf, texting, whenRead, type Recipient } from '../../lib/texting/recipients';
 import { spec } from './spec';

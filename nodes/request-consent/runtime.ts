@@ -11,7 +11,8 @@ import { doNotTextGuard } from '../../lib/guards/do-not-text';
 import { textHours, validZone, type TextShared } from '../../lib/guards/text-hours';
 import { nodeError } from '../../lib/runtime/errors';
 import { itemNode, type Guard, type Item, type Steps } from '../../lib/runtime/item-node';
-import { failedOutcome, type Outcome } from '../../lib/runtime/outcomes';
+import type { Outcome } from '../../lib/outbox/outcome';
+import { failedOutcome } from '../../lib/runtime/outcomes';
 import { ServiceError } from '../../lib/service/errors';
 import {
   readRecipients,

@@ -1,7 +1,8 @@
 import { countText } from '../../lib/guards/segments';
 import { nodeError } from '../../lib/runtime/errors';
 import { isNothing } from '../../lib/runtime/kinds';
-import { failedOutcome, type Outcome } from '../../lib/runtime/outcomes';
+import type { Outcome } from '../../lib/outbox/outcome';
+import { failedOutcome } from '../../lib/runtime/outcomes';
 import type { ResponseOf } from '../../lib/service/endpoints';
 import type { Problem } from '../../lib/service/errors';
 

@@ -20,7 +20,7 @@ import {
   type ItemNodeOptions,
   type ItemOf,
 } from '../../lib/runtime/item-node';
-import type { Outcome } from '../../lib/runtime/outcomes';
+import type { Outcome } from '../../lib/outbox/outcome';
 import type { Message } from '../../lib/runtime/red';
 import {
   advisorOfMessage,

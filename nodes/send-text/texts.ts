@@ -12,7 +12,7 @@ import {
   isWellFormed,
   placeholder,
 } from '../../lib/runtime/kinds';
-import type { Outcome } from '../../lib/runtime/outcomes';
+import type { Outcome } from '../../lib/outbox/outcome';
 import type { Message } from '../../lib/runtime/red';
 import type { ServiceError, MessageValue } from '../../lib/service/errors';
 import {

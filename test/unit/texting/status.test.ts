@@ -1,7 +1,7 @@
 import should from 'should';
 import { languages } from '../../../lib/languages';
 import { wordsIn } from '../../../lib/runtime/language';
-import type { Outcome } from '../../../lib/runtime/outcomes';
+import type { Outcome } from '../../../lib/outbox/outcome';
 import { outcomeStatus, type StatusLook } from '../../../lib/runtime/status';
 import { nodeError } from '../../../lib/runtime/errors';
 import { second } from '../../../lib/durations';
