@@ -1,4 +1,3 @@
-import type { z } from 'zod';
 import type { Id } from './endpoints';
 import type { Result } from './transport';
 import { isRecord } from '../is-record';
@@ -17,13 +16,8 @@ import type { Plan } from './requests';
 import { type Decision, type Happened, readRetryAfter } from './retry';
 import { idResult } from './schemas';
 
-/** Whether a value of JSON is an object or an array. */
-const hasParts = (value: unknown): value is object => typeof value === 'object' && value !== null;
-
 /** A deeper answer is hostile: code that clones or prints it later recurses on the stack. */
 const deepestAnswer = 64;
-/** Characters: shorter texts are parsed quickly at any depth, and the value is then quicker to check than the text. */
-const quickToParse = 256 * 1024;
 
 const isTooDeep = (text: string): boolean => {
   let depth = 0;
@@ -39,16 +33,6 @@ const isTooDeep = (text: string): boolean => {
     } else if (char === 0x7d || char === 0x5d) depth--;
   }
   return false;
-};
-
-/** The value of a JSON text; undefined, which no JSON text gives, when it is not valid. */
-const parse = (text: string): unknown => {
-  if (text.length > quickToParse && isTooDeep(text)) return undefined;
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 };
 
 const isDigit = (char: number): boolean => char >= 0x30 && char <= 0x39;
@@ -80,186 +64,15 @@ const quoteLongIntegers = (text: string): string => {
 /** Sixteen digits in a row: without them, nothing was rounded. */
 const mayBeRounded = /\d{16}/;
 
-/** The value of a text, in which long integers are exact. */
-const exact = (value: unknown, text: string): unknown =>
-  hasParts(value) && mayBeRounded.test(text) ? parse(quoteLongIntegers(text)) : value;
-
-const goesDeeper = (value: object, than: number): boolean => {
-  if (than === 0) return true;
-  for (const key in value) {
-    const inner = (value as Readonly<Record<string, unknown>>)[key];
-    if (hasParts(inner) && goesDeeper(inner, than - 1)) return true;
+/** The value of a JSON text, with exact integers; undefined when the text is not valid or too deep. */
+const parse = (text: string): unknown => {
+  if (text.length > 2 * deepestAnswer && isTooDeep(text)) return undefined;
+  try {
+    const value = JSON.parse(text) as unknown;
+    return mayBeRounded.test(text) ? JSON.parse(quoteLongIntegers(text)) : value;
+  } catch {
+    return undefined;
   }
-  return false;
-};
-
-/** The value of a text, or undefined when it is nested too deeply. */
-const shallow = (value: unknown, text: string): unknown =>
-  hasParts(value) && text.length > 2 * deepestAnswer && goesDeeper(value, deepestAnswer) ? undefined : value;
-
-const parseShallow = (text: string): unknown => shallow(exact(parse(text), text), text);
-
-/** Whether a schema would certainly give the value back unchanged; false when in doubt. */
-type Fit = (value: unknown) => boolean;
-
-/** The parts of a schema's definition that are read here. */
-interface Definition {
-  readonly type: string;
-  readonly format?: string;
-  readonly checks?: readonly unknown[];
-  readonly innerType?: Defined;
-  readonly element?: Defined;
-  readonly options?: readonly Defined[];
-  readonly shape?: Readonly<Record<string, Defined>>;
-  readonly out?: Defined;
-  readonly catchall?: Defined;
-}
-
-interface Defined {
-  readonly def: Definition;
-}
-
-/** What a field may hold. Plain values, which are nearly all of an answer, are checked inline. */
-interface Rule {
-  readonly text: boolean;
-  readonly flag: boolean;
-  readonly number: boolean;
-  readonly whole: boolean;
-  readonly null: boolean;
-  readonly missing: boolean;
-  readonly inside: Fit | undefined;
-}
-
-const nothing: Rule = {
-  text: false,
-  flag: false,
-  number: false,
-  whole: false,
-  null: false,
-  missing: false,
-  inside: undefined,
-};
-
-const allows = (rule: Rule, value: unknown): boolean => {
-  if (typeof value === 'string') return rule.text;
-  if (typeof value === 'number')
-    return (rule.number && Number.isFinite(value)) || (rule.whole && Number.isSafeInteger(value));
-  if (typeof value === 'boolean') return rule.flag;
-  if (value === null) return rule.null;
-  if (value === undefined) return rule.missing;
-  return rule.inside?.(value) ?? false;
-};
-
-/** Fields that the contract does not name may hold anything but deep nesting and integers that may be rounded. */
-const deepest = 16;
-const isDoubtful = (value: unknown, than: number): boolean => {
-  if (typeof value === 'number') return Number.isInteger(value) && !Number.isSafeInteger(value);
-  if (typeof value !== 'object' || value === null) return false;
-  if (than === 0) return true;
-  for (const key in value) {
-    if (isDoubtful((value as Readonly<Record<string, unknown>>)[key], than - 1)) return true;
-  }
-  return false;
-};
-
-const arrayOf = (element: Defined): Fit | undefined => {
-  const rule = ruleOf(element);
-  return (
-    rule &&
-    ((value) => {
-      if (!Array.isArray(value)) return false;
-      for (const item of value) if (!allows(rule, item)) return false;
-      return true;
-    })
-  );
-};
-
-/** Keeps unknown fields except `__proto__`, which a schema leaves out. */
-const looseObject = (shape: Readonly<Record<string, Defined>>): Fit | undefined => {
-  const names = Object.keys(shape);
-  const rules: Rule[] = [];
-  for (const field of Object.values(shape)) {
-    const rule = ruleOf(field);
-    if (!rule) return undefined;
-    rules.push(rule);
-  }
-  const places = new Map(names.map((name, place) => [name, place]));
-  const required = rules.filter(({ missing }) => !missing).length;
-  return (value) => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
-    let found = 0;
-    let next = 0;
-    for (const name in value) {
-      const inner = (value as Readonly<Record<string, unknown>>)[name];
-      // Fields mostly come in the contract's order, which saves looking up their names.
-      if (names[next] !== name) next = places.get(name) ?? names.length;
-      const rule = rules[next];
-      if (rule) {
-        next += 1;
-        if (!allows(rule, inner)) return false;
-        if (!rule.missing) found += 1;
-      } else if (name === '__proto__') return false;
-      else if (isDoubtful(inner, deepest)) return false;
-    }
-    return found === required;
-  };
-};
-
-/** One of several plain types. */
-const unionOf = (options: readonly Defined[]): Rule | undefined => {
-  let union = nothing;
-  for (const option of options) {
-    const rule = ruleOf(option);
-    if (!rule || rule.inside) return undefined;
-    union = {
-      text: union.text || rule.text,
-      flag: union.flag || rule.flag,
-      number: union.number || rule.number,
-      whole: union.whole || rule.whole,
-      null: union.null || rule.null,
-      missing: union.missing || rule.missing,
-      inside: undefined,
-    };
-  }
-  return union;
-};
-
-const ruleOf = ({ def }: Defined): Rule | undefined => {
-  const { type, innerType, element, shape, catchall } = def;
-  if ((def.checks ?? []).length > 0) return undefined;
-  if (type === 'string') return { ...nothing, text: true };
-  if (type === 'boolean') return { ...nothing, flag: true };
-  if (type === 'number' && def.format === 'safeint') return { ...nothing, whole: true };
-  if (type === 'number' && def.format === undefined) return { ...nothing, number: true };
-  if (type === 'union') return unionOf(def.options ?? []);
-  // Preprocessing changes only values that do not fit yet.
-  if (type === 'pipe') return def.out && ruleOf(def.out);
-  const rule = innerType && ruleOf(innerType);
-  if (type === 'nullable') return rule && { ...rule, null: true };
-  if (type === 'optional') return rule && { ...rule, missing: true };
-  const isLoose = type === 'object' && catchall?.def.type === 'unknown';
-  const inside =
-    type === 'array' && element ? arrayOf(element) : isLoose && shape ? looseObject(shape) : undefined;
-  return inside && { ...nothing, inside };
-};
-
-/**
- * A quick check of an answer. A schema copies all that it checks, field by field, but nearly all answers are as the
- * contract says and need no change. An answer that this check does not accept goes through the schema, which decides
- * and says what is wrong.
- */
-export const quickLook = (schema: z.ZodType): Fit => {
-  const rule = ruleOf(schema);
-  return (value) => rule !== undefined && allows(rule, value);
-};
-
-/** The quick check of each response schema. */
-const fitsBySchema = new WeakMap<z.ZodType, Fit>();
-
-const fitOf = (schema: z.ZodType): Fit => {
-  const fit = fitsBySchema.get(schema) ?? quickLook(schema);
-  fitsBySchema.set(schema, fit);
-  return fit;
 };
 
 /** What is known of a failure, ready to become an error. */
@@ -390,16 +203,14 @@ const assessSuccess = (
   status: number,
   text: string | undefined,
 ): Assessment => {
-  if (plan.kind === 'delete') return { happened: done, data: parseShallow(text ?? ''), reason: '' };
+  if (plan.kind === 'delete') return { happened: done, data: parse(text ?? ''), reason: '' };
   // A user who reads "check the address" about a text that was sent would send it again.
   const unread = (reason: ReasonWord, key: ServiceErrorKey = 'invalid_response'): Assessment =>
     unfit(status, plan.kind === 'read' ? key : 'unreadable_success', reason);
   if (text === undefined) return unread({ reason: 'too_large' }, 'answer_too_large');
   const known = saysNothing(text) ? withoutBody(plan, id) : undefined;
   if (known !== undefined) return { happened: done, data: known, reason: '' };
-  const value = parse(text);
-  if (fitOf(plan.response)(value)) return { happened: done, data: value, reason: '' };
-  const body = shallow(exact(value, text), text);
+  const body = parse(text);
   if (body === undefined) return unread({ reason: text === '' ? 'empty' : 'not_json' });
   const checked = plan.response.safeParse(body);
   if (checked.success) return { happened: done, data: checked.data, reason: '' };
@@ -446,7 +257,7 @@ export const assess = (
   if (status < 400) return unfit(status, 'redirect', `HTTP ${String(status)}`);
   if (status >= 600) return unfit(status, 'invalid_response', `HTTP ${String(status)}`);
 
-  const body = parseShallow(withoutSecrets(result.text ?? '', secrets.filter(isTelling)));
+  const body = parse(withoutSecrets(result.text ?? '', secrets.filter(isTelling)));
   const happened = happenedAt(status, body, readRetryAfter(result.retryAfter, now));
   const reason = `HTTP ${String(status)}`;
   if (isProblemBody(body)) {

@@ -78,55 +78,7 @@ export const within = async <T>(clock: Clock, ms: number, work: Promise<T>): Pro
 
 interface Timer {
   readonly due: number;
-  /** Timers that are due at the same time run in the order in which they were set. */
-  readonly order: number;
-  task: (() => void) | undefined;
-}
-
-const before = (a: Timer, b: Timer): boolean => a.due < b.due || (a.due === b.due && a.order < b.order);
-
-class TimerHeap {
-  private readonly items: Timer[] = [];
-
-  push(timer: Timer): void {
-    const items = this.items;
-    let at = items.push(timer) - 1;
-    while (at > 0) {
-      const parent = (at - 1) >> 1;
-      const above = items[parent];
-      if (above === undefined || !before(timer, above)) break;
-      items[at] = above;
-      at = parent;
-    }
-    items[at] = timer;
-  }
-
-  /** The earliest timer that was not cancelled. */
-  peek(): Timer | undefined {
-    for (let first = this.items[0]; first !== undefined; first = this.items[0]) {
-      if (first.task !== undefined) return first;
-      this.pop();
-    }
-    return undefined;
-  }
-
-  pop(): void {
-    const items = this.items;
-    const last = items.pop();
-    if (last === undefined || items.length === 0) return;
-    let at = 0;
-    for (;;) {
-      const left = items[2 * at + 1];
-      const right = items[2 * at + 2];
-      if (left === undefined) break;
-      const rightFirst = right !== undefined && before(right, left);
-      const child = rightFirst ? right : left;
-      if (!before(child, last)) break;
-      items[at] = child;
-      at = 2 * at + (rightFirst ? 2 : 1);
-    }
-    items[at] = last;
-  }
+  readonly task: () => void;
 }
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -148,10 +100,9 @@ const standingStill = 50;
  * stands still, only `move` makes them due.
  */
 export class MovableClock implements Clock {
-  private readonly base: () => number;
-  private readonly timers = new TimerHeap();
+  /** In the order in which they are due, and were set. */
+  private readonly timers: Timer[] = [];
   private offset = 0;
-  private order = 0;
   private keptStill = 0;
   /** The number of releases so far. */
   private releases = 0;
@@ -159,20 +110,20 @@ export class MovableClock implements Clock {
   private alarm: NodeJS.Timeout | undefined;
   private moving: Promise<void> = Promise.resolve();
 
-  constructor(base: () => number) {
-    this.base = base;
-  }
+  constructor(private readonly base: () => number) {}
 
   now(): number {
     return this.base() + this.offset;
   }
 
   after(ms: number, task: () => void): () => void {
-    const timer: Timer = { due: this.now() + Math.max(0, ms), order: this.order++, task };
-    this.timers.push(timer);
-    if (this.timers.peek() === timer) this.arm();
+    const { timers } = this;
+    const timer: Timer = { due: this.now() + Math.max(0, ms), task };
+    timers.splice(timers.findLastIndex(({ due }) => due <= timer.due) + 1, 0, timer);
+    if (timers[0] === timer) this.arm();
     return () => {
-      timer.task = undefined;
+      const at = timers.indexOf(timer);
+      if (at >= 0) timers.splice(at, 1);
     };
   }
 
@@ -197,7 +148,7 @@ export class MovableClock implements Clock {
   private async moveBy(ms: number): Promise<void> {
     const target = this.now() + ms;
     await this.settle();
-    for (let next = this.timers.peek(); next !== undefined && next.due <= target; next = this.timers.peek()) {
+    for (let [next] = this.timers; next && next.due <= target; [next] = this.timers) {
       this.reach(next.due);
       this.runDue();
       await this.settle();
@@ -212,11 +163,9 @@ export class MovableClock implements Clock {
 
   private runDue(): void {
     const now = this.now();
-    for (let next = this.timers.peek(); next !== undefined && next.due <= now; next = this.timers.peek()) {
-      const task = next.task;
-      this.timers.pop();
-      next.task = undefined;
-      task?.();
+    for (let [next] = this.timers; next && next.due <= now; [next] = this.timers) {
+      this.timers.shift();
+      next.task();
     }
   }
 
@@ -261,8 +210,8 @@ export class MovableClock implements Clock {
 
   private arm(least = 0): void {
     clearTimeout(this.alarm);
-    const next = this.timers.peek();
-    if (next === undefined) return;
+    const [next] = this.timers;
+    if (!next) return;
     const armedAt = this.base();
     const delay = Math.min(Math.max(least, next.due - this.now()), longestSleep);
     this.alarm = setTimeout(() => {
