@@ -6,9 +6,10 @@ import { at, exists, readJson } from './build/folders.mjs';
 
 const usage = `Usage: npm run release -- COMMAND
 
-  check TAG     fails unless TAG is v and the version of package.json, and CHANGELOG.md has its section
-  pack FOLDER   writes package.tgz, notes.md and sbom.json (CycloneDX) into FOLDER
-  snapshot      writes test/node-red/upgrade/VERSION.tgz, a user directory that later versions must open: commit it`;
+  prepare       names the section "Unreleased" of CHANGELOG.md after the version of package.json, and writes the snapshot
+  snapshot      writes test/node-red/upgrade/VERSION.tgz, a user directory that later versions must open
+  check TAG     fails unless TAG is v and the version, and the release was prepared
+  pack FOLDER   writes package.tgz, notes.md and sbom.json (CycloneDX) into FOLDER`;
 
 /** The lines under the heading of a version in a changelog, up to the next version. */
 export const notesOf = (changelog, version) => {
@@ -16,8 +17,17 @@ export const notesOf = (changelog, version) => {
   const section = sections.find((each) => each.split(/[\s\]]/, 1)[0].replace('[', '') === version);
   const notes = section?.slice(section.indexOf('\n')).trim() ?? '';
   if (notes === '')
-    throw new Error(`CHANGELOG.md says nothing about ${version}: rename "Unreleased" to "${version}".`);
+    throw new Error(
+      `CHANGELOG.md says nothing about ${version}: write it under "Unreleased", then npm run release -- prepare`,
+    );
   return notes;
+};
+
+/** The changelog with its section of unreleased changes named after the version that is released now. */
+export const withVersion = (changelog, version, date) => {
+  const named = changelog.replace(/^## Unreleased$/m, `## ${version} (${date})`);
+  notesOf(named, version);
+  return named;
 };
 
 /** Why a tag cannot be released, as an error. */
@@ -26,9 +36,7 @@ export const checkTag = (tag, { version, changelog, isSnapshotKept }) => {
     throw new Error(`The tag is ${tag ?? 'missing'}, and package.json says ${version}: tag v${version}.`);
   notesOf(changelog, version);
   if (!isSnapshotKept)
-    throw new Error(
-      `No user directory of ${version} is kept for later versions: npm run release -- snapshot`,
-    );
+    throw new Error(`No user directory of ${version} is kept for later versions: npm run release -- prepare`);
 };
 
 const npm = (args, cwd = at()) => {
@@ -72,15 +80,24 @@ const pack = (folder, version, changelog) => {
   writeFileSync(join(target, 'sbom.json'), JSON.stringify(billOfMaterials(), null, 2));
 };
 
+const snapshot = () =>
+  execFileSync(process.execPath, ['--import', 'tsx', at('test', 'node-red', 'upgrade', 'write.ts')]);
+
 const main = ([command, argument]) => {
   const { version } = readJson('package.json');
   const changelog = readFileSync(at('CHANGELOG.md'), 'utf8');
   const isSnapshotKept = exists('test', 'node-red', 'upgrade', `${version}.tgz`);
   if (command === 'check') checkTag(argument, { version, changelog, isSnapshotKept });
   else if (command === 'pack' && argument !== undefined) pack(argument, version, changelog);
-  else if (command === 'snapshot')
-    execFileSync(process.execPath, ['--import', 'tsx', at('test', 'node-red', 'upgrade', 'write.ts')]);
-  else throw new Error(usage);
+  else if (command === 'snapshot') snapshot();
+  else if (command === 'prepare') {
+    const today = new Date().toISOString().slice(0, 10);
+    writeFileSync(at('CHANGELOG.md'), withVersion(changelog, version, today));
+    snapshot();
+    console.log(
+      `Commit this, tag the commit v${version} and push both: the workflow "release" publishes it.`,
+    );
+  } else throw new Error(usage);
 };
 
 if (process.argv[1] === at('scripts', 'release.mjs')) {

@@ -71,6 +71,17 @@ describe('a release', () => {
     should(notesOf(changelog, '1.1.0')).equal('- More.');
   });
 
+  it('is prepared by naming what was unreleased after its version', async () => {
+    const { withVersion, notesOf } = await release;
+    const unreleased = changelog.replace('Unreleased\n', 'Unreleased\n\n- Dates.\n');
+    const prepared = withVersion(unreleased, '1.3.0', '2026-02-01');
+    should(prepared)
+      .match(/^## 1\.3\.0 \(2026-02-01\)$/m)
+      .and.not.match(/Unreleased/);
+    should(notesOf(prepared, '1.3.0')).equal('- Dates.');
+    should(() => withVersion(changelog, '1.3.0', '2026-02-01')).throw(/says nothing about 1\.3\.0/);
+  });
+
   const refusalOf = async (tag: string, version: string, isSnapshotKept = true): Promise<string> => {
     const { checkTag } = await release;
     try {
@@ -84,8 +95,10 @@ describe('a release', () => {
   it('is refused with a reason when the tag is not the version, or something is missing', async () => {
     should(await refusalOf('v1.2.0', '1.2.0')).equal('');
     should(await refusalOf('v1.1.0', '1.2.0')).match(/package\.json says 1\.2\.0: tag v1\.2\.0/);
-    should(await refusalOf('v1.3.0', '1.3.0')).match(/CHANGELOG\.md says nothing about 1\.3\.0/);
-    should(await refusalOf('v1.2.0', '1.2.0', false)).match(/npm run release -- snapshot/);
+    should(await refusalOf('v1.3.0', '1.3.0')).match(
+      /says nothing about 1\.3\.0: .* npm run release -- prepare/,
+    );
+    should(await refusalOf('v1.2.0', '1.2.0', false)).match(/npm run release -- prepare/);
   });
 
   it('has a bill of everything that is installed with it, and of nothing else', async function () {
