@@ -6,6 +6,7 @@ import {
   serviceError,
   type ServiceErrorKey,
   type MessageValues,
+  ownCodes,
   type Problem,
   type ReasonWord,
   type ServiceCode,
@@ -102,8 +103,11 @@ const codeOfStatus = (status: number): ServiceCode => {
   const found = (Object.keys(serviceCodes) as ServiceCode[]).find(
     (code) => serviceCodes[code].status === status,
   );
-  return found ?? 'invalid_request';
+  return found ?? (status >= 500 ? 'internal_error' : 'invalid_request');
 };
+
+/** A code of ours says what we did, such as `cancelled`: the service cannot say it for us. */
+const isOwnCode = (code: string): boolean => (ownCodes as readonly string[]).includes(code);
 
 const sentenceFor = (plan: Plan, code: Code, detail: string): Pick<Told, 'key' | 'values'> => {
   if (!isServiceCode(code)) return { key: 'other_code', values: { code } };
@@ -139,12 +143,15 @@ const bareSentence = (plan: Plan, code: ServiceCode, status: number): Pick<Told,
   }
 };
 
-const tell = (plan: Plan, code: Code, status: number, more: Partial<Problem>): Told => ({
-  code,
-  ...sentenceFor(plan, code, more.detail ?? ''),
-  more: { status, ...more },
-  hasProblemBody: true,
-});
+const tell = (plan: Plan, said: Code, status: number, more: Partial<Problem>): Told => {
+  const code = isOwnCode(said) ? codeOfStatus(status) : said;
+  return {
+    code,
+    ...sentenceFor(plan, code, more.detail ?? ''),
+    more: { status, ...more },
+    hasProblemBody: true,
+  };
+};
 
 /** The failure of an answer that came from a gateway or a firewall, and not from the service. */
 const tellBare = (plan: Plan, status: number): Told => {

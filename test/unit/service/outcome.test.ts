@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import should from 'should';
 import type { Result } from '../../../lib/service/transport';
-import { sentences, type Problem, type ServiceCode, serviceCodes } from '../../../lib/service/errors';
+import {
+  ownCodes,
+  sentences,
+  type Problem,
+  type ServiceCode,
+  serviceCodes,
+} from '../../../lib/service/errors';
 import { assess, type Assessment, endAs } from '../../../lib/service/answers';
 import { type Plan, planEndpoint } from '../../../lib/service/requests';
 import { endpoints } from '../../../lib/service/endpoints';
@@ -214,6 +220,23 @@ describe('the meaning of an answer', () => {
       should(problem).containEql({ code: 'quota_spent', retryable: true, status: 422 });
       should(problem.message).match(/quota_spent/);
     });
+
+    for (const own of ownCodes)
+      it(`with ${own}, a code of ours, has the code of its status`, () => {
+        for (const [status, code] of [
+          [400, 'invalid_request'],
+          [409, 'conflict'],
+          [422, 'invalid_request'],
+          [503, 'internal_error'],
+        ] as const) {
+          const body = { code: own, retryable: false, detail: 'Why', traceId: 't' };
+          should(failed('sendMessage', answered(status, body))).containEql({
+            code,
+            detail: 'Why',
+            traceId: 't',
+          });
+        }
+      });
 
     it('with a code that is a JavaScript keyword is still just a code', () => {
       for (const code of ['__proto__', 'constructor', 'toString']) {

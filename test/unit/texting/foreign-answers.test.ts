@@ -16,7 +16,7 @@ describe('a text, answered with all the freedom of the contract', () => {
   });
 
   const scripted = async (
-    answer: () => { body: unknown },
+    answer: () => { status?: number; body: unknown },
     settings: Partial<EnvironmentSettings> = {},
   ): Promise<{ environment: Environment }> => {
     const server = await startServer(answer);
@@ -63,6 +63,15 @@ describe('a text, answered with all the freedom of the contract', () => {
     const failed = only(await unwired.ask({ phone: numbers.consented, text: 'Hi' }));
     should(failed.port).equal(1);
     should(errorOf(failed.msg)).containEql({ code: 'consent_required', details: codes });
+  });
+
+  it('fails in the words of the service if that says "cancelled", which is a code of ours', async () => {
+    const body = { code: 'cancelled', retryable: false, detail: 'The line is closed' };
+    const { environment } = await scripted(() => ({ status: 400, body }));
+    const flow = await sendNode(environment);
+    const { port, msg } = only(await flow.ask({ phone: numbers.consented, text: 'Hi' }));
+    should(port).equal(1);
+    should(errorOf(msg)).containEql({ code: 'invalid_request', detail: 'The line is closed' });
   });
 
   it('has no details if the service gave none', async () => {
