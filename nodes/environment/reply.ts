@@ -42,7 +42,12 @@ export const reply = async (exchange: Exchange, work: () => unknown): Promise<vo
     const { response, hide = asItIs } = exchange;
     response.set('Cache-Control', 'no-store').json(hide(result));
   } catch (fault) {
-    replyFault(exchange, fault);
+    try {
+      replyFault(exchange, fault);
+    } catch (another) {
+      // `hide` cannot search a form with thousands of levels. Uncaught, this would end Node-RED.
+      replyFault(exchange, another);
+    }
   }
 };
 

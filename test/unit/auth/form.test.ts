@@ -109,15 +109,29 @@ describe('what a form may do with stored secrets', () => {
     stored = {};
   };
 
-  const ask = async (method: string, path: string, body?: object): Promise<Answer> => {
+  const ask = async (method: string, path: string, body?: object | string): Promise<Answer> => {
     const { port } = server.address() as AddressInfo;
     const answer = await fetch(`http://127.0.0.1:${String(port)}/advisor-texting/env1/${path}`, {
       method,
       headers: { 'content-type': 'application/json' },
-      ...(body ? { body: JSON.stringify(body) } : {}),
+      ...(body ? { body: typeof body === 'string' ? body : JSON.stringify(body) } : {}),
     });
     return { status: answer.status, json: await answer.json() };
   };
+
+  it('is answered even if it cannot be searched for secrets, because it has thousands of levels', async () => {
+    run();
+    scope = ['advisor-texting.write'];
+    const levels = 10_000;
+    for (const [before, after] of [
+      ['{"a":', '}'],
+      ['[', ']'],
+    ] as const) {
+      const deep = `${before.repeat(levels)}1${after.repeat(levels)}`;
+      const { status } = await ask('POST', 'authorize', `{"form":{"other":${deep},"clientId":""}}`);
+      should(status).equal(500);
+    }
+  });
   const authorize = async (form?: object): Promise<void> => {
     const { json } = await ask('POST', 'authorize', { form });
     const address = (await decide((json as { url: string }).url)).href;
