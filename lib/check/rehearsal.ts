@@ -1,5 +1,5 @@
 import { endpoints, type EndpointName, type Id, type SearchName } from '../service/endpoints';
-import { type MessageValues, type ReasonWord, ServiceError } from '../service/errors';
+import { type MessageValues, ServiceError } from '../service/errors';
 import { e164 } from '../contract-values';
 import { isRecord } from '../is-record';
 import { wirePath, wireScope, type Prefixes } from '../service/prefixes';
@@ -31,6 +31,10 @@ export type Verdict = Conclusion['ok'];
 export interface Finding<Name extends string = CheckName> extends Conclusion {
   readonly check: Name;
 }
+
+export const finding =
+  <Name extends string>(check: Name) =>
+  (ok: Verdict, key: string, values: MessageValues = {}): Finding<Name> => ({ check, ok, key, values });
 
 /** An endpoint that a node of the flow needs. */
 export interface Need {
@@ -71,35 +75,31 @@ export const shownAddress = (address: string): string => {
   return origin + pathname.replace(/\/+$/, '');
 };
 
-const reachability = (replies: readonly ReadAnswer[], address: string): Finding => {
-  const found = (ok: Verdict, key: string, { reason }: { reason: ReasonWord }): Finding => ({
-    check: 'reachability',
-    ok,
-    key,
-    values: { address, reason },
-  });
-  const of = (...kinds: ReadKind[]): ReadAnswer | undefined =>
-    replies.find(({ kind }) => kinds.includes(kind));
+const isOf =
+  (wanted: ReadKind) =>
+  ({ kind }: ReadAnswer): boolean =>
+    kind === wanted;
+
+/** What answers say about an address. The first line that is true of any of them counts. */
+const reaches: readonly (readonly [isSo: (reply: ReadAnswer) => boolean, ok: Verdict, key: string])[] = [
+  [isOfService, true, 'check.reached'],
   // A 401 asks for a token (RFC 9110, section 15.5.2), as the service does and a web site does not.
-  const answered =
-    of('fine', 'problem') ?? replies.find(({ kind, status }) => kind === 'refused' && status === 401);
-  if (answered) return found(true, 'check.reached', answered);
-  const limited = replies.find(({ status }) => status === 429);
-  if (limited) return found('untried', 'check.limited', limited);
-  const trouble = of('trouble');
-  if (trouble) return found(false, 'check.serviceFails', trouble);
-  const gateway = of('refused');
-  if (gateway) return found('untried', 'check.gatewayOnly', gateway);
-  const other = of('other');
-  if (other) return found(false, 'check.notTheService', other);
-  const nothing = of('nothing');
-  if (nothing)
-    return found(
-      false,
-      replies.some(({ hasProblemBody }) => hasProblemBody) ? 'check.nothingOfService' : 'check.nothingThere',
-      nothing,
-    );
-  return found(false, 'check.notReached', of('silent') ?? { reason: '' });
+  [({ kind, status }) => kind === 'refused' && status === 401, true, 'check.reached'],
+  [({ status }) => status === 429, 'untried', 'check.limited'],
+  [isOf('trouble'), false, 'check.serviceFails'],
+  [isOf('refused'), 'untried', 'check.gatewayOnly'],
+  [isOf('other'), false, 'check.notTheService'],
+  [({ hasProblemBody }) => hasProblemBody === true, false, 'check.nothingOfService'],
+  [isOf('nothing'), false, 'check.nothingThere'],
+];
+
+const reachability = (replies: readonly ReadAnswer[], address: string): Finding => {
+  const found = finding('reachability');
+  for (const [isSo, ok, key] of reaches) {
+    const reply = replies.find(isSo);
+    if (reply) return found(ok, key, { address, reason: reply.reason });
+  }
+  return found(false, 'check.notReached', { address, reason: replies[0]?.reason ?? '' });
 };
 
 /** The endpoint of each search. */
@@ -118,12 +118,8 @@ const elsewhere = 'check.untriedAbove';
 
 const apiKey = (reads: Reads, wrong: ReadAnswer): Finding => {
   const all = [reads.text, ...Object.values(reads.core)];
-  const found = (ok: Verdict, key: string, { status, reason }: ReadAnswer): Finding => ({
-    check: 'apiKey',
-    ok,
-    key,
-    values: { status, reason },
-  });
+  const found = (ok: Verdict, key: string, { status, reason }: ReadAnswer): Finding =>
+    finding('apiKey')(ok, key, { status, reason });
   const accepted = all.find((reply) => isOfService(reply) && !isRefusal(reply));
   if (isUnanswered(wrong))
     return accepted
@@ -144,12 +140,7 @@ const scopesOf = (
   reads: Reads,
   isKeyAccepted: boolean,
 ): Finding => {
-  const found = (ok: Verdict, key: string, values: MessageValues = {}): Finding => ({
-    check: 'scopes',
-    ok,
-    key,
-    values,
-  });
+  const found = finding('scopes');
   /** Scopes in the service's words, each with the nodes that need it. */
   const told = (scopes: readonly string[]): string[] =>
     scopes.map((scope) => {
@@ -197,12 +188,7 @@ const prefixesOf = async (
   { text, core }: Reads,
   readNowhere: (part: keyof Prefixes) => Promise<ReadAnswer>,
 ): Promise<Finding> => {
-  const found = (ok: Verdict, key: string, values: MessageValues = {}): Finding => ({
-    check: 'prefixes',
-    ok,
-    key,
-    values,
-  });
+  const found = finding('prefixes');
   const both: Half[] = [
     { part: 'core', replies: Object.values(core) },
     { part: 'text', replies: [text] },

@@ -1,10 +1,10 @@
 import { minute } from '../durations';
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../service/clock';
-import { type MessageValues, type ReasonWord, ServiceError } from '../service/errors';
-import { shownAddress, type Finding, type SignInName, type Verdict } from './rehearsal';
+import { type ReasonWord, ServiceError } from '../service/errors';
+import { finding, shownAddress, type Finding, type SignInName } from './rehearsal';
 import { requestDefaults } from '../service/client';
-import { backoff, readRetryAfter } from '../service/retry';
+import { readRetryAfter, Retries, type Happened } from '../service/retry';
 import { createTransport, postForm, trustedUrl } from '../service/transport';
 import { authorizationUrl } from '../auth/authorization';
 import type { Connection } from '../auth/connection';
@@ -19,23 +19,34 @@ export interface Chance {
   readonly random: () => number;
 }
 
-const finding =
-  (check: SignInName) =>
-  (ok: Verdict, key: string, values: MessageValues = {}): Finding => ({ check, ok, key, values });
+interface Said {
+  readonly status: number;
+  readonly retryAfter?: string | undefined;
+}
 
 /** A 503 is transient (contract, *Authentication*, 10). */
 const isTrouble = (status: number): boolean => status === 429 || status >= 500;
 
+const happenedTo = (status: number, retryAfter: number | undefined): Happened => {
+  if (!isTrouble(status)) return { what: 'done' };
+  return status === 429 ? { what: 'limited', retryAfter } : { what: 'gateway' };
+};
+
 /** Retries the request while the server fails, until the time for pauses is used up. */
-const patiently = async <T extends { readonly status: number; readonly retryAfter?: string | undefined }>(
+const patiently = async <T extends Said>(
   { retries }: Connection,
   { clock, random }: Chance,
-  ask: () => Promise<T | undefined>,
-): Promise<T | undefined> => {
-  for (let [tried, waited] = [0, 0]; ; tried++) {
+  ask: () => Promise<T>,
+): Promise<T> => {
+  const course = new Retries(clock, random);
+  for (let waited = 0; ;) {
     const said = await ask();
-    if (!said || !isTrouble(said.status) || tried >= retries) return said;
-    const ms = Math.max(readRetryAfter(said.retryAfter, clock.now()) ?? 0, backoff(tried, random()));
+    const asked = readRetryAfter(said.retryAfter, clock.now());
+    const decision = course.after('read', happenedTo(said.status, asked), {
+      retries,
+      repeatSends: 'contract',
+    });
+    const ms = 'ms' in decision ? Math.max(decision.ms, asked ?? 0) : Infinity;
     waited += ms;
     if (waited > mostPaused) return said;
     await new Promise<void>((resolve) => clock.after(ms, resolve));
@@ -45,12 +56,6 @@ const patiently = async <T extends { readonly status: number; readonly retryAfte
 /** A rate limit is no fault of the settings, so it counts as not tried. */
 const troubled = (check: SignInName, address: string, status: number): Finding =>
   finding(check)(status === 429 ? 'untried' : false, 'check.signInFails', { address, status });
-
-interface Said {
-  readonly status: number;
-  readonly error: unknown;
-  readonly retryAfter: string | undefined;
-}
 
 /**
  * Whether the token endpoint knows the application: it is shown a refresh token that nobody was ever given, so that
@@ -62,7 +67,7 @@ export const rehearseClient = async (connection: Connection, chance: Chance): Pr
   const { tokenUrl, clientId, proxy, timeout = requestDefaults.timeout } = connection;
   const address = shownAddress(trustedUrl(tokenUrl, 'tokenUrl').href);
   const refreshToken = randomBytes(24).toString('base64url');
-  const ask = async (clientSecret: string): Promise<Said> => {
+  const ask = async (clientSecret: string): Promise<Said & { readonly error: unknown }> => {
     const fields = {
       grant_type: 'refresh_token',
       refresh_token: refreshToken,
@@ -73,8 +78,7 @@ export const rehearseClient = async (connection: Connection, chance: Chance): Pr
     return { status, error: errorIn(text), retryAfter };
   };
   try {
-    const said = await patiently(connection, chance, () => ask(connection.clientSecret));
-    const { status = 0, error } = said ?? {};
+    const { status, error } = await patiently(connection, chance, () => ask(connection.clientSecret));
     if (status >= 400 && status < 500 && error === 'invalid_grant')
       return say(true, 'check.client', { address });
     const isRefused = status === 401 || status === 403 || (status === 400 && clientErrors.includes(error));
@@ -103,14 +107,14 @@ const wouldGoOn = new Set([
 ]);
 
 /** How an authorization page answered: it redirected back, was shown or redirected elsewhere, or refused. */
-interface PageAnswer {
-  readonly status: number;
+interface PageAnswer extends Said {
   /** The error in the redirect back, empty for none; undefined where there was no redirect back. */
-  readonly backWith: string | undefined;
-  readonly retryAfter: string | undefined;
+  readonly backWith?: string | undefined;
+  /** Why there was no answer: the status is then 0. */
+  readonly reason?: ReasonWord;
 }
 
-const openPage = async (connection: Connection): Promise<PageAnswer | { readonly reason: ReasonWord }> => {
+const openPage = async (connection: Connection): Promise<PageAnswer> => {
   const url = trustedUrl(await authorizationUrl(connection), 'authUrl');
   // Nobody is there to sign in: a server that knows `prompt` says so at once instead of showing a page.
   url.searchParams.set('prompt', 'none');
@@ -118,7 +122,7 @@ const openPage = async (connection: Connection): Promise<PageAnswer | { readonly
   const transport = createTransport({ base: url.origin, timeout, connections: 1, proxy });
   try {
     const result = await transport.send({ method: 'GET', url: url.pathname + url.search });
-    if (result.state !== 'answered') return { reason: result.reason };
+    if (result.state !== 'answered') return { status: 0, reason: result.reason };
     const { status, retryAfter, location = '' } = result;
     const isBack = location.startsWith(redirectUri) && URL.canParse(location);
     const backWith = isBack ? (new URL(location).searchParams.get('error') ?? '') : undefined;
@@ -136,15 +140,8 @@ const openPage = async (connection: Connection): Promise<PageAnswer | { readonly
 export const rehearseAuthorization = async (connection: Connection, chance: Chance): Promise<Finding> => {
   const say = finding('authorization');
   const address = shownAddress(trustedUrl(connection.authUrl, 'authUrl').href);
-  let reason: ReasonWord = '';
-  const own = await patiently(connection, chance, async () => {
-    const taken = await openPage(connection);
-    if ('status' in taken) return taken;
-    ({ reason } = taken);
-    return undefined;
-  });
-  if (!own) return say(false, 'check.authorizationUnreached', { address, reason });
-  const { status, backWith } = own;
+  const { status, backWith, reason = '' } = await patiently(connection, chance, () => openPage(connection));
+  if (status === 0) return say(false, 'check.authorizationUnreached', { address, reason });
   if (isTrouble(status)) return troubled('authorization', address, status);
   if (status === 404) return say(false, 'check.authorizationNotThere', { address, status });
   if (backWith === '' || wouldGoOn.has(backWith ?? '?')) return say(true, 'check.authorization', { address });
@@ -153,7 +150,7 @@ export const rehearseAuthorization = async (connection: Connection, chance: Chan
   if (status >= 400) return say(false, 'check.authorizationRefused', { address, status });
   const unregistered = `${connection.redirectUri}/${randomBytes(9).toString('base64url')}`;
   const other = await openPage({ ...connection, redirectUri: unregistered });
-  return 'status' in other && other.status >= 400 && other.status < 500
+  return other.status >= 400 && other.status < 500
     ? say(true, 'check.authorization', { address })
     : say(null, 'check.authorizationUntold', { address });
 };
