@@ -1,10 +1,9 @@
 import { parseArgs } from 'node:util';
-import type { Mutable } from '../lib/mutable';
 import type { SimulatorOptions } from './';
 import { habitChoices, habitNames, profileNames, type Habits, type ProfileName } from './profiles';
 import { UsageError } from '../lib/usage-error';
 import type { SettingsChange } from './state/settings';
-import { settingsChange } from './state/settings-schema';
+import { defined, settingsChange } from './state/settings-schema';
 
 const defaultPort = 4010;
 
@@ -119,7 +118,7 @@ const read = (args: readonly string[]) => {
 const checkedSettings = (change: SettingsChange): SettingsChange => {
   const checked = settingsChange.safeParse(change);
   if (!checked.success) throw new UsageError(checked.error.issues.map(({ message }) => message).join('; '));
-  return change;
+  return defined(change);
 };
 
 /** The options of a command line, or `help`. */
@@ -132,29 +131,28 @@ export const readCommandLine = (args: readonly string[]): SimulatorOptions | 'he
       `There is no command "${positionals.join(' ')}". Commands: simulator, check, bundle`,
     );
   }
-  const options: Mutable<SimulatorOptions> = {
-    port: values.port === undefined ? defaultPort : wholeNumber('--port', values.port, 65_535),
-    settings: checkedSettings({
-      ...(values.profile === undefined ? {} : { profile: profileIn(values.profile) }),
-      ...(values.habit === undefined ? {} : { habits: habitsIn(values.habit) }),
-      ...(values.rotate === true ? { rotateRefreshTokens: true } : {}),
-      ...(values['redirect-uri'] === undefined ? {} : { redirectUris: values['redirect-uri'] }),
-      ...(values['token-lifetime'] === undefined
-        ? {}
-        : { accessTokenLifetime: wholeNumber('--token-lifetime', values['token-lifetime']) }),
-    }),
-    credentials: {
-      ...(values['client-id'] === undefined ? {} : { clientId: values['client-id'] }),
-      ...(values['client-secret'] === undefined ? {} : { clientSecret: values['client-secret'] }),
-      ...(values['api-key'] === undefined ? {} : { apiKey: values['api-key'] }),
-    },
+  const number = (flag: keyof typeof values, most?: number): number | undefined => {
+    const text = values[flag];
+    return typeof text === 'string' ? wholeNumber(`--${flag}`, text, most) : undefined;
   };
-  const contacts = contactsIn(values.seed ?? []);
-  if (contacts !== undefined) options.contacts = contacts;
-  if (values.host !== undefined) options.host = values.host;
-  if (values.data !== undefined) options.data = values.data;
-  if (values['random-seed'] !== undefined) {
-    options.randomSeed = wholeNumber('--random-seed', values['random-seed']);
-  }
-  return options;
+  const options = {
+    port: number('port', 65_535) ?? defaultPort,
+    settings: checkedSettings({
+      profile: values.profile === undefined ? undefined : profileIn(values.profile),
+      habits: values.habit && habitsIn(values.habit),
+      rotateRefreshTokens: values.rotate,
+      redirectUris: values['redirect-uri'],
+      accessTokenLifetime: number('token-lifetime'),
+    }),
+    credentials: defined({
+      clientId: values['client-id'],
+      clientSecret: values['client-secret'],
+      apiKey: values['api-key'],
+    }),
+    contacts: contactsIn(values.seed ?? []),
+    host: values.host,
+    data: values.data,
+    randomSeed: number('random-seed'),
+  };
+  return defined(options);
 };

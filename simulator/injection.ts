@@ -1,14 +1,15 @@
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../lib/service/clock';
 import { retryAfterOnWire } from './contract/wire';
-import { defaultDelay, type Effect } from './effects';
+import { defaultDelay, effectName, isProcessed, type Effect } from './effects';
 import { answer, type Headers } from './http';
-import { defaultRetryAfter } from './problem';
+import type { LedgerEntry } from './ledger';
+import { defaultRetryAfter, injected, problemBody, type Refusal } from './problem';
 import type { State } from './state/state';
 import { second } from '../lib/durations';
 
 /** The effect with its *Retry-After* as this service writes it. */
-export const inHabits = (effect: Effect, { clock, settings }: State): Effect => {
+const inHabits = (effect: Effect, { clock, settings }: State): Effect => {
   if (effect.code !== 'rate_limited' && effect.retryAfter === undefined) return effect;
   const { retryAfter = defaultRetryAfter } = effect;
   return { ...effect, retryAfter: retryAfterOnWire(retryAfter, clock.now(), settings.habits) };
@@ -27,6 +28,13 @@ export const writeReady = (response: ServerResponse, { status, type, body, heade
   else answer(response, status, type, body, headers);
 };
 
+export const problem = (refusal: Refusal, instance: string): Ready => ({
+  status: refusal.status,
+  type: 'application/problem+json',
+  body: refusal.isBare ? '' : problemBody(refusal, instance),
+  headers: refusal.headers,
+});
+
 const gatewayPage =
   '<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>';
 
@@ -39,21 +47,21 @@ const cut = (response: ServerResponse): void => {
 };
 
 /**
- * Answers as the effect says, or not at all. `carriedOut` is the honest answer to a request that was processed;
- * `refuse` returns the problem of a code. Returns the status that the client may have seen, 0 for none.
+ * Answers as the effect says, or not at all. `carriedOut` is the honest answer to a request that was processed. Returns
+ * the status that the client may have seen, 0 for none.
  */
-export const perform = (
+const perform = (
   effect: Effect,
   response: ServerResponse,
   clock: Clock,
   carriedOut: Ready | undefined,
-  refuse: (effect: Effect) => Ready,
+  { scope, path }: { readonly scope: string; readonly path: string },
 ): number => {
   const say = (ready: Ready): number => {
     writeReady(response, ready);
     return ready.status;
   };
-  if (effect.code !== undefined) return say(refuse(effect));
+  if (effect.code !== undefined) return say(problem(injected(effect.code, scope, effect.retryAfter), path));
   if (effect.status !== undefined) {
     return say(
       bare(effect.status, effect.retryAfter === undefined ? {} : { 'retry-after': effect.retryAfter }),
@@ -86,4 +94,26 @@ export const perform = (
       cut(response);
       return 0;
   }
+};
+
+/** Answers a request that `run` carries out, or does what the effect says; the ledger's entry shows what happened. */
+export const respond = async (
+  response: ServerResponse,
+  state: State,
+  met: Effect | undefined,
+  entry: LedgerEntry,
+  scope: string,
+  run: () => Ready | Promise<Ready>,
+): Promise<void> => {
+  if (met === undefined) {
+    const ready = await run();
+    entry.status = ready.status;
+    writeReady(response, ready);
+    return;
+  }
+  const effect = inHabits(met, state);
+  const carriedOut = isProcessed(effect) ? await run() : undefined;
+  // The ledger shows what a cut request did; its status shows that it was cut.
+  if (carriedOut === undefined) entry.outcome = effectName(effect);
+  entry.status = perform(effect, response, state.clock, carriedOut, { scope, path: entry.path });
 };

@@ -19,6 +19,18 @@ export interface LedgerEntry {
   processed: boolean;
 }
 
+export const newEntry = (at: number, method: string, path: string): LedgerEntry => ({
+  at,
+  method,
+  path,
+  endpoint: null,
+  advisor: null,
+  phone: null,
+  status: 0,
+  outcome: '',
+  processed: false,
+});
+
 /** The latest `limit` requests; 0 keeps none. */
 export class Ledger {
   /** The number of requests since the start or the last clear, kept or not. */

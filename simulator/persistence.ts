@@ -3,71 +3,18 @@ import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs';
 import { open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
-import { asName, endOf, key, type Operation, type Store } from '../lib/state/store';
-import { contactFields } from './contract/rules';
+import { asName, key, pagesUnder, type Operation, type Store } from '../lib/state/store';
+import { tokensSchema } from './oauth/tokens';
 import type { Simulation } from './simulation';
-import { settingsSchema } from './state/settings-schema';
+import { stateSchema } from './state/state';
 import { second } from '../lib/durations';
-
-const whole = z.int();
-const contact = z.object({
-  contactId: whole,
-  fields: contactFields,
-  source: whole,
-  created: z.number(),
-  modified: z.number(),
-  groupIds: z.array(whole).readonly(),
-  bornToday: z.literal(true).optional(),
-});
-const group = z.object({
-  groupId: whole,
-  name: z.string().nullable(),
-  externalId: z.string().nullable(),
-  created: z.number(),
-  contactCount: whole,
-});
-const message = z.object({
-  id: whole,
-  at: z.number(),
-  kind: z.enum(['text', 'consent-request', 'reply']),
-  text: z.string(),
-  messageId: whole.nullable(),
-  scheduledFor: z.number().nullable(),
-});
-const line = z.object({
-  phone: z.string(),
-  asked: z.boolean(),
-  answer: z.enum(['accepted', 'declined']).nullable(),
-  lastChanged: z.number(),
-  checks: whole,
-  struck: z.array(z.string()),
-  messages: z.array(message),
-  touched: z.number(),
-});
-const account = z.object({
-  contacts: z.object({ seeded: whole, nextId: whole, deleted: z.array(whole), changed: z.array(contact) }),
-  groups: z.object({ nextId: whole, groups: z.array(group) }),
-  lines: z.array(line),
-});
-const family = z.object({
-  id: z.string(),
-  advisor: z.string(),
-  scopes: z.array(z.string()),
-  refreshToken: z.string().nullable(),
-  expiresAt: z.number(),
-  ended: z.boolean(),
-});
 
 const snapshotSchema = z.object({
   version: z.literal(1),
   /** How far the clock is ahead of real time, in milliseconds. */
   ahead: z.number(),
-  state: z.object({
-    messageId: whole,
-    settings: settingsSchema,
-    accounts: z.array(z.object({ advisor: z.string(), account })),
-  }),
-  tokens: z.object({ key: z.string(), families: z.array(family) }),
+  state: stateSchema,
+  tokens: tokensSchema,
 });
 
 type Snapshot = z.output<typeof snapshotSchema>;
@@ -145,17 +92,9 @@ export const inStore = (store: Store): SnapshotStorage => {
     createHash('sha256').update(JSON.stringify(value)).digest('base64');
   const allAccounts = async (): Promise<{ key: Buffer; value: AccountSnapshot }[]> => {
     const found: { key: Buffer; value: AccountSnapshot }[] = [];
-    for (let from = accounts; ;) {
-      const page = await store.page<AccountSnapshot>(table, {
-        from,
-        to: endOf(accounts),
-        limit: recordsAtOnce,
-      });
+    for await (const page of pagesUnder<AccountSnapshot>(store, table, accounts, recordsAtOnce))
       found.push(...page);
-      const last = page.at(-1);
-      if (!last || page.length < recordsAtOnce) return found;
-      from = Buffer.concat([last.key, Buffer.alloc(1)]);
-    }
+    return found;
   };
   return {
     name: 'the stored state',

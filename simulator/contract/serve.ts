@@ -2,17 +2,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { EndpointName } from '../../lib/service/endpoints';
 import { endpoints } from '../endpoints';
 import type { ContractRequest } from '../endpoints/endpoint';
-import { isProcessed, effectName, type Effect } from '../effects';
-import type { Faults } from '../faults';
+import type { Effect } from '../effects';
 import { readBody, saysWhoItIs, tooLarge } from '../http';
-import { inHabits, perform, writeReady, type Ready } from '../injection';
-import type { Ledger, LedgerEntry } from '../ledger';
+import { problem, respond, writeReady, type Ready } from '../injection';
+import { newEntry, type LedgerEntry } from '../ledger';
 import { magicOf } from '../magic';
-import type { TokenIssuer } from '../oauth/tokens';
-import { injected, problemBody, Refusal, turnedAway } from '../problem';
+import { Refusal, turnedAway } from '../problem';
 import type { Habits } from '../profiles';
+import type { Simulation } from '../simulation';
 import type { Account } from '../state/account';
-import type { State } from '../state/state';
 import { readInputs } from './inputs';
 import { allowedMethods, findRoute, type Route } from './routes';
 import { answerOnWire, scopeOnWire } from './wire';
@@ -20,36 +18,18 @@ import { answerOnWire, scopeOnWire } from './wire';
 /** Bytes. The contract has a 413, but shows no limit (*Limits*). */
 const bodyLimit = 256 * 1024;
 
-export interface ServiceContext {
-  readonly state: State;
-  readonly tokens: TokenIssuer;
-  readonly faults: Faults;
-  readonly ledger: Ledger;
-  readonly apiKey: string;
-}
-
 const json = 'application/json';
 
 /** Serves one request below the base address; `path` starts after the version. */
 export const serveContract = async (
-  around: ServiceContext,
+  around: Simulation,
   request: IncomingMessage,
   response: ServerResponse,
   path: string,
   query: string,
 ): Promise<void> => {
   const { state, ledger } = around;
-  const entry: LedgerEntry = {
-    at: state.clock.now(),
-    method: request.method ?? '',
-    path,
-    endpoint: null,
-    advisor: null,
-    phone: null,
-    status: 0,
-    outcome: '',
-    processed: false,
-  };
+  const entry = newEntry(state.clock.now(), request.method ?? '', path);
   try {
     const { habits } = state.settings;
     checkGateway(around, request);
@@ -61,7 +41,7 @@ export const serveContract = async (
     if (phones.length > 0) entry.phone = phones.join(',');
     const text = textIn(asked);
     if (text !== undefined) entry.text = text;
-    carryOut(around, response, route.name, asked, phones, entry);
+    await carryOut(around, response, route.name, asked, phones, entry);
   } catch (error) {
     if (request.destroyed && !request.complete) entry.outcome = 'client-gone';
     else refuse(response, error, path, entry);
@@ -70,13 +50,13 @@ export const serveContract = async (
 };
 
 const carryOut = (
-  around: ServiceContext,
+  around: Simulation,
   response: ServerResponse,
   name: EndpointName,
   asked: ContractRequest,
   phones: readonly string[],
   entry: LedgerEntry,
-): void => {
+): Promise<void> => {
   const { state, faults } = around;
   const { habits } = state.settings;
   const account = state.account(entry.advisor ?? '');
@@ -91,24 +71,7 @@ const carryOut = (
       : { status: 200, type: json, body: answerOnWire(reply.body, reply.reasons, habits) };
   };
   const met = magicEffect(name, phones, account) ?? faults.meet(name, phones);
-  if (met === undefined) {
-    const ready = run();
-    entry.status = ready.status;
-    writeReady(response, ready);
-    return;
-  }
-  const effect = inHabits(met, state);
-  const carriedOut = isProcessed(effect) ? run() : undefined;
-  // The ledger shows what a cut request did; its status shows that it was cut.
-  if (carriedOut === undefined) entry.outcome = effectName(effect);
-  entry.status = perform(
-    effect,
-    response,
-    state.clock,
-    carriedOut,
-    ({ code = 'internal_error', retryAfter }) =>
-      problem(injected(code, scopeOnWire(endpoints[name].scope, habits), retryAfter), entry.path),
-  );
+  return respond(response, state, met, entry, scopeOnWire(endpoints[name].scope, habits), run);
 };
 
 /** The effect that belongs to a magic number. */
@@ -124,13 +87,6 @@ const magicEffect = (name: EndpointName, phones: readonly string[], account: Acc
   }
   return undefined;
 };
-
-const problem = (refusal: Refusal, instance: string): Ready => ({
-  status: refusal.status,
-  type: 'application/problem+json',
-  body: refusal.isBare ? '' : problemBody(refusal, instance),
-  headers: refusal.headers,
-});
 
 const refuse = (response: ServerResponse, error: unknown, path: string, entry: LedgerEntry): void => {
   const refusal =
@@ -156,7 +112,7 @@ const routeOf = (method: string, path: string, habits: Habits): Route => {
 };
 
 /** A gateway in front of the service, if there is one, checks keys but not tokens. */
-const checkGateway = ({ state, apiKey }: ServiceContext, request: IncomingMessage): void => {
+const checkGateway = ({ state, apiKey }: Simulation, request: IncomingMessage): void => {
   const { habits } = state.settings;
   if (!saysWhoItIs(request, habits)) throw turnedAway('A User-Agent is required.');
   if (habits.badKey === 'bare' && request.headers['x-api-key'] !== apiKey) throw turnedAway('Unknown key.');
@@ -164,7 +120,7 @@ const checkGateway = ({ state, apiKey }: ServiceContext, request: IncomingMessag
 
 /** Checks both credentials and the scope. */
 const advisorOf = (
-  { state, tokens, apiKey }: ServiceContext,
+  { state, tokens, apiKey }: Simulation,
   request: IncomingMessage,
   name: EndpointName,
 ): string => {

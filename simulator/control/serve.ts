@@ -17,7 +17,8 @@ const limit = 64 * 1024;
 
 interface Question {
   readonly query: URLSearchParams;
-  readonly params: readonly string[];
+  /** The number in the path. */
+  readonly phone: string;
   /** Parses the body with a schema, whose messages are in the language of the request. */
   readonly read: <Body>(schema: z.ZodType<Body>) => Body;
 }
@@ -27,12 +28,6 @@ type ControlHandler = (simulation: Simulation, question: Question) => unknown;
 const advisorBody = z.object({ advisor: z.string().optional() });
 const clockBody = z.object({ advance: z.number().min(0) });
 
-const phoneOf = ({ params }: Question): string => {
-  const phone = params[0] ?? '';
-  if (!E164.test(phone)) throw new Misuse('invalid_request', 'control.phone');
-  return phone;
-};
-
 const whole = (text: string | null, otherwise: number): number => {
   const value = Number(text ?? otherwise);
   return Number.isInteger(value) && value > 0 ? value : otherwise;
@@ -40,8 +35,8 @@ const whole = (text: string | null, otherwise: number): number => {
 
 const consentReply =
   (given: 'accepted' | 'declined'): ControlHandler =>
-  (simulation, question) => {
-    simulation.answer(phoneOf(question), given, question.read(advisorBody).advisor);
+  (simulation, { phone, read }) => {
+    simulation.answer(phone, given, read(advisorBody).advisor);
   };
 
 const ledgerOf: ControlHandler = ({ ledger }, { query }) => {
@@ -54,12 +49,10 @@ const ledgerOf: ControlHandler = ({ ledger }, { query }) => {
 };
 
 /** The control API: what a person or a test does to the simulated world. It is not part of the contract. */
-const operations: readonly (readonly [method: string, path: RegExp, operation: ControlHandler])[] = [
-  ['GET', /^state$/, (simulation, { query }) => stateView(simulation, query.get('advisor') ?? undefined)],
-  [
-    'GET',
-    /^contacts$/,
-    (simulation, { query }) =>
+const operations = new Map<string, ControlHandler>(
+  Object.entries<ControlHandler>({
+    'GET state': (simulation, { query }) => stateView(simulation, query.get('advisor') ?? undefined),
+    'GET contacts': (simulation, { query }) =>
       contactsView(
         simulation,
         query.get('advisor') ?? undefined,
@@ -67,64 +60,36 @@ const operations: readonly (readonly [method: string, path: RegExp, operation: C
         whole(query.get('pageSize'), 25),
         query.get('filter') ?? '',
       ),
-  ],
-  ['GET', /^magic$/, () => magicNumbers.map(({ phone, name, does }) => ({ phone, name, does }))],
-  ['POST', /^phones\/([^/]+)\/accept$/, consentReply('accepted')],
-  ['POST', /^phones\/([^/]+)\/decline$/, consentReply('declined')],
-  [
-    'POST',
-    /^phones\/([^/]+)\/reset$/,
-    (simulation, question) => {
-      simulation.resetPhone(phoneOf(question), question.read(advisorBody).advisor);
+    'GET magic': () => magicNumbers.map(({ phone, name, does }) => ({ phone, name, does })),
+    'POST phones/:phone/accept': consentReply('accepted'),
+    'POST phones/:phone/decline': consentReply('declined'),
+    'POST phones/:phone/reset': (simulation, { phone, read }) => {
+      simulation.resetPhone(phone, read(advisorBody).advisor);
     },
-  ],
-  [
-    'POST',
-    /^clock$/,
-    async (simulation, { read }) => {
+    'POST clock': async (simulation, { read }) => {
       await simulation.advance(read(clockBody).advance);
       return { now: simulation.clock.now() };
     },
-  ],
-  ['GET', /^ledger$/, ledgerOf],
-  [
-    'DELETE',
-    /^ledger$/,
-    ({ ledger }) => {
+    'GET ledger': ledgerOf,
+    'DELETE ledger': ({ ledger }) => {
       ledger.clear();
     },
-  ],
-  ['GET', /^faults$/, ({ faults }) => faults.list()],
-  ['POST', /^faults$/, ({ faults }, { read }) => faults.add(read(faultSchema))],
-  [
-    'DELETE',
-    /^faults$/,
-    ({ faults }) => {
+    'GET faults': ({ faults }) => faults.list(),
+    'POST faults': ({ faults }, { read }) => faults.add(read(faultSchema)),
+    'DELETE faults': ({ faults }) => {
       faults.clear();
     },
-  ],
-  ['GET', /^settings$/, ({ state }) => toldSettings(state.settings)],
-  [
-    'PUT',
-    /^settings$/,
-    ({ state }, { read }) => {
+    'GET settings': ({ state }) => toldSettings(state.settings),
+    'PUT settings': ({ state }, { read }) => {
       state.change(read(settingsChange));
       return toldSettings(state.settings);
     },
-  ],
-  [
-    'DELETE',
-    /^authorizations$/,
-    (simulation, { query }) => ({ ended: simulation.revoke(query.get('advisor') ?? undefined) }),
-  ],
-  [
-    'POST',
-    /^reset$/,
-    async (simulation) => {
-      await simulation.reset();
-    },
-  ],
-];
+    'DELETE authorizations': (simulation, { query }) => ({
+      ended: simulation.revoke(query.get('advisor') ?? undefined),
+    }),
+    'POST reset': (simulation) => simulation.reset(),
+  }),
+);
 
 const controlBody = async (request: IncomingMessage): Promise<unknown> => {
   const parsed = parsedBody(request);
@@ -155,12 +120,11 @@ export const serveControl = async (
     return;
   }
   try {
-    const [found, operation] = findOperation(method, path);
-    const params = found.slice(1).map((part) => decodeURIComponent(part));
+    const { operation, phone } = findOperation(method, path);
     const body = method === 'GET' ? undefined : await controlBody(request);
     const result = await operation(simulation, {
       query: new URLSearchParams(query),
-      params,
+      phone,
       read: (schema) => schema.parse(body, { error: sentencesIn(words.language) }),
     });
     if (result === undefined) response.writeHead(204).end();
@@ -171,10 +135,13 @@ export const serveControl = async (
   }
 };
 
-const findOperation = (method: string, path: string): readonly [RegExpExecArray, ControlHandler] => {
-  for (const [wanted, pattern, operation] of operations) {
-    const found = wanted === method ? pattern.exec(path) : null;
-    if (found !== null) return [found, operation];
-  }
-  throw new Misuse('not_found', 'control.noSuchOperation', { operation: `${method} control/${path}` });
+const findOperation = (method: string, path: string): { operation: ControlHandler; phone: string } => {
+  const [, given] = /^phones\/([^/]+)\//.exec(path) ?? [];
+  const named = given === undefined ? path : path.replace(given, () => ':phone');
+  const operation = operations.get(`${method} ${named}`);
+  if (!operation)
+    throw new Misuse('not_found', 'control.noSuchOperation', { operation: `${method} control/${path}` });
+  const phone = decodeURIComponent(given ?? '');
+  if (given !== undefined && !E164.test(phone)) throw new Misuse('invalid_request', 'control.phone');
+  return { operation, phone };
 };

@@ -1,20 +1,28 @@
 import { defaultAdvisor } from '../../lib/default-advisor';
 import { verifyChallenge } from 'pkce-challenge';
-import { provisionedScopes, type Settings } from '../state/settings';
-import type { Codes } from './codes';
+import type { Simulation } from '../simulation';
+import { provisionedScopes } from '../state/settings';
 import { readParameters } from './parameters';
-import type { Family, TokenResponse, TokenIssuer } from './tokens';
+import type { Family, TokenResponse } from './tokens';
 
-export interface RegisteredClient {
-  readonly clientId: string;
-  readonly clientSecret: string;
+interface Refused {
+  readonly ok: false;
+  readonly status: 400 | 401;
+  readonly error: string;
+  readonly description: string;
 }
 
 export type Exchanged =
   | { readonly ok: true; readonly answer: TokenResponse; readonly advisor: string; readonly outcome: string }
-  | { readonly ok: false; readonly status: 400 | 401; readonly error: string; readonly description: string };
+  | Refused;
 
-const no = (error: string, description: string, status: 400 | 401 = 400): Exchanged => ({
+/** The authorization that a request is granted, and the nonce of its id token. */
+interface Granted {
+  readonly family: Family;
+  readonly nonce?: string | undefined;
+}
+
+const no = (error: string, description: string, status: 400 | 401 = 400): Refused => ({
   ok: false,
   status,
   error,
@@ -22,21 +30,9 @@ const no = (error: string, description: string, status: 400 | 401 = 400): Exchan
 });
 
 type FormValues = Readonly<Record<string, string>>;
+type Grant = (simulation: Simulation, values: FormValues) => Granted | Refused | Promise<Granted | Refused>;
 
-interface Around {
-  readonly tokens: TokenIssuer;
-  readonly codes: Codes;
-  readonly client: RegisteredClient;
-  readonly settings: Settings;
-  /** The origin of the request, which is the issuer in an id token. */
-  readonly issuer: string;
-}
-
-const answerFor = ({ tokens, client, issuer }: Around, family: Family, nonce?: string): TokenResponse =>
-  tokens.answer(family, { iss: issuer, aud: client.clientId, nonce }, client.clientSecret);
-
-const byCode = async (around: Around, values: FormValues): Promise<Exchanged> => {
-  const { tokens, codes } = around;
+const byCode = async ({ tokens, codes }: Simulation, values: FormValues): Promise<Granted | Refused> => {
   const code = codes.find(values['code'] ?? '');
   if (code === undefined) return no('invalid_grant', 'The code is unknown or has expired. Authorize again.');
   if (code.spent) {
@@ -52,31 +48,20 @@ const byCode = async (around: Around, values: FormValues): Promise<Exchanged> =>
     return no('invalid_grant', 'code_verifier does not match the code_challenge.');
   }
   code.family = tokens.begin(code.advisor, code.scopes);
-  return {
-    ok: true,
-    answer: answerFor(around, code.family, code.nonce),
-    advisor: code.advisor,
-    outcome: 'authorization_code',
-  };
+  return { family: code.family, nonce: code.nonce };
 };
 
-const byRefreshToken = (around: Around, values: FormValues): Exchanged => {
-  const family = around.tokens.refresh(values['refresh_token'] ?? '');
-  if (family === undefined) {
-    return no(
-      'invalid_grant',
-      'The refresh token is unknown, expired, replaced or revoked. Authorize again.',
-    );
-  }
-  return { ok: true, answer: answerFor(around, family), advisor: family.advisor, outcome: 'refresh_token' };
+const byRefreshToken = ({ tokens }: Simulation, values: FormValues): Granted | Refused => {
+  const family = tokens.refresh(values['refresh_token'] ?? '');
+  if (family !== undefined) return { family };
+  return no('invalid_grant', 'The refresh token is unknown, expired, replaced or revoked. Authorize again.');
 };
 
 /**
  * The contract does not say how client credentials identify the advisor (*Authentication*, Gaps): it is the default
  * advisor.
  */
-const byClient = (around: Around, values: FormValues): Exchanged => {
-  const { tokens, settings } = around;
+const byClient = ({ tokens, state: { settings } }: Simulation, values: FormValues): Granted | Refused => {
   const asked = (values['scope'] ?? '').split(' ').filter((scope) => scope !== '');
   const isRefused = (scope: string): boolean =>
     scope === 'openid' && settings.habits.clientOpenid === 'refused';
@@ -86,35 +71,31 @@ const byClient = (around: Around, values: FormValues): Exchanged => {
     return no('invalid_scope', `Not provisioned for this application: ${unprovisioned.join(' ')}`);
   }
   const scopes = (asked.length > 0 ? asked : provisioned).filter((scope) => scope !== 'offline_access');
-  const family = tokens.begin(defaultAdvisor, scopes);
-  return {
-    ok: true,
-    answer: answerFor(around, family),
-    advisor: defaultAdvisor,
-    outcome: 'client_credentials',
-  };
+  return { family: tokens.begin(defaultAdvisor, scopes) };
 };
 
-/** Answers a token request whose form body is `body`. */
-export const exchange = (around: Around, body: string): Exchanged | Promise<Exchanged> => {
+const grants = new Map<string, Grant>([
+  ['authorization_code', byCode],
+  ['refresh_token', byRefreshToken],
+  ['client_credentials', byClient],
+]);
+
+/** Answers a token request whose form is `body`. The issuer of an id token is the origin of the request. */
+export const exchange = async (simulation: Simulation, issuer: string, body: string): Promise<Exchanged> => {
   const read = readParameters(body);
   if ('repeated' in read) return no('invalid_request', `The parameter ${read.repeated} is given twice.`);
   const { values } = read;
-  const { clientId, clientSecret } = around.client;
+  const { clientId, clientSecret } = simulation.client;
   if (values['client_id'] !== clientId || values['client_secret'] !== clientSecret) {
     return no('invalid_client', 'client_id or client_secret is wrong.', 401);
   }
-  switch (values['grant_type']) {
-    case 'authorization_code':
-      return byCode(around, values);
-    case 'refresh_token':
-      return byRefreshToken(around, values);
-    case 'client_credentials':
-      return byClient(around, values);
-    default:
-      return no(
-        'unsupported_grant_type',
-        'grant_type must be authorization_code, refresh_token or client_credentials.',
-      );
-  }
+  const type = values['grant_type'] ?? '';
+  const grant = grants.get(type);
+  if (!grant)
+    return no('unsupported_grant_type', `grant_type must be one of ${[...grants.keys()].join(', ')}.`);
+  const granted = await grant(simulation, values);
+  if ('error' in granted) return granted;
+  const { family, nonce } = granted;
+  const answer = simulation.tokens.answer(family, { iss: issuer, aud: clientId, nonce }, clientSecret);
+  return { ok: true, answer, advisor: family.advisor, outcome: type };
 };

@@ -1,27 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { isProcessed, effectName } from '../effects';
-import type { Faults } from '../faults';
 import { isForeignOrigin } from '../guard';
 import { answer, readBody, saysWhoItIs, tooLarge } from '../http';
-import { inHabits, perform, writeReady, type Ready } from '../injection';
-import type { Ledger, LedgerEntry } from '../ledger';
-import { injected, problemBody } from '../problem';
-import type { State } from '../state/state';
+import { respond, writeReady, type Ready } from '../injection';
+import { newEntry } from '../ledger';
+import type { Simulation } from '../simulation';
 import { check, redirectWith } from './authorize';
 import { authorizePage, pagePolicy, refusalPage } from './authorize-page';
-import type { Codes } from './codes';
-import { exchange, type RegisteredClient, type Exchanged } from './exchange';
+import { exchange, type Exchanged } from './exchange';
 import { readParameters } from './parameters';
-import type { TokenIssuer } from './tokens';
-
-export interface OAuth {
-  readonly state: State;
-  readonly tokens: TokenIssuer;
-  readonly codes: Codes;
-  readonly faults: Faults;
-  readonly ledger: Ledger;
-  readonly client: RegisteredClient;
-}
 
 const formLimit = 64 * 1024;
 const noStore = { 'cache-control': 'no-store' };
@@ -51,12 +37,12 @@ const formBody = async (request: IncomingMessage): Promise<string | undefined> =
 
 /** Serves the page that asks the advisor, and handles the advisor's answer. */
 export const serveAuthorize = async (
-  oauth: OAuth,
+  simulation: Simulation,
   request: IncomingMessage,
   response: ServerResponse,
   query: string,
 ): Promise<void> => {
-  const { state, codes, client } = oauth;
+  const { state, codes, client } = simulation;
   const checked = check(query, client.clientId, state.settings);
   if (checked.kind === 'refuse') {
     show(response, 400, refusalPage(checked.message));
@@ -104,22 +90,12 @@ const notAForm: Exchanged = {
 };
 
 export const serveToken = async (
-  oauth: OAuth,
+  simulation: Simulation,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> => {
-  const { state, faults, ledger } = oauth;
-  const entry: LedgerEntry = {
-    at: state.clock.now(),
-    method: request.method ?? '',
-    path: '/oauth/token',
-    endpoint: 'token',
-    advisor: null,
-    phone: null,
-    status: 0,
-    outcome: '',
-    processed: false,
-  };
+  const { state, faults, ledger } = simulation;
+  const entry = { ...newEntry(state.clock.now(), request.method ?? '', '/oauth/token'), endpoint: 'token' };
   const settle = (exchanged: Exchanged): Ready => {
     entry.processed = exchanged.ok;
     entry.outcome = exchanged.ok ? exchanged.outcome : exchanged.error;
@@ -134,32 +110,8 @@ export const serveToken = async (
     ledger.add({ ...entry, status: 403, outcome: 'forbidden' });
     return;
   }
-  const met = faults.meet('token', []);
-  const effect = met === undefined ? undefined : inHabits(met, state);
-  const carriedOut =
-    effect === undefined || isProcessed(effect)
-      ? settle(
-          form === undefined
-            ? notAForm
-            : await exchange({ ...oauth, settings: state.settings, issuer }, form),
-        )
-      : undefined;
-  if (effect === undefined) {
-    if (carriedOut !== undefined) writeReady(response, carriedOut);
-    entry.status = carriedOut?.status ?? 0;
-  } else {
-    if (carriedOut === undefined) entry.outcome = effectName(effect);
-    entry.status = perform(
-      effect,
-      response,
-      state.clock,
-      carriedOut,
-      ({ code = 'internal_error', retryAfter }) => {
-        const refusal = injected(code, 'openid', retryAfter);
-        const body = problemBody(refusal, entry.path);
-        return { status: refusal.status, type: 'application/problem+json', body, headers: refusal.headers };
-      },
-    );
-  }
+  await respond(response, state, faults.meet('token', []), entry, 'openid', async () =>
+    settle(form === undefined ? notAForm : await exchange(simulation, issuer, form)),
+  );
   ledger.add(entry);
 };

@@ -15,20 +15,19 @@ export interface AccessToken {
 }
 
 /** One authorization, with the refresh tokens that follow one another. */
-export interface Family {
-  id: string;
-  advisor: string;
-  scopes: string[];
+const familySchema = z.object({
+  id: z.string(),
+  advisor: z.string(),
+  scopes: z.array(z.string()),
   /** The current refresh token, if there is one. */
-  refreshToken: string | null;
-  expiresAt: number;
-  ended: boolean;
-}
+  refreshToken: z.string().nullable(),
+  expiresAt: z.number(),
+  ended: z.boolean(),
+});
+export type Family = z.output<typeof familySchema>;
 
-export interface TokensRecord {
-  key: string;
-  families: Family[];
-}
+export const tokensSchema = z.object({ key: z.string(), families: z.array(familySchema) });
+type TokensRecord = z.output<typeof tokensSchema>;
 
 export interface TokenResponse {
   readonly access_token: string;

@@ -1,15 +1,17 @@
+import { z } from 'zod';
 import { magicOf } from '../magic';
 import type { AdvisorIdentity } from './identities';
-import { ContactBook, type ContactBookRecord } from './contact-book';
-import { GroupBook, type GroupBookRecord } from './group-book';
-import { consentStateOf, freshLine, keepMessage, type ConsentState, type Line } from './line';
+import { ContactBook, contactBookSchema } from './contact-book';
+import { GroupBook, groupBookSchema } from './group-book';
+import { consentStateOf, freshLine, keepMessage, lineSchema, type ConsentState, type Line } from './line';
 import { seededConsent, sourceOf, type Contact } from './seed';
 
-export interface AccountRecord {
-  contacts: ContactBookRecord;
-  groups: GroupBookRecord;
-  lines: Line[];
-}
+export const accountSchema = z.object({
+  contacts: contactBookSchema,
+  groups: groupBookSchema,
+  lines: z.array(lineSchema),
+});
+export type AccountRecord = z.output<typeof accountSchema>;
 
 export const memberIdOf = (contactId: number): number => contactId + 700_000;
 const contactIdOf = (memberId: number): number => memberId - 700_000;

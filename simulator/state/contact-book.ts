@@ -1,16 +1,25 @@
+import { z } from 'zod';
 import type { ContactFields, sortFields } from '../contract/rules';
-import { birthdayOn, firstContactId, seededContact, seededIndexOfPhone, type Contact } from './seed';
+import {
+  birthdayOn,
+  contactSchema,
+  firstContactId,
+  seededContact,
+  seededIndexOfPhone,
+  type Contact,
+} from './seed';
 import { SortedIds, type SortKey } from './sorted-ids';
 
 export type SortField = (typeof sortFields)[number];
 export type Direction = 'asc' | 'desc';
 
-export interface ContactBookRecord {
-  seeded: number;
-  nextId: number;
-  deleted: number[];
-  changed: Contact[];
-}
+export const contactBookSchema = z.object({
+  seeded: z.int(),
+  nextId: z.int(),
+  deleted: z.array(z.int()),
+  changed: z.array(contactSchema),
+});
+type ContactBookRecord = z.output<typeof contactBookSchema>;
 
 export const emailStatuses = ['Active', 'Bounced', 'Unsubscribed'] as const;
 /** The contract shows no values for this field (*Resources and their fields*, Gaps); to sort by it, they must differ. */

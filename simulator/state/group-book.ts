@@ -1,19 +1,19 @@
+import { z } from 'zod';
 import { seededGroups, seededGroupsOf } from './seed';
 import type { Direction } from './contact-book';
 
-export interface Group {
-  readonly groupId: number;
-  readonly name: string | null;
-  readonly externalId: string | null;
-  readonly created: number;
+const groupSchema = z.object({
+  groupId: z.int(),
+  name: z.string().nullable(),
+  externalId: z.string().nullable(),
+  created: z.number(),
   /** The number of members, kept up to date as they come and go. */
-  contactCount: number;
-}
+  contactCount: z.int(),
+});
+export type Group = z.output<typeof groupSchema>;
 
-export interface GroupBookRecord {
-  nextId: number;
-  groups: Group[];
-}
+export const groupBookSchema = z.object({ nextId: z.int(), groups: z.array(groupSchema) });
+type GroupBookRecord = z.output<typeof groupBookSchema>;
 
 const seededAt = Date.UTC(2023, 0, 2, 9);
 

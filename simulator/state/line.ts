@@ -1,28 +1,32 @@
-export interface PhoneMessage {
-  readonly id: number;
+import { z } from 'zod';
+
+const phoneMessage = z.object({
+  id: z.int(),
   /** When the service accepted it. */
-  readonly at: number;
-  readonly kind: 'text' | 'consent-request' | 'reply';
-  readonly text: string;
-  readonly messageId: number | null;
+  at: z.number(),
+  kind: z.enum(['text', 'consent-request', 'reply']),
+  text: z.string(),
+  messageId: z.int().nullable(),
   /** When a scheduled text arrives. */
-  readonly scheduledFor: number | null;
-}
+  scheduledFor: z.number().nullable(),
+});
+export type PhoneMessage = z.output<typeof phoneMessage>;
 
 /** All messages between an advisor and one number. */
-export interface Line {
-  readonly phone: string;
-  asked: boolean;
-  answer: 'accepted' | 'declined' | null;
-  lastChanged: number;
+export const lineSchema = z.object({
+  phone: z.string(),
+  asked: z.boolean(),
+  answer: z.enum(['accepted', 'declined']).nullable(),
+  lastChanged: z.number(),
   /** Checks of the consent status since the last consent request. */
-  checks: number;
+  checks: z.int(),
   /** Endpoints at which a magic number has shown its one error. */
-  struck: string[];
-  messages: PhoneMessage[];
+  struck: z.array(z.string()),
+  messages: z.array(phoneMessage),
   /** When something last happened; the latest are shown first. */
-  touched: number;
-}
+  touched: z.number(),
+});
+export type Line = z.output<typeof lineSchema>;
 
 export type ConsentState = 'none' | 'pending' | 'accepted';
 

@@ -1,16 +1,18 @@
 import { minute } from '../../lib/durations';
-import type { ContactFields } from '../contract/rules';
+import { z } from 'zod';
+import { contactFields, type ContactFields } from '../contract/rules';
 
-export interface Contact {
-  readonly contactId: number;
-  readonly fields: ContactFields;
-  readonly source: number;
-  readonly created: number;
-  readonly modified: number;
-  readonly groupIds: readonly number[];
+export const contactSchema = z.object({
+  contactId: z.int(),
+  fields: contactFields,
+  source: z.int(),
+  created: z.number(),
+  modified: z.number(),
+  groupIds: z.array(z.int()).readonly(),
   /** The birthday is always today, until somebody changes it. */
-  readonly bornToday?: true | undefined;
-}
+  bornToday: z.literal(true).optional(),
+});
+export type Contact = z.output<typeof contactSchema>;
 
 export const firstContactId = 1001;
 export const contactSources = ['Manual', 'API', 'Texting', 'CRM'] as const;

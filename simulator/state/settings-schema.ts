@@ -38,32 +38,26 @@ const names: z.ZodType<Habits['names']> = z
   .transform((given) => given as Habits['names'])
   .refine(areApart, rule('control.names'));
 
+type Choices = { [H in keyof typeof habitChoices]: z.ZodType<(typeof habitChoices)[H][number]> };
+const choices = Object.fromEntries(
+  Object.entries(habitChoices).map(([habit, values]) => [habit, z.enum(values)]),
+) as unknown as Choices;
+
 const habitShape = {
+  ...choices,
   corePrefix: prefix,
   textPrefix: prefix,
   names,
-  unknownQuery: z.enum(habitChoices.unknownQuery),
-  deliveryDateUnit: z.enum(habitChoices.deliveryDateUnit),
-  badKey: z.enum(habitChoices.badKey),
-  userAgent: z.enum(habitChoices.userAgent),
-  ids: z.enum(habitChoices.ids),
-  groupIds: z.enum(habitChoices.groupIds),
-  emptyLists: z.enum(habitChoices.emptyLists),
-  absentTexts: z.enum(habitChoices.absentTexts),
-  phones: z.enum(habitChoices.phones),
-  failureDetails: z.enum(habitChoices.failureDetails),
-  dates: z.enum(habitChoices.dates),
-  clientOpenid: z.enum(habitChoices.clientOpenid),
   contactDelay: z.number().min(0),
-  retryAfter: z.enum(habitChoices.retryAfter),
 } satisfies Readonly<Record<keyof Habits, z.ZodType>>;
 
 const habitsChange = z.strictObject(habitShape).partial();
 
 const seconds = z.number().positive();
 
+/** Without the values that are undefined. */
 type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
-const defined = <T extends object>(values: T): Defined<T> =>
+export const defined = <T extends object>(values: T): Defined<T> =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Defined<T>;
 
 const shape = {

@@ -1,6 +1,6 @@
 export type SortKey = string | number;
 
-/** With more new ids than this, merging them in one pass is cheaper than inserting each. */
+/** With more new ids than this, sorting all is cheaper than inserting each. */
 const fewNewcomers = 32;
 
 /**
@@ -38,21 +38,10 @@ export class SortedIds {
 
   private takeIn(): void {
     if (this.newcomers.length === 0) return;
-    const newcomers = this.sorted(this.newcomers);
+    const { newcomers } = this;
     this.newcomers = [];
-    if (newcomers.length <= fewNewcomers) {
-      for (const id of newcomers) this.ids.splice(this.position(id), 0, id);
-      return;
-    }
-    const merged: number[] = [];
-    let from = 0;
-    for (const id of newcomers) {
-      const to = this.position(id);
-      for (; from < to; from++) merged.push(this.ids[from] ?? id);
-      merged.push(id);
-    }
-    for (; from < this.ids.length; from++) merged.push(this.ids[from] ?? 0);
-    this.ids = merged;
+    if (newcomers.length > fewNewcomers) this.ids = this.sorted([...this.ids, ...newcomers]);
+    else for (const id of newcomers) this.ids.splice(this.position(id), 0, id);
   }
 
   private sorted(ids: readonly number[]): number[] {

@@ -1,15 +1,16 @@
+import { z } from 'zod';
 import type { Clock } from '../../lib/service/clock';
-import { Account, type AccountRecord } from './account';
-import { Dues } from './dues';
+import { Account, accountSchema, type AccountRecord } from './account';
 import { advisorIdentity, knownIdentities, type AdvisorIdentity } from './identities';
 import type { Settings, SettingsChange } from './settings';
-import { changeSettings } from './settings-schema';
+import { changeSettings, settingsSchema } from './settings-schema';
 
-export interface StateRecord {
-  messageId: number;
-  settings: Settings;
-  accounts: { advisor: string; account: AccountRecord }[];
-}
+export const stateSchema = z.object({
+  messageId: z.int(),
+  settings: settingsSchema,
+  accounts: z.array(z.object({ advisor: z.string(), account: accountSchema })),
+});
+type StateRecord = z.output<typeof stateSchema>;
 
 const firstMessageId = 900_001;
 
@@ -17,7 +18,8 @@ const firstMessageId = 900_001;
 export class State {
   readonly accounts = new Map<string, Account>();
   private readonly listeners = new Set<() => void>();
-  private readonly dues: Dues;
+  /** Cancel the timers of scheduled texts. */
+  private readonly arrivals = new Set<() => void>();
   private messageId = firstMessageId;
   private current: Settings;
 
@@ -27,9 +29,6 @@ export class State {
     private readonly contacts: number,
   ) {
     this.current = initial;
-    this.dues = new Dues(clock, () => {
-      this.changed();
-    });
   }
 
   get settings(): Settings {
@@ -61,7 +60,7 @@ export class State {
 
   reset(): void {
     this.accounts.clear();
-    this.dues.clear();
+    this.cancelArrivals();
     this.current = this.initial;
     this.changed();
   }
@@ -80,14 +79,30 @@ export class State {
     for (const { advisor, account } of record.accounts) {
       const { lines } = this.open(advisor, account);
       for (const line of lines.values()) {
-        for (const { scheduledFor } of line.messages) if (scheduledFor !== null) this.dues.add(scheduledFor);
+        for (const { scheduledFor } of line.messages) if (scheduledFor !== null) this.arrivesAt(scheduledFor);
       }
     }
   }
 
   close(): void {
-    this.dues.clear();
+    this.cancelArrivals();
     this.listeners.clear();
+  }
+
+  /** A scheduled text is a change when it arrives. */
+  private arrivesAt(when: number): void {
+    const ms = when - this.clock.now();
+    if (ms <= 0) return;
+    const cancel = this.clock.after(ms, () => {
+      this.arrivals.delete(cancel);
+      this.changed();
+    });
+    this.arrivals.add(cancel);
+  }
+
+  private cancelArrivals(): void {
+    for (const cancel of this.arrivals) cancel();
+    this.arrivals.clear();
   }
 
   private open(advisor: string, record: AccountRecord): Account {
@@ -95,7 +110,7 @@ export class State {
       now: () => this.clock.now(),
       nextMessageId: () => this.messageId++,
       arrivesAt: (when) => {
-        this.dues.add(when);
+        this.arrivesAt(when);
       },
     });
     this.accounts.set(advisor, account);
