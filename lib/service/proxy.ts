@@ -63,7 +63,7 @@ const proxyCredentials = ({ username, password }: URL): Record<string, string> =
  * do not keep our idle limit.
  */
 export const tunnelThrough = (proxy: string, timeout: number): buildConnector.connector => {
-  const secured = buildConnector({ timeout });
+  const secured = buildConnector({ timeout, allowH2: false });
   return (options, callback) => {
     const url = URL.canParse(proxy) ? new URL(proxy) : undefined;
     if (url === undefined) {

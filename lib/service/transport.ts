@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
+import type { IncomingHttpHeaders } from 'node:http';
 import { join } from 'node:path';
 import axios from 'axios';
 import type { AxiosRequestHeaders, AxiosResponse, InternalAxiosRequestConfig } from 'axios';
@@ -44,15 +45,9 @@ export interface Outgoing {
   readonly apiKey?: string;
 }
 
-/** The value of a header in a list of names and values in turn. */
-const headerIn = (headers: readonly Buffer[], wanted: string): string | undefined => {
-  for (let at = 0; at + 1 < headers.length; at += 2) {
-    const name = headers[at];
-    if (name?.length === wanted.length && name.toString('latin1').toLowerCase() === wanted)
-      return headers[at + 1]?.toString('latin1');
-  }
-  return undefined;
-};
+/** The value of a header, the first if there are several. */
+const firstOf = (value: string | string[] | undefined): string | undefined =>
+  Array.isArray(value) ? value[0] : value;
 
 /** Network errors have a short code. Their messages may quote the answer, so they are not used. */
 const networkCode = (error: Error): string =>
@@ -69,15 +64,12 @@ const firstSize = 16 * 1024;
 /** Some servers begin with a byte order mark, which a parser may ignore (RFC 8259, section 8.1). */
 const withoutMark = (text: string): string => (text.charCodeAt(0) === 0xfeff ? text.slice(1) : text);
 
-/**
- * One request under way, as a handler of undici. It uses undici's older callbacks (`onConnect`, `onHeaders`, …): the
- * newer ones turn every header of every answer into an object that nobody here reads.
- */
-export class Exchange {
+/** One request under way, as a handler of undici. */
+export class Exchange implements Dispatcher.DispatchHandler {
   private settle: ((result: Result) => void) | undefined;
   private timer: NodeJS.Timeout | undefined;
   /** Set when undici is about to write to a connection: the only proof that something may have been sent. */
-  private abort: ((error?: Error) => void) | undefined;
+  private controller: Pick<Dispatcher.DispatchController, 'abort'> | undefined;
   private status = 0;
   private retryAfter: string | undefined;
   private location: string | undefined;
@@ -110,8 +102,8 @@ export class Exchange {
   }
 
   abandon(reason: ReasonKey): void {
-    this.finish({ state: this.abort === undefined ? 'unreached' : 'broken', reason: { reason } });
-    this.abort?.();
+    this.finish({ state: this.controller === undefined ? 'unreached' : 'broken', reason: { reason } });
+    this.controller?.abort(new Error(reason));
   }
 
   private finish(result: Result): void {
@@ -122,32 +114,30 @@ export class Exchange {
     settle(result);
   }
 
-  onConnect(abort: (error?: Error) => void): void {
+  onRequestStart(controller: Pick<Dispatcher.DispatchController, 'abort'>): void {
     // A second start means that undici retries the request by itself, which is never allowed.
-    if (this.settle === undefined || this.abort !== undefined) abort();
-    else this.abort = abort;
+    if (this.settle === undefined || this.controller !== undefined) controller.abort(new Error('settled'));
+    else this.controller = controller;
   }
 
-  onHeaders(status: number, headers: Buffer[]): boolean {
+  onResponseStart(_controller: unknown, status: number, headers: IncomingHttpHeaders): void {
     this.status = status;
-    for (const part of headers) this.framing += part.length;
-    if (this.isTooLarge()) return false;
-    if (status === 429 || status === 503) this.retryAfter = headerIn(headers, 'retry-after');
-    else if (status >= 300 && status < 400) this.location = headerIn(headers, 'location');
-    return true;
+    for (const [name, value] of Object.entries(headers)) this.framing += name.length + String(value).length;
+    if (this.isTooLarge()) return;
+    if (status === 429 || status === 503) this.retryAfter = firstOf(headers['retry-after']);
+    else if (status >= 300 && status < 400) this.location = firstOf(headers.location);
   }
 
-  onData(chunk: Buffer): boolean {
+  onResponseData(_controller: unknown, chunk: Buffer): void {
     const before = this.size;
     this.size += chunk.length;
     this.framing += chunkFrame;
-    if (this.isTooLarge()) return false;
+    if (this.isTooLarge()) return;
     if (before === 0) this.first = chunk;
     else this.append(chunk, before);
-    return true;
   }
 
-  onComplete(): void {
+  onResponseEnd(): void {
     const text = withoutMark((this.joined ?? this.first)?.toString('utf8', 0, this.size) ?? '');
     if (this.joined && this.joined.length <= spareSize) spare = this.joined;
     const { status, retryAfter, location } = this;
@@ -160,8 +150,11 @@ export class Exchange {
     });
   }
 
-  onError(error: Error): void {
-    this.finish({ state: this.abort === undefined ? 'unreached' : 'broken', reason: networkCode(error) });
+  onResponseError(_controller: unknown, error: Error): void {
+    this.finish({
+      state: this.controller === undefined ? 'unreached' : 'broken',
+      reason: networkCode(error),
+    });
   }
 
   /** Ends the exchange when the content, or all that comes around it, exceeds the limit. */
@@ -169,7 +162,7 @@ export class Exchange {
     if (this.size <= this.limit && this.framing <= this.limit) return false;
     const { status, retryAfter } = this;
     this.finish({ state: 'answered', status, text: undefined, retryAfter });
-    this.abort?.();
+    this.controller?.abort(new Error('too large'));
     return true;
   }
 
@@ -309,6 +302,8 @@ export const createTransport = ({ base, timeout, connections, proxy }: Transport
   const pool = new Pool(origin, {
     connections,
     pipelining: 1,
+    // One connection would carry all requests, and one that breaks would leave all their outcomes unknown.
+    allowH2: false,
     keepAliveTimeout: idleLimit,
     keepAliveMaxTimeout: idleLimit,
     connect: way === undefined ? { timeout: connectWithin } : tunnelThrough(way, connectWithin),

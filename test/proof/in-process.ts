@@ -7,30 +7,30 @@ import type { Answer } from './answers';
 const invalidPath = /[^\u0021-\u00ff]/;
 
 const fault = (code: string): Error => Object.assign(new Error(code), { code });
-const headersOf = ({ headers }: Answer): Buffer[] =>
-  Object.entries(headers).flatMap((pair) => pair.map((each) => Buffer.from(each, 'latin1')));
 
 /** Calls the client's handler as undici calls it for this answer. */
 const deliver = (answer: Answer, handler: Exchange): void => {
   const { status, body, delivery = 'whole', at = 0 } = answer;
   if (delivery === 'refused') {
-    handler.onError(fault('ECONNREFUSED'));
+    handler.onResponseError(null, fault('ECONNREFUSED'));
     return;
   }
   const aborting = new AbortController();
   const isAborted = (): boolean => aborting.signal.aborted;
-  handler.onConnect((error = fault('UND_ERR_ABORTED')) => {
-    if (isAborted()) return;
-    aborting.abort();
-    handler.onError(error);
+  handler.onRequestStart({
+    abort(error) {
+      if (isAborted()) return;
+      aborting.abort();
+      handler.onResponseError(null, error);
+    },
   });
   if (isAborted()) return;
   if (delivery === 'cutBeforeHead') {
-    handler.onError(fault('UND_ERR_SOCKET'));
+    handler.onResponseError(null, fault('UND_ERR_SOCKET'));
     return;
   }
-  if (delivery === 'earlyHints') handler.onHeaders(103, []);
-  handler.onHeaders(status, headersOf(answer));
+  if (delivery === 'earlyHints') handler.onResponseStart(null, 103, {});
+  handler.onResponseStart(null, status, answer.headers);
   const bytes = Buffer.from(delivery === 'tooLarge' ? ' '.repeat(answerLimit) + body : body);
   // An answer of this kind has no content (RFC 9110, sections 15.3.5 and 15.4.5).
   const content = status === 204 || status === 304 ? Buffer.alloc(0) : bytes;
@@ -41,10 +41,10 @@ const deliver = (answer: Answer, handler: Exchange): void => {
       : delivery === 'cutInBody'
         ? [content.subarray(0, cut)]
         : [content];
-  for (const piece of pieces) if (!isAborted() && piece.length > 0) handler.onData(piece);
+  for (const piece of pieces) if (!isAborted() && piece.length > 0) handler.onResponseData(null, piece);
   if (isAborted()) return;
-  if (delivery === 'cutInBody') handler.onError(fault('UND_ERR_SOCKET'));
-  else handler.onComplete();
+  if (delivery === 'cutInBody') handler.onResponseError(null, fault('UND_ERR_SOCKET'));
+  else handler.onResponseEnd();
 };
 
 /**
@@ -58,7 +58,7 @@ export const answerInProcess = (answer: (method: string, path: string) => Answer
   prototype.dispatch = ({ method, path }, handler) => {
     const exchange = handler as unknown as Exchange;
     if (invalidPath.test(path)) {
-      exchange.onError(fault('UND_ERR_INVALID_ARG'));
+      exchange.onResponseError(null, fault('UND_ERR_INVALID_ARG'));
       return true;
     }
     // One timer for all requests of a tick.

@@ -30,8 +30,8 @@ const answers = {
   'https://registry.npmjs.org/node-red': nodeRed,
 };
 
-/** Newer than what we may use: undici 8 needs Node 22, and Node-RED 4.1 runs on Node 20. */
-const newer = { undici: '8.0.0' };
+/** Newer than in the lock file: undici 8 needs Node 22.19, and this must run on Node 20 too. */
+const newer = { undici: '8.12.4' };
 
 const stubs = {
   axios: {
