@@ -13,8 +13,8 @@ const data = join(root, '.data');
 const wanted = Number(process.env.PORT ?? 1880);
 
 const usage = `npm start                 opens Node-RED with the nodes, the examples and the simulator
-npm start -- --fresh      the same, with everything as on the first day; what was there is set aside
-PORT=1990 npm start       on another port`;
+npm start -- --fresh      starts over; your previous flows and data are set aside
+PORT=1990 npm start       uses another port`;
 
 const fail = (message) => {
   console.error(message);
@@ -44,10 +44,10 @@ const addresses = (editor) => `    Editor   ${editor}
 const giveWayTo = ({ pid, address }) => {
   if (isFresh)
     fail(
-      `--fresh has set nothing aside: this is running already, as process ${pid}${address ? ` at ${address}` : ''}. End that one first (Ctrl-C where it runs), then try again.`,
+      `Nothing was set aside: Node-RED is already running as process ${pid}${address ? ` at ${address}` : ''}. Stop it first (Ctrl-C where it runs), then try again.`,
     );
   console.log(`
-  Already ${address ? 'running' : 'starting'}, as process ${pid}. Ctrl-C where it runs ends it.
+  Already ${address ? 'running' : 'starting'} as process ${pid}. To stop it, press Ctrl-C where it runs.
 ${address ? `\n${addresses(address)}\n` : ''}`);
   process.exit();
 };
@@ -61,8 +61,8 @@ const build = async () => {
 const setAside = () => {
   const aside = `${data}-${new Date().toISOString().replaceAll(/[:.]/g, '-')}`;
   renameSync(data, aside);
-  console.log(`What was there, your own flows among it, is kept in ${aside}.
-To go back to it, end this, rename .data to something else and that folder to .data, and run npm start.`);
+  console.log(`Your previous flows and data are now in ${aside}.
+To go back to them, stop Node-RED, rename .data to something else and that folder to .data, and run npm start.`);
 };
 
 const { other, note } = await claim(data);
@@ -71,7 +71,7 @@ await build();
 if (isFresh && existsSync(data)) setAside();
 const port = await freePort(wanted);
 const isNew = layWorkspace(root, data);
-if (port !== wanted) console.log(`Port ${wanted} is taken, so this is on ${port}.`);
+if (port !== wanted) console.log(`Port ${wanted} is in use: using ${port} instead.`);
 
 const address = `http://127.0.0.1:${port}/`;
 note(address);
@@ -109,7 +109,7 @@ child.stdout.on('data', (text) => {
 ${addresses(address)}
 
   ${now}
-  Ctrl-C ends it.
+  To stop, press Ctrl-C.
 `);
 });
 

@@ -37,7 +37,7 @@ const sentencesAbout = {
     text_in_payload:
       'msg.text is missing, but msg.payload contains text: choose msg.payload as the text in the node.',
     text_missing: 'There is no text in __where__: put one there, or choose another source in the node.',
-    text_kind: '__where__ does not contain a text with at least one letter: put one there.',
+    text_kind: '__where__ contains no text, or only spaces: put a text there.',
     text_broken:
       'The text contains half a character (a lone surrogate), which cannot be sent: split texts between whole characters.',
     text_own_empty: "This recipient's own text is empty: fill it in, or leave it out.",
@@ -158,7 +158,7 @@ export const sentences = {
   wait_cancelled:
     'This wait was cancelled by msg.reset, by texting activity or in the sidebar: start a new one if you still need it.',
   consent_limit:
-    'This person was asked __count__ times without an acceptance, which is the limit set in the node: ask in another way, or raise the limit.',
+    'This person was asked __count__ times and has not accepted. That is the limit set in the node: ask in another way, or raise the limit.',
   member_missing: 'There is no member id in __where__: put one there, or choose another source in the node.',
   member_kind:
     'The value in __where__ is not a member id: use a whole number, or an id as the service gave it.',

@@ -197,7 +197,7 @@ export const reasons = {
   cancelled: 'cancelled',
   empty: 'empty',
   not_json: 'not JSON',
-  another_shape: 'another shape',
+  another_shape: 'unexpected format',
   no_token: 'no token in its answer',
   unreachable: 'it could not be reached',
   limit: 'too many requests',

@@ -4,19 +4,19 @@ import { table } from './table.mjs';
 /** An explanation of every code. If a code and its explanation do not match, `npm run docs` fails. */
 const words = {
   consent_required: [
-    'The person has not given consent, and nothing is wired to _needs consent_ (or to _not accepted_).',
-    'Wire that output to _request consent_. Do not send again before they accept.',
+    'The person has not consented, and nothing is wired to _needs consent_ (or to _not accepted_).',
+    'Wire that output to _request consent_. Do not send again until they accept.',
   ],
   rejected: [
-    'The service refused this recipient: they opted out, the number cannot receive texts, or the service keeps refusing for lack of a consent that it reports as accepted. `detail` has its own words.',
+    'The service refused this recipient: they opted out, the number cannot receive texts, or the service keeps refusing for lack of consent although it reports the consent as accepted. `detail` has the service’s own words.',
     'Do not retry, and do not ask for consent again.',
   ],
   invalid_input: [
-    'Something in the message or the node is missing or wrong: a number, a text, a date in the past, no advisor named where there are several. Nothing was sent.',
-    'The message says what; correct it.',
+    'Something in the message or the node is missing or wrong: an invalid number, an empty text, a date in the past, or no advisor where there are several. Nothing was sent.',
+    '`message` says what is wrong: correct it.',
   ],
   authorization_required: [
-    'The advisor has not authorized, or the authorization ended. Nothing was sent.',
+    'The advisor has not authorized, or the authorization has ended. Nothing was sent.',
     'Open the environment and press _Authorize_, or send the advisor a link. Then send the message again.',
   ],
   network_error: [
@@ -25,11 +25,11 @@ const words = {
   ],
   outcome_unknown: [
     'The request had gone out when the connection broke, a gateway answered in place of the service, or Node-RED was killed. It may or may not have been carried out.',
-    'Look first (the archive, the address book, the phone). Sending again may text somebody twice.',
+    'Check first (in the archive, the address book or on the phone). Sending again may text somebody twice.',
   ],
   invalid_response: [
-    'The service answered something that is not in its contract. If it reported success, the request was probably carried out; `message` then says so.',
-    'If it was probably carried out, look before you retry. Otherwise check the service address, then tell the operator.',
+    'The service gave an answer that does not match its contract. If it reported success, the request was probably carried out; `message` then says so.',
+    'If it was probably carried out, check before you retry. Otherwise check the service address, then contact the operator.',
   ],
   consent_limit: [
     'This number has been asked as often as the node allows and has not accepted.',
@@ -40,7 +40,7 @@ const words = {
     'Nothing was sent. Send it again if you still want to.',
   ],
   stale: [
-    'It was waiting to be sent when Node-RED stopped, and Node-RED came back later than _Resume within_ allows.',
+    'It was waiting to be sent when Node-RED stopped, and Node-RED was down for longer than _Resume within_ allows.',
     'Nothing was sent. Decide whether the text still makes sense, and send it again.',
   ],
   queue_full: [
@@ -49,15 +49,15 @@ const words = {
   ],
   blocked: [
     'The number is on the do-not-text list, or part of that list cannot be read. Nothing was sent.',
-    'Leave this person alone. If they want to be texted again, take them off the list with _do not text_.',
+    'Do not text this person. If they want to be texted again, take them off the list with _do not text_.',
   ],
   quiet_hours: [
-    'This recipient may not be texted at this hour; `notBefore` says until when, in milliseconds since 1970. Nothing was sent.',
-    'Send it again then, or choose in the environment to hold texts until the hours start.',
+    'This recipient may not be texted at this hour; `notBefore` says until when, in epoch milliseconds. Nothing was sent.',
+    'Send it again then, or set the environment to hold texts until the hours begin.',
   ],
   not_configured: [
     'The environment is missing, or not filled in.',
-    'Open the node or the environment: what is missing is marked.',
+    'Open the node or the environment, and fill in the marked fields.',
   ],
   invalid_request: [
     'The service did not accept the request.',
@@ -80,29 +80,29 @@ const words = {
     'Contact the operator of the service.',
   ],
   version_mismatch: [
-    'The service says that a version does not match. Its contract does not say which.',
-    'Read `detail`, and ask the operator, with the `traceId`.',
+    'The service reports a version mismatch. Its contract does not say which version is meant.',
+    'Read `detail`, then ask the operator and quote the `traceId`.',
   ],
   rate_limited: [
-    'The service kept asking to slow down for an hour. Until then, the nodes wait and continue by themselves.',
-    'Send less at once, or set _Requests per second_.',
+    'The service kept asking to slow down for an hour. During that time, the nodes wait and retry on their own.',
+    'Send fewer texts at a time, or set _Requests per second_.',
   ],
   payload_too_large: ['The request was too large.', 'Shorten the text.'],
   unsupported_media_type: [
     'The service did not accept the format of the request.',
-    'Tell the operator, with the `traceId`.',
+    'Contact the operator and quote the `traceId`.',
   ],
   downstream_timeout: [
-    'The service has a problem behind the scenes. It was tried several times.',
+    'Part of the service has a problem. The request was tried several times.',
     'Try again later.',
   ],
   downstream_unavailable: [
-    'The service has a problem behind the scenes. It was tried several times.',
+    'Part of the service has a problem. The request was tried several times.',
     'Try again later.',
   ],
   internal_error: [
-    'The service has a problem. It was tried several times.',
-    'Try again later. If it lasts, tell the operator, with the `traceId`.',
+    'The service has a problem. The request was tried several times.',
+    'Try again later. If it keeps happening, contact the operator and quote the `traceId`.',
   ],
 };
 
@@ -138,7 +138,7 @@ export const errorsPage = ({ serviceCodes, ownCodes }) => {
   return [
     '# How do I handle failures?',
     '',
-    'Wire the second output, _failed_. Each failure is a message with `msg.error`; `msg.payload` stays as it was. If nothing is wired there, Catch nodes get it: `msg.error.code` is the same, and `msg.error.cause` holds all fields below.',
+    'Wire the second output, _failed_. Each failure is a message with `msg.error`; `msg.payload` stays as it was. If nothing is wired there, Catch nodes get it: `msg.error.code` is the same, and `msg.error.cause` has all the fields below.',
     '',
     '```js',
     "if (msg.error.code === 'outcome_unknown') return [null, msg]; // a person looks first",
@@ -148,7 +148,7 @@ export const errorsPage = ({ serviceCodes, ownCodes }) => {
     '',
     table(['field of `msg.error`', 'meaning'], fields),
     '',
-    'The status of the node shows the last failure and its time, such as `not found 14:05`; its words are in the second column below. For an invalid input it says what is invalid: a number, a text or a date.',
+    'The status of the node shows the last failure and its time, such as `not found 14:05`; the second column below lists them. For an invalid input, it says what is invalid: a number, a text or a date.',
     '',
     '## From this package',
     '',

@@ -73,11 +73,11 @@ export const apiPage = ({ endpoints, serviceCodes }, document) => {
   return [
     '# How does this package call the service?',
     '',
-    'Through the endpoints below. The same for machines: [openapi.json](openapi.json), in the repository. Paths are relative to the service address, which ends in `v1`. Every request carries `Authorization: Bearer …` and `x-api-key`; bodies are JSON.',
+    'Through the endpoints below. [openapi.json](openapi.json) in the repository describes them for machines. Paths are relative to the service address, which ends in `v1`. Every request carries `Authorization: Bearer …` and `x-api-key`; bodies are JSON.',
     '',
     '## Endpoints',
     '',
-    '_Retried_ says what happens if nobody knows whether a request was carried out; `repeatSends` in the environment can change it.',
+    '_Retried_ says what happens if it is unknown whether a request was carried out; `repeatSends` in the environment can change this.',
     '',
     table(
       ['what', 'request, and its name in code', 'scope', 'takes', 'answers', 'retried'],
@@ -101,7 +101,7 @@ export const apiPage = ({ endpoints, serviceCodes }, document) => {
     '',
     '## Bodies',
     '',
-    'The shapes that the contract shows. In answers, only `state`, `data`, the `contactId` of a contact, and an entry in `successes` or `failures` must be there; everything else may be missing or null. Ids that come as strings stay strings, and integers beyond 2^53 become strings of their digits. Unknown fields are kept in answers and dropped from requests. A contact’s `phone` that cannot be read is sent as it is.',
+    'These are the shapes in the contract. In answers, only `state`, `data`, the `contactId` of a contact, and an entry in `successes` or `failures` are required; everything else may be missing or null. Ids that are strings stay strings, and integers beyond 2^53 become strings. Unknown fields are kept in answers and dropped from requests. A contact’s `phone` that cannot be read is sent as it is.',
     '',
     `\`${pageInfo}\` is an object: ${fieldsOf(paged.properties[pageInfo]).join('; ')}.`,
     '',

@@ -16,7 +16,7 @@ export const securityPage = ({ threats, defences }) => {
     '',
     '## Threats',
     '',
-    'What must not happen, where the code prevents it, and the tests (below `test/`) that fail without that defence: `npm run proof -- threats` removes each defence from a copy of the sources and runs them. [docs/security.md](docs/security.md) says what is stored where, and who may do what.',
+    'The table lists what must not happen, where the code prevents it, and the tests (under `test/`) that fail without that defence: `npm run proof -- threats` removes each defence from a copy of the sources and runs its tests. [docs/security.md](docs/security.md) says what is stored where, and who may do what.',
     '',
     '| # | threat | prevented in | shown by | not shown yet |',
     '| --- | --- | --- | --- | --- |',
@@ -24,7 +24,7 @@ export const securityPage = ({ threats, defences }) => {
     '',
     '## Dependencies',
     '',
-    'The lock file pins every dependency. `npm sbom --omit=dev --sbom-format=cyclonedx` prints a bill of materials of what is installed with the package. A test allows only the licences MIT, ISC, BSD and Apache 2.0, and checks `engines` against what the dependencies need. Releases are published with provenance. `npm run docs` writes this page.',
+    'The lock file pins every dependency. `npm sbom --omit=dev --sbom-format=cyclonedx` prints a bill of materials for everything that is installed with the package. A test allows only the licences MIT, ISC, BSD and Apache 2.0, and checks `engines` against what the dependencies need. Releases are published with provenance. `npm run docs` writes this page.',
     '',
   ].join('\n');
 };

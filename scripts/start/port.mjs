@@ -10,5 +10,5 @@ const isFree = (port) =>
 /** The preferred port, or the first free one after it. */
 export const freePort = async (wanted) => {
   for (let port = wanted; port < Math.min(wanted + 100, 65536); port++) if (await isFree(port)) return port;
-  throw new Error(`No port from ${wanted} on is free: say another one with PORT=… npm start`);
+  throw new Error(`No port from ${wanted} on is free: choose another with PORT=… npm start`);
 };

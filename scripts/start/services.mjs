@@ -24,19 +24,19 @@ const whereTo = (flows, { service = 'simulator' }, variables) => {
   const written = String(service);
   const found = serviceOf(flows, written, variables);
   const by = found === written ? '' : ` (${written})`;
-  if (found === undefined) return `what ${written} says in the flows: this may be the real service`;
+  if (found === undefined) return `the service that ${written} names in the flows, which may be the real one`;
   if (found === 'production') return `production${by}: real people are texted`;
   if (found === 'sandbox') return `sandbox${by}: the service decides who is really texted`;
   if (found === 'simulator') return `simulator${by}`;
   return written.includes('${')
-    ? `nothing, since ${written} is ${found === written ? 'not set' : 'none of the three services'}`
+    ? `nothing, because ${written} is ${found === written ? 'not set' : 'none of the three services'}`
     : 'nothing: this service does not exist';
 };
 
 /** A sentence about who may really be texted by these flows. Disabled environments do not run. */
 export const whoIsTexted = (flows, variables) => {
   if (!Array.isArray(flows))
-    return 'The flows could not be read: look at their environments before you send anything.';
+    return 'The flows could not be read: check their environments before you send anything.';
   const environments = flows.filter(({ type, d }) => type === 'advisor-environment' && d !== true);
   if (environments.length === 0) return 'There is no environment in these flows: nobody is texted.';
   const places = environments.map((node) => [node.name || node.id, whereTo(flows, node, variables)]);

@@ -58,7 +58,7 @@ const welcome = (titles) => [
     label: 'Welcome',
     info: `Start here. The examples run on the built-in simulator: they text no real person as long as you leave their environments as they are.
 
-**${phones}**: they show what arrives at each number, and have buttons to accept or decline.
+**${phones}**: they show what each number receives, and have buttons to accept or decline.
 
 Then choose a tab:
 
@@ -73,12 +73,12 @@ ${titles.map((title) => `- ${title}`).join('\n')}`,
     'welcome000000002',
     120,
     '1. Open the phones: the link is in the information sidebar, on the right.',
-    `${phones}\n\nEvery texting node leads there, too: double-click it and press "Open the phones".`,
+    `${phones}\n\nYou can also open them from any texting node: double-click it and press "Open the phones".`,
   ),
   comment(
     'welcome000000003',
     180,
-    '2. Choose a tab above: each is an example. Press the button of its first node.',
+    '2. Choose a tab above: each is an example. Press the button on its first node.',
   ),
   comment(
     'welcome000000004',

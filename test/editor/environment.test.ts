@@ -261,7 +261,7 @@ for (const version of versions) {
         ((await red.request('GET', 'advisor-texting/simulated/pending')).json as { count: number }).count;
       while ((await pending()) !== 2) await new Promise((resolve) => setTimeout(resolve, 50));
       await openEnvironment(page, 'simulated');
-      const note = environmentForm(page).getByText('Accepted and not finished: 2 ');
+      const note = environmentForm(page).getByText('Accepted but not finished: 2 ');
       should(await note.count()).equal(0);
       await field('service').selectOption('sandbox');
       await note.waitFor();
@@ -470,7 +470,7 @@ for (const version of versions) {
 
     it('says what to do when the login has expired', async () => {
       await page.route('**/advisors?*', (route) => route.fulfill({ status: 401, body: 'Unauthorized' }));
-      await page.getByText('You are not logged in, or you lack the permission').first().waitFor();
+      await page.getByText('You are not logged in, or you do not have permission').first().waitFor();
       await page.unroute('**/advisors?*');
       await page.getByText('You are not logged in').first().waitFor({ state: 'hidden' });
     });

@@ -142,7 +142,7 @@ describe('the sidebar, for each kind of user', function () {
         if (/advisor-texting\/\w+\/\w/.test(new URL(request.url()).pathname)) asked.push(request.url());
       });
     });
-    await element.getByText('you lack the permission').waitFor();
+    await element.getByText('you do not have permission').waitFor();
     should(await element.locator('section:visible').count()).equal(0);
     should(asked).be.empty();
     await page.context().close();
@@ -168,7 +168,7 @@ describe('the sidebar, for each kind of user', function () {
     await admin.named(admin.wait(numbered(11)), 'Cancel').waitFor();
     await as('nobody');
     await red.send('in', { phone: numbered(12) });
-    await admin.section().getByText('you lack the permission').waitFor();
+    await admin.section().getByText('you do not have permission').waitFor();
     should(await admin.part('waits').locator('li').count()).equal(0);
     await admin.page.unroute('**/advisor-texting/**');
     await red.send('in', { phone: numbered(13) });

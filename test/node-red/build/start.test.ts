@@ -58,7 +58,7 @@ describe('npm start', function () {
       const { child, said } = run(...flags);
       running = child;
       child.stdout?.on('data', () => {
-        if (said().includes('Ctrl-C ends it')) resolve(said());
+        if (said().includes('To stop, press Ctrl-C')) resolve(said());
       });
       child.once('exit', () => {
         reject(new Error(`It ended:\n${said()}`));
@@ -202,7 +202,7 @@ describe('npm start', function () {
 
     it("takes the next port, and continues with the user's flows", async () => {
       said.should.containEql('as you left them');
-      port = Number(/is taken, so this is on (\d+)/.exec(said)?.[1]);
+      port = Number(/is in use: using (\d+)/.exec(said)?.[1]);
       labels(await flows())
         .should.containEql('Welcome')
         .and.containEql(own.label);
@@ -212,10 +212,10 @@ describe('npm start', function () {
       said.should.not.containEql('Everything here runs on the simulator');
       said.should.containEql('"Live" leads to production: real people are texted.');
       said.should.containEql('"Trial" leads to sandbox (${THE_STAGE}): ');
-      said.should.containEql('"Unset" leads to nothing, since ${NO_STAGE} is not set.');
+      said.should.containEql('"Unset" leads to nothing, because ${NO_STAGE} is not set.');
       said.should.containEql('"Odd" leads to nothing: this service does not exist.');
       said.should.containEql(
-        '"Inner" leads to what ${TAB_STAGE} says in the flows: this may be the real service.',
+        '"Inner" leads to the service that ${TAB_STAGE} names in the flows, which may be the real one.',
       );
       said.should.not.containEql('"Off"');
     });

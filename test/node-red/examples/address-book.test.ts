@@ -201,7 +201,7 @@ for (const run of runs) {
 
     it('14: the mail names the advisor and has the link', async () => {
       const flow = example(14);
-      await flow.press("As if Ada's authorization was lost");
+      await flow.press('Simulate a lost authorization');
       const mail = payloadText(await flow.one('the mail'));
       should(mail).match(/^Dear ada,\n\nyour permission to send texts through Our texting has ended\./);
       should(mail).containEql('\nhttps://nodered.example.com/advisor-texting/link/example\n');
@@ -215,7 +215,7 @@ for (const run of runs) {
         'moved away',
       ]);
       await flow.press('Text three people');
-      const became = await flow.shown('what became of each', 3);
+      const became = await flow.shown('each outcome', 3);
       should(
         became.map((msg) => (msg['outcome'] === 'sent' ? 'sent' : errorOf(msg)['code'])).sort(),
       ).deepEqual(['blocked', 'blocked', 'sent']);
@@ -272,9 +272,11 @@ for (const run of runs) {
         await stopped.press('Import the list');
         await stopped.shown('on the list', 2);
         await stopped.press('Text three people');
-        should((await stopped.shown('what became of each', 3)).map((msg) => msg['outcome']).sort()).deepEqual(
-          ['failed', 'failed', 'sent'],
-        );
+        should((await stopped.shown('each outcome', 3)).map((msg) => msg['outcome']).sort()).deepEqual([
+          'failed',
+          'failed',
+          'sent',
+        ]);
         const morning = example(13);
         await morning.press('Text a landline');
         await morning.one('it failed');
@@ -303,14 +305,14 @@ for (const run of runs) {
       const flow = new Clicked(red, withDashboard);
       await flow.press('Wait for Jonas');
       let waits: { id: string; phone: string }[];
-      do waits = payloadOf(await flow.one('who waits'))['data'] as typeof waits;
+      do waits = payloadOf(await flow.one('waits'))['data'] as typeof waits;
       while (waits.length === 0);
       should(waits.map(({ phone }) => phone)).deepEqual(['+12245550110']);
-      await red.send(`${tabOf(withDashboard.nodes)} who waits`, { payload: { id: waits[0]?.id } });
+      await red.send(`${tabOf(withDashboard.nodes)} waits`, { payload: { id: waits[0]?.id } });
       const ended = await flow.one('the wait has ended');
       should(ended).containEql({ outcome: 'notAccepted', phone: '+12245550110' });
       should(payloadOf(ended)).containEql({ reason: 'cancelled' });
-      do waits = payloadOf(await flow.one('who waits'))['data'] as typeof waits;
+      do waits = payloadOf(await flow.one('waits'))['data'] as typeof waits;
       while (waits.length > 0);
     });
   });

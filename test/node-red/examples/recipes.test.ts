@@ -71,7 +71,7 @@ describe('the recipes', function () {
     should(errorOf(await flow.one('not sent'))).containEql({ code: 'invalid_input' });
   });
 
-  recipeDoes('Text from another advisor in each row', async (flow) => {
+  recipeDoes('Text from a different advisor in each row', async (flow) => {
     await flow.press('Text from two advisors');
     const sent = await flow.shown('sent', 2);
     should(sent.map(({ phone, advisor }) => [phone, advisor]).sort()).eql([
@@ -98,7 +98,7 @@ describe('the recipes', function () {
     should(await phones.advanceUntil(flow.one('sent'))).containEql({ phone: '+12025550101' });
   });
 
-  recipeDoes('Remind somebody once who has not answered', async (flow) => {
+  recipeDoes('Remind people who have not answered', async (flow) => {
     await flow.press('Ask Silvia');
     should(errorOf(await phones.advanceUntil(flow.one('given up'), 300))).containEql({
       code: 'consent_limit',
@@ -112,7 +112,7 @@ describe('the recipes', function () {
     should(texts[0]).equal('Hello Ann, our office is closed on Friday.');
   });
 
-  recipeDoes('Keep from texting people at night', async (flow) => {
+  recipeDoes('Avoid texting people at night', async (flow) => {
     await flow.press('Reply at once');
     should(await flow.one('left')).containEql({ outcome: 'sent', text: 'Thank you, we call you back.' });
   });
@@ -129,7 +129,7 @@ describe('the recipes', function () {
     should(hour.format(Number(deliveryDate))).equal('09');
   });
 
-  recipeDoes('Take somebody off who says stop', async (flow) => {
+  recipeDoes('Block people who say stop', async (flow) => {
     await flow.press('Block Ina');
     should(errorOf(await flow.one('blocked'))).containEql({ code: 'blocked' });
   });
@@ -141,7 +141,7 @@ describe('the recipes', function () {
     should(await phones.ledger('sendMessage')).eql([]);
   });
 
-  recipeDoes('Make sure that a text leaves only once', async (flow) => {
+  recipeDoes('Make sure that a text is sent only once', async (flow) => {
     await flow.press('Press twice');
     await flow.one('sent');
     await flow.press('Press twice');
@@ -149,21 +149,21 @@ describe('the recipes', function () {
     should(await phones.texts(ann)).have.length(1);
   });
 
-  recipeDoes('Cancel what has not been sent yet', async (flow) => {
+  recipeDoes('Cancel texts that have not been sent yet', async (flow) => {
     await flow.press('Wait for Silvia');
     await flow.status(/1 waiting/);
     await flow.press('Cancel');
     should(payloadOf(await flow.one('left'))).containEql({ reason: 'cancelled' });
   });
 
-  recipeDoes('List who is being waited for', async (flow) => {
-    await flow.press('Who waits?');
+  recipeDoes('List waits for consent', async (flow) => {
+    await flow.press('List waits');
     should(payloadOf(await flow.one('waits')))
       .have.property('data')
       .which.is.an.Array();
   });
 
-  recipeDoes('Change a contact, or create it if it is new', async (flow) => {
+  recipeDoes('Update a contact, or create it if it is new', async (flow) => {
     await flow.press('Save Nora');
     const { contactId } = await flow.one('saved');
     await flow.press('Save Nora');
@@ -180,12 +180,12 @@ describe('the recipes', function () {
     should((await flow.one('sent'))['text']).match(/ https?:\/\//);
   });
 
-  recipeDoes('Try again later when the service was away', async (flow) => {
+  recipeDoes('Retry later when the service was down', async (flow) => {
     await flow.press('Text Ann');
     should(await flow.one('sent')).containEql({ phone: ann });
   });
 
-  recipeDoes('Hear that an advisor must authorize again', async (flow) => {
+  recipeDoes('Get notified when an advisor must authorize again', async (flow) => {
     await flow.press('Who is authorized?');
     should(payloadOf(await flow.one('advisors'))).have.property('data');
   });
