@@ -105,7 +105,7 @@ describe('a Node-RED 5 whose language is German', function () {
     const failed = (await red.messages('failed', 2)).map(text).sort();
     String(failed[0]).should.match(/^Die Telefonnummer hat keine Landesvorwahl: /);
     String(failed[1]).should.match(
-      /^„Büro“ ist nicht bereit: .*: Dienstadresse, Autorisierungs-Adresse, .* und API-Schlüssel\.$/,
+      /^„Büro“ ist nicht bereit: .*: Dienstadresse, Autorisierungsadresse, .* und API-Schlüssel\.$/,
     );
   });
 
@@ -129,8 +129,8 @@ describe('a Node-RED 5 whose language is German', function () {
           'accept-language': language,
         })
       ).text;
-    (await phones('ja-JP')).should.match(/<html lang="ja">/).and.match(/実際にSMSが届くことはありません/);
-    (await phones('ja-JP', '?lang=es')).should.match(/nadie recibe mensajes de verdad/);
+    (await phones('ja-JP')).should.match(/<html lang="ja">/).and.match(/実際には誰にも届きません/);
+    (await phones('ja-JP', '?lang=es')).should.match(/nadie recibe SMS de verdad/);
     const { page } = await browser.open({ locale: 'de-AT' });
     await page.goto(`${red.adminUrl}/advisor-texting/simulator/`);
     await page.locator('#live', { hasText: 'Live' }).waitFor();
@@ -159,7 +159,7 @@ describe('a Node-RED 5 whose language is German', function () {
     (await category.textContent())?.trim().should.equal('Berater-SMS');
     (await palette(german, 'advisor-request-consent')).should.equal('Einwilligunganfragen');
     (await helpOf(german, 'advisor-contact')).should.match(
-      /Sucht, liest, erstellt, ändert oder löscht Kontakte des Beraters/,
+      /Sucht, liest, ändert oder löscht Kontakte des Beraters/,
     );
     await openEnvironment(german, 'office');
     await german.getByRole('button', { name: 'Verbindung testen' }).click();

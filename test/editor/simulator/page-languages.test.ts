@@ -47,7 +47,7 @@ describe("the languages of the simulator's page", () => {
     await page.route('**/control/clock', (route) => route.continue({ postData: '{' }));
     await page.getByRole('button', { name: '+1 Stunde' }).click();
     await page
-      .getByText('Etwas ist schiefgegangen. Der Inhalt der Anfrage ist kein gültiges JSON.')
+      .getByText('Etwas ist schiefgegangen. Der Body ist kein gültiges JSON.')
       .waitFor();
     await page.route('**/control/clock', (route) => route.abort());
     await page.getByRole('button', { name: '+1 Stunde' }).click();
