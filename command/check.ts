@@ -202,7 +202,7 @@ const untried = (check: 'client' | 'authorization', missing: readonly string[]):
   values: { settings: ways(missing) },
 });
 
-/** Whether the token endpoint answers and knows the application, whatever token was used. */
+/** Whether the token endpoint answers and knows the application, independent of the token in use. */
 const clientFinding = async (
   values: EnvironmentValues,
   isGiven: boolean,

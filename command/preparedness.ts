@@ -97,7 +97,7 @@ const diskFinding = (userDir: string, values: EnvironmentValues): PreparednessFi
   return type === fuse ? finding('userDir', null, 'diskUntold') : finding('userDir', true, 'disk');
 };
 
-/** The fault of one setting, whatever the others are. */
+/** The fault of one setting, independent of the others. */
 export const faultInSetting = (values: EnvironmentValues, name: string): ServiceError | undefined =>
   faultInValues({ service: values['service'], [name]: values[name] });
 

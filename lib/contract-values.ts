@@ -1,6 +1,6 @@
 /**
- * Values of the contract (*Limits* and the tables of its searches) that forms need too. They stand apart from the
- * schemas, because those load zod, which neither the editor nor the registration of a node needs.
+ * * Values of the contract (*Limits* and the tables of its searches) that forms need too. They are kept apart from the
+ * schemas, which load zod: neither the editor nor the registration of a node needs it.
  */
 
 /** The pattern of every phone field (E.164): a plus sign, a digit 1-9, then 7 to 14 more digits. */

@@ -1,2 +1,5 @@
-/** The key of the only advisor, where nothing names one: on the simulator, and where an application signs in by itself. */
+/**
+ * The key of the only advisor, where nothing names one: on the simulator, and where an application signs in with its
+ * own credentials.
+ */
 export const defaultAdvisor = 'default';

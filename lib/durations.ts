@@ -4,5 +4,5 @@ export const minute = 60 * second;
 export const hour = 60 * minute;
 export const day = 24 * hour;
 
-/** The runtime gives a node so long to close. */
+/** How long the runtime gives a node to close. */
 export const nodeCloseTime = 15 * second;

@@ -22,7 +22,7 @@ const isLocale = (tag: string): boolean => {
 export const localeOf = (spoken: string, wanted: readonly string[]): string =>
   wanted.find((tag) => baseOf(tag) === baseOf(spoken) && isLocale(tag)) ?? spoken;
 
-/** Whether we have a language, in whatever region. */
+/** Whether we have a language, in any region. */
 export const isSpoken = (tag: string): boolean =>
   languages.some((language) => baseOf(language) === baseOf(tag));
 

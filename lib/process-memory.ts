@@ -14,11 +14,11 @@ type ProcessMemory =
   | 'services'
   /** The running environments, for routes that name one. */
   | 'environments'
-  /** Whether the flows of a runtime are stopping, and what is to be done at their next start. */
+  /** Whether the flows of a runtime are stopping, and tasks for their next start. */
   | 'flows'
   /** Our listeners to the events of a runtime: one for each event, however often our nodes are registered or made. */
   | 'listeners'
-  /** The service that each node's status tells of: when the service changes, the status is cleared. */
+  /** The service that each node's status is about: when the service changes, the status is cleared. */
   | 'statuses'
   /** Parts of messages that cannot be stored, such as an open connection. */
   | 'liveMessages'
@@ -38,12 +38,12 @@ type ProcessMemory =
   | 'calculated';
 
 /**
- * Names the purpose of a module variable that lives as long as the process, and does nothing else. A test holds that no
- * module has such a variable without it.
+ * * Names the purpose of a module variable that lives as long as the process, and does nothing else. A test checks that
+ * no module has such a variable without it.
  */
 export const processMemory = <T extends object>(_what: ProcessMemory, made: T): T => made;
 
-/** The most results that are remembered: their inputs may come from messages, and so be without number. */
+/** The most results that are remembered: their inputs may come from messages, so there is no limit to them. */
 const mostCalculated = 1000;
 
 /** The result for this input, from memory or calculated. */

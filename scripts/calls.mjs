@@ -18,7 +18,7 @@ other files. A call that is made several times counts once. The text is sent; th
 
 /** Some rounds include what a node does only now and then, like its status; the shortest does not. */
 const rounds = 5;
-/** Long enough for everything that runs by itself. */
+/** Long enough for everything that runs in the background. */
 const idleFor = 5000;
 /** Until the work after an outcome is done: the removal of its records. */
 const rest = 500;
@@ -47,7 +47,8 @@ const keyOf = ({ file, name, from }) => `${from} ${file} ${name}`;
 /** The files that were passed, in order, with the calls into each from others; a repeated call counts once. */
 const wayOf = (entered, idle) => {
   const files = new Map();
-  // A timer that many share belongs to nobody's work: of what is not marked, only what runs by itself is left out.
+  // A timer that many share belongs to nobody's work: of unmarked calls, only those that run in the background are left
+  // out.
   for (const { file, name, from } of entered.filter((each) => each.isWork || !idle.has(keyOf(each)))) {
     if (!files.has(file)) files.set(file, new Set());
     if (from !== undefined && from !== file) files.get(file).add(`${name}, from ${from}`);

@@ -15,7 +15,7 @@ export interface LedgerEntry {
   status: number;
   /** The result: `sent`, `not-consented`, a consent state, a problem's code, or the name of a fault. */
   outcome: string;
-  /** Whether the request was carried out, whatever the client received. */
+  /** Whether the request was carried out, even if the client received no answer. */
   processed: boolean;
 }
 

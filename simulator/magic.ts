@@ -13,7 +13,7 @@ export interface Magic {
   readonly answers?: { readonly afterChecks: number } | 'declines';
   /** A send fails for lack of consent though the consent status says `accepted`. */
   readonly disbelieved?: true;
-  /** The reason why no text reaches the number, whatever the consent. */
+  /** The reason why no text reaches the number, even with consent. */
   readonly refusal?: string;
   readonly effect?: Effect;
   /** The effect applies only to the first request, for each advisor and endpoint. */

@@ -35,7 +35,7 @@ export class Simulation {
   readonly ledger: Ledger;
   readonly client: ClientCredentials;
   readonly apiKey: string;
-  /** Whether flows of Node-RED use this simulator; null if it runs by itself. */
+  /** Whether flows of Node-RED use this simulator; null if it runs outside Node-RED. */
   readonly hasFlows: () => boolean | null;
   private readonly resetListeners = new Set<() => Promise<void>>();
 

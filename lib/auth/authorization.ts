@@ -203,7 +203,7 @@ export class Authorizations {
     }
   }
 
-  /** Called when somebody returned while the store was away: the request stays good, for a second try. */
+  /** Called when somebody returned while the store was unavailable: the request stays valid for a second try. */
   storeAway(query: URLSearchParams): void {
     const returned = readReturn(query);
     const pending = returned && this.pending.get(returned.state);

@@ -10,8 +10,8 @@ import {
 } from 'node:crypto';
 
 /**
- * Encrypted bytes: version (1), key id (8), nonce (12), tag (16), ciphertext. The name of a record is its associated data, so
- * that one record cannot be put in the place of another.
+ * * Encrypted bytes: version (1), key id (8), nonce (12), tag (16), ciphertext. The name of a record is its associated
+ * data, so that one record cannot replace another.
  */
 const version = 1;
 const idLength = 8;
@@ -75,7 +75,7 @@ export const keyIdOf = (sealed: Buffer): string | undefined =>
     ? sealed.subarray(1, 1 + idLength).toString('hex')
     : undefined;
 
-/** Undefined when the bytes are damaged, stand under another name, or have another key. */
+/** Undefined when the bytes are damaged, were stored under another name, or have another key. */
 export const unseal = (key: DataKey, sealed: Buffer, name: string): Buffer | undefined => {
   if (keyIdOf(sealed) !== key.id) return undefined;
   const decipher = createDecipheriv('aes-256-gcm', secretOf(key), sealed.subarray(nonceAt, tagAt));

@@ -185,7 +185,7 @@ interface KeyDocument {
 const isWrapped = (value: unknown): value is Wrapped =>
   isRecord(value) && typeof value['salt'] === 'string' && typeof value['sealed'] === 'string';
 
-/** Reads what can be read: a damaged entry costs only itself. */
+/** Reads what can be read: a damaged entry does not affect the others. */
 const readDocument = (stored: unknown): KeyDocument & { readonly isDamaged: boolean } => {
   const keys = new Map<string, KeptKey>();
   if (stored === undefined || stored === null)
@@ -209,7 +209,7 @@ export interface DataKeysOptions {
   /** Undefined where the runtime has none: then there is no key file either. */
   readonly userDir?: string | undefined;
   readonly warn: (message: string) => void;
-  /** Milliseconds until a failed write is repeated. */
+  /** Milliseconds until a failed write is retried. */
   readonly retryAfter?: number;
 }
 

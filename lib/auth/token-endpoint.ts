@@ -137,7 +137,7 @@ class EndpointAccess {
 
   readonly waiting = new Set<() => void>();
   running = 0;
-  /** How often in a row the endpoint was given up. */
+  /** How many times in a row all attempts have failed. */
   givenUp = 0;
   /** The number of failures: requests that failed together count as one. */
   failures = 0;
@@ -221,8 +221,8 @@ export class TokenEndpoints {
   }
 
   /**
-   * Makes attempts until one succeeds. Rejects with ServiceError when it gives up, or when the signal aborts. For a
-   * person, who may just have corrected a setting, one attempt is made whatever failure is remembered.
+   * * Makes attempts until one succeeds. Rejects with ServiceError when it gives up, or when the signal aborts. For a
+   * person, who may just have corrected a setting, one attempt is made even if a failure is remembered.
    */
   async run<T>(
     connection: Connection,
@@ -266,7 +266,7 @@ export class TokenEndpoints {
   private check(access: EndpointAccess, trouble: Trouble, connection: Connection): void {
     const now = elapsedBy(this.options.clock);
     access.failures++;
-    // An endpoint that was given up gets single attempts until it answers.
+    // After all attempts have failed, the endpoint gets single attempts until it answers.
     const retries = access.givenUp > 0 ? 0 : connection.retries;
     const decision = access.retries.after('read', trouble.happened, { retries, repeatSends: 'contract' });
     if ('ms' in decision) access.pause(now, Math.max(decision.ms, trouble.retryAfter));

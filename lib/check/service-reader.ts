@@ -134,7 +134,7 @@ export class ServiceReader {
     const kind = (): ReadKind => {
       if (happened.what === 'done') return 'fine';
       if (status === 0) return 'silent';
-      // A search finds nothing with 200: a 404, whoever says it, is about the path.
+      // A search finds nothing with 200: a 404 is about the path, even if a gateway sends it.
       if ([404, 405, 410].includes(status) && (!hasProblemBody || endpoints[name].search !== undefined))
         return 'nothing';
       if (status === 429 || status >= 500) return 'trouble';

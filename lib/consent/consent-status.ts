@@ -2,7 +2,7 @@ import { type Problem, ServiceError } from '../service/errors';
 import { hour, minute } from '../durations';
 import type { Seen } from '../outbox/records';
 
-/** What is known of a number's consent; null where nothing is. */
+/** The known consent status of a number; null if it is unknown. */
 export type ConsentStatus = Seen;
 
 export const nothingKnown: ConsentStatus = { memberId: null, state: null, lastChanged: null };

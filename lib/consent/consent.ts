@@ -143,7 +143,7 @@ export class Consent {
     await this.accepted(advisor, subject, status, true);
   }
 
-  /** Ends all waits for a number or member that has accepted, whichever process has seen it; gives their outcome. */
+  /** Ends all waits for a number or member that has accepted, in this process or another; returns their outcome. */
   async accepted(
     advisor: string,
     subject: Subject,
@@ -152,7 +152,7 @@ export class Consent {
   ): Promise<WaitOutcome> {
     const { store, environment } = this;
     const { space } = environment;
-    // A process that does not hear of it sees the acceptance with its next look.
+    // A process that misses this sees the acceptance with its next look.
     if (!isFromElsewhere) this.tellOthers(advisor, subject, status).catch(() => undefined);
     const isBlocked = 'phone' in subject && (await environment.isBlocked(subject.phone));
     const outcome: WaitOutcome = isBlocked ? cancelled(status) : { kind: 'accepted', status };

@@ -21,12 +21,12 @@ import {
 } from './consent-status';
 import { endTimeOf, intervalAt, nextLook, recommended, type Pace, type Timing } from './pace';
 
-/** One whose consent is waited for, as the queue has it. */
+/** A wait for consent, as stored in the queue. */
 export interface WaitItem extends OutboxItem {
   readonly name?: string;
 }
 
-/** What holds for all waits of a message. */
+/** Data that all waits of a message share. */
 export interface WaitShared {
   readonly advisor: string;
   readonly start?: number;
@@ -75,11 +75,11 @@ export interface LookOptions {
   readonly changed: () => void;
 }
 
-/** An answer, and what became of the waits for the same number. */
+/** An answer, and its effect on the waits for the same number. */
 interface Answer {
   readonly result: LookResult;
   readonly began: number;
-  /** The outcome of all, where the number has accepted. */
+  /** The outcome of all waits if the number has accepted. */
   readonly outcome?: WaitOutcome;
 }
 
@@ -97,7 +97,7 @@ const longestGap = 5 * minute;
 const isSameStatus = (one: ConsentStatus | undefined, other: ConsentStatus): boolean =>
   one?.memberId === other.memberId && one.state === other.state && one.lastChanged === other.lastChanged;
 
-/** The looks of an environment at the consent of people who are waited for. */
+/** Checks the consent of everybody whom an environment waits for. */
 export class Looks {
   /** Why the latest look of any wait was not answered. */
   outage: Problem | undefined;
@@ -105,7 +105,7 @@ export class Looks {
   private readonly flights = new Map<string, Flight>();
   /** When the latest request for a group began, for groups of several waits. */
   private readonly shared = new Map<string, number>();
-  /** The time since which every node hears of numbers that are added to the do-not-text list. */
+  /** The time since which every node is notified of new numbers on the do-not-text list. */
   private listeningSince = -Infinity;
   /** The time since which the clock was observed without a gap. */
   private awakeSince = -Infinity;
@@ -114,7 +114,7 @@ export class Looks {
 
   constructor(private readonly options: LookOptions) {}
 
-  /** A node has started: numbers that were blocked while it was away are found at their next looks. */
+  /** A node has started: numbers that were blocked before are found at their next looks. */
   started(): void {
     this.listeningSince = this.options.clock.now();
     if (!this.forgetTimer) this.observe();
@@ -133,8 +133,8 @@ export class Looks {
   }
 
   /**
-   * The work of a wait: one look. Gives its outcome, or throws `Held` with the time of the next look; undefined when a
-   * close broke it off.
+   * * The work of a wait: one look. Gives its outcome, or throws `Held` with the time of the next look; undefined when
+   * a close interrupted it.
    */
   async look(turn: ItemTurn<WaitItem, WaitShared>, node: string): Promise<WaitOutcome | undefined> {
     const { clock, store, space } = this.options;
@@ -165,7 +165,7 @@ export class Looks {
       throw new Held(nextLook(timing, clock.now()), undefined, isNews ? result.status : undefined);
     } catch (thrown) {
       if (thrown instanceof Held) throw thrown;
-      // Only the store can fail here, and it tells the user what troubles it.
+      // Only the store can fail here, and it reports its own problems.
       throw new Held(nextLook(timing, clock.now()));
     }
   }
@@ -248,7 +248,7 @@ export class Looks {
     }
   }
 
-  /** Asks, or joins whoever is asking. Only a request that began after the end of a wait decides it. */
+  /** Makes a request, or joins one in progress. Only a request that began after the end of a wait decides it. */
   private async ask(wait: Wait, group: Buffer): Promise<Answer> {
     const name = asName(group);
     const end = endTimeOf(wait);

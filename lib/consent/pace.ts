@@ -44,7 +44,7 @@ export interface Timing {
   readonly jitter: number;
 }
 
-/** A look but the first may come up to a tenth of its interval late, and never early. */
+/** Every look except the first may be up to a tenth of its interval late; none is early. */
 const allowed = 10;
 
 /** Spreads the looks of waits that start together. A part of the allowed lateness, a second at most, is left for reading. */

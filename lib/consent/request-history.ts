@@ -47,7 +47,7 @@ export interface RequestReply extends RequestAnswer {
 }
 
 export interface RequestResult extends RequestAnswer {
-  /** False when the number had been asked within `every`, by whichever node, or has accepted already. */
+  /** False when the number had been asked within `every`, by any node, or has already accepted. */
   readonly requested: boolean;
   /** Null when the number was never asked from here. */
   readonly requestedAt: number | null;

@@ -15,7 +15,7 @@ const targetsOf = ({ phones, list, index }: CancelRecord): readonly string[] => 
   return phones ? phones.map(ofPhone) : [everything];
 };
 
-/** The cancellations that something in the store may not have met yet. */
+/** The cancellations that may still apply to something in the store. */
 export class Cancels {
   private known: Cancel[] = [];
   /** The arrival of the latest cancellation of everything, of each number, of each list and of each item. */

@@ -1,6 +1,6 @@
 import { processMemory } from '../process-memory';
 
-/** A symbol in a message names the outcome that it tells: Node-RED copies it with the message, and no flow sees it. */
+/** A symbol in a message names its outcome: Node-RED copies it with the message, and no flow sees it. */
 const mark = Symbol.for('advisor-texting.outcome');
 
 type Marked = Record<PropertyKey, unknown>;
@@ -13,14 +13,14 @@ interface Offer {
 }
 
 const offers = processMemory('handOvers', new Map<string, Offer>());
-/** What has arrived and will count as told, unless another node of ours claims it before. */
+/** Outcomes that have arrived and will count as emitted, unless another node of ours claims them first. */
 const concluding = processMemory('handOvers', {
   lastOffer: 0,
   arrived: [] as string[],
   timer: undefined as NodeJS.Timeout | undefined,
 });
 
-/** Milliseconds within which an outcome may reach another node of ours before it counts as told. */
+/** Milliseconds within which an outcome may reach another node of ours before it counts as emitted. */
 const grace = 100;
 
 const conclude = (id: string): void => {
@@ -39,9 +39,9 @@ const concludeAll = (): void => {
 };
 
 /**
- * When one node of ours accepts a message from another, it saves that in one commit with the other's *emitted*: a
+ * * When one node of ours accepts a message from another, it saves that in one commit with the other's *emitted*: a
  * crash leaves both or neither, so that a text behind a wait is not sent twice. At any other node, an outcome counts as
- * told a moment after it has arrived.
+ * emitted a moment after it has arrived.
  */
 export const handOver = {
   /** Called before a message leaves; the messages of one outcome share an offer. */
@@ -74,6 +74,6 @@ export const handOver = {
       if (offer.claims === 0) conclude(id);
     };
   },
-  /** Called as a node closes: what has arrived counts as told now. */
+  /** Called as a node closes: everything that has arrived counts as emitted now. */
   concludeAll,
 };

@@ -139,7 +139,7 @@ export class MessageItems<O> {
     return list && new MessageItems<O>(keys, arrival, list.value, true, counts?.value ?? {});
   }
 
-  /** Items whose outcomes are yet to leave, duplicates included. */
+  /** Items whose outcomes have not left yet, duplicates included. */
   get remaining(): number {
     return this.record.count - (this.emitted['total'] ?? 0);
   }
@@ -164,7 +164,10 @@ export class MessageItems<O> {
     return this.loading;
   }
 
-  /** The message as it came while this process has it, else as it was stored; `dropped` says that parts could not be. */
+  /**
+   * The original message while this process has it, else the stored one; `dropped` means that parts could not be
+   * stored.
+   */
   get input(): Input & { readonly dropped: boolean } {
     const live = this.original ?? liveMessages.get(this.name);
     if (live) return { ...live, dropped: false };
@@ -195,7 +198,7 @@ export class MessageItems<O> {
     this.isListNew = true;
   }
 
-  /** What is to be written of it now. */
+  /** The operations to write now. */
   operations(): Operation[] {
     const { keys, arrival, record, isList } = this;
     const put = (at: Buffer, value: unknown): Operation => ({ table: records, put: at, value });

@@ -19,7 +19,7 @@ export class Moves {
 
   constructor(
     private readonly saved: (id: string, to: Buffer) => void,
-    /** Called with the place of a wait whose move was given up: another process had the store. */
+    /** Called with the place of a wait whose move was dropped because another process had the store. */
     private readonly lost: (from: Buffer) => void,
   ) {}
 
@@ -35,7 +35,7 @@ export class Moves {
     this.pending.set(id, { from, to, isWritten: false });
   }
 
-  /** What is to be written now. */
+  /** The operations to write now. */
   operations(): Operation[] {
     const operations: Operation[] = [];
     for (const move of this.pending.values()) {

@@ -122,7 +122,7 @@ export interface ItemTurn<I, O> extends AcceptedItem<I, O> {
   readonly isOutOfTurn: boolean;
   /** Saves the item as started, with these operations. Awaited before a request that must not be made twice. */
   readonly begin: (operations?: readonly Operation[]) => Promise<void>;
-  /** Saves the item as not started: its request was certainly not carried out, and is to be made later. */
+  /** Saves the item as not started: its request was certainly not carried out, and will be made later. */
   readonly undo: (operations?: readonly Operation[]) => Promise<void>;
   /** Adds operations to the commit that ends the turn. `settled` is called when that is written, or cannot be. */
   readonly atEnd: (operations: readonly Operation[], settled: () => void) => void;
@@ -157,7 +157,7 @@ export class QueueItem<I extends OutboxItem, O, E> implements ItemTurn<I, O> {
   private started: (() => void) | undefined;
   /** It ends without its work. */
   isEnding = false;
-  /** Its turn is to come again at once, although it is held. */
+  /** It has its next turn at once, although it is held. */
   isToRecheck = false;
   /** An entry in the timetable that was met while it was in memory: it is read again afterwards. */
   missed: { readonly due: Buffer; readonly lane: number } | undefined;
@@ -268,7 +268,7 @@ export class QueueItem<I extends OutboxItem, O, E> implements ItemTurn<I, O> {
     this.ends.push(settled);
   };
 
-  /** Its work has ended; the result is to be called when the next commit is written, or cannot be. */
+  /** Its work has ended; call the result when the next commit is written, or cannot be. */
   putDown(): (() => void) | undefined {
     const { ends } = this;
     this.started = undefined;
@@ -365,7 +365,7 @@ export class QueueItem<I extends OutboxItem, O, E> implements ItemTurn<I, O> {
     return { from, to };
   }
 
-  /** What is to be written of it now. */
+  /** The operations to write now. */
   operations(): Operation[] {
     const { item, message, isWait } = this;
     const operations = this.inNextCommit.splice(0);

@@ -46,7 +46,7 @@ export interface QueueSource<I> {
   readonly store: Store;
   readonly node: string;
   readonly space: string;
-  /** Whether the item is to be cancelled as soon as it is read. */
+  /** Whether the item must be cancelled as soon as it is read. */
   isCancelled(arrival: Buffer, item: I): boolean;
 }
 

@@ -98,8 +98,8 @@ export interface OutcomeToEmit<E> {
 /** The node, as its queue sees it. */
 export interface QueueHost<I extends OutboxItem, O, E> {
   /**
-   * From an item to its outcome; throws `Held` and nothing else. Undefined when a close broke the work off: the item
-   * stays saved as not started.
+   * * From an item to its outcome; throws `Held` and nothing else. Undefined when a close interrupted the work: the
+   * item stays saved as not started.
    */
   work(turn: ItemTurn<I, O>): Promise<E | undefined>;
   /** The outcome of an item that ends without its work. */
@@ -140,7 +140,7 @@ export interface WaitOptions<O> {
   readonly longestPause: (shared: O) => number | undefined;
 }
 
-/** Thrown when too much waits for a store that is slow, full, away or owned by another process. */
+/** Thrown when too much waits for a store that is slow, full, unavailable or owned by another process. */
 export class QueueFull extends Error {}
 const mostUnwritten = 32 * 1024 * 1024;
 /** About the number of bytes that an item of a long list takes in the store. */
@@ -335,7 +335,7 @@ export class Queue<I extends OutboxItem, O, E> {
         },
         (fault: unknown) => {
           const isTaken = fault instanceof TakenOver;
-          // What is at hand meets the same fault as it starts, and leaves with it; a wait never starts.
+          // Items at hand meet the same fault as they start, and leave with it; a wait never starts.
           const isLeftToStart = isAtHand && !isWait;
           for (const item of isLeftToStart ? [] : items) {
             item.isEnding = true;
@@ -504,7 +504,7 @@ export class Queue<I extends OutboxItem, O, E> {
           return this.recorder.changed(message);
         }),
       (fault: unknown) => {
-        // It is refused: the node that it came from must not keep it for ever.
+        // It is refused: the node that it came from must not keep it forever.
         if (!this.isClosing && !(fault instanceof TakenOver)) onSaved?.();
         throw fault;
       },
@@ -633,7 +633,7 @@ export class Queue<I extends OutboxItem, O, E> {
         if (item && this.isClosing) this.release(item);
         else if (item) lane.hand.push(item);
     } catch {
-      // The store itself tells the user what troubles it.
+      // The store reports its own problems.
       lane.expect(from);
       this.later.clock.after(retriedAfter, () => {
         this.pump();
@@ -726,7 +726,7 @@ export class Queue<I extends OutboxItem, O, E> {
     return this.store.hasLost(records, at, nextKey(at));
   }
 
-  /** In the place of what cannot be read any more. */
+  /** Replaces a message that can no longer be read. */
   private unknownMessage(arrival: Buffer): MessageItems<O> {
     const { space, type } = this.options;
     return MessageItems.ofSingle<O>(this.keys, arrival, {
@@ -734,7 +734,7 @@ export class Queue<I extends OutboxItem, O, E> {
       space,
       type,
       startId: '',
-      // All that a node reads of it is optional but the advisor.
+      // Everything that a node reads of it is optional, except the advisor.
       shared: { advisor: '' } as O,
       count: 1,
     });
@@ -845,9 +845,9 @@ export class Queue<I extends OutboxItem, O, E> {
   }
 
   /**
-   * Keeps a simulator's clock, which can be moved, still until the item has started; from then on its request does.
+   * * Keeps a simulator's clock, which can be moved, still until the item has started; from then on its request does.
    * Otherwise a text that waited for its hours would find them over. An item that itself waits for the clock must not
-   * keep it still for ever.
+   * keep it still forever.
    */
   private keepClockStill(): () => void {
     const release = this.options.clock.keepStill?.();

@@ -23,7 +23,7 @@ const mostGathered = 256;
 /** The most bytes of messages that are gathered: by this estimate, a store refuses a write of a third more. */
 const mostBytes = 45 * 1024 * 1024;
 
-/** What has changed since `together` began, in whatever store. */
+/** Everything that has changed since `together` began, in any store. */
 let gathering: { readonly recorder: Recorder; readonly job: Recordable }[] | undefined;
 
 /**
@@ -97,7 +97,7 @@ export class Recorder {
     await this.settled;
   }
 
-  /** Hands over what is to be written of a job to `together`, which writes it. */
+  /** Hands the operations of a job over to `together`, which writes them. */
   takeOut(job: Recordable): { readonly store: Store; readonly operations: readonly Operation[] } {
     this.dirty.delete(job);
     return { store: this.store, operations: job.operations() };

@@ -98,7 +98,7 @@ export const newArrival = (now: number): Buffer => {
   return bytes;
 };
 
-/** An arrival that sorts before whatever arrives after the time `at`. */
+/** An arrival that sorts before everything that arrives after the time `at`. */
 export const arrivalAt = (at: number): Buffer => {
   const bytes = randomBytes(arrivalLength);
   bytes.writeUIntBE(at, 0, 6);

@@ -74,7 +74,10 @@ export const removeIndexes = async (store: Store, node: string): Promise<void> =
     );
 };
 
-/** Removes the parts of long lists that were never accepted: an earlier start, none of which `isOwn`, was broken off. */
+/**
+ * Removes the parts of long lists that were never accepted: an earlier start, for which `isOwn` is false, was
+ * interrupted.
+ */
 export const dropUnaccepted = async (
   store: Store,
   node: string,

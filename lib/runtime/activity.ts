@@ -34,7 +34,7 @@ interface ReadableOutbox {
   check(arrival: Buffer, index: number): Promise<boolean>;
 }
 
-/** A command to the process that has an item: it is to check or cancel it. */
+/** A command to the process that has an item: check or cancel it. */
 interface ItemCommand extends StoreCommand {
   readonly kind: 'item';
   readonly id: string;
@@ -168,7 +168,9 @@ const isFor = (
 ): boolean =>
   (digits === undefined || (phone?.includes(digits) ?? false)) && (of === undefined || advisor === of);
 
-/** What goes on in one environment, read from the store page by page: for the sidebar, the routes and the activity node. */
+/**
+ * The activity of one environment, read from the store page by page: for the sidebar, the routes and the activity node.
+ */
 export class Activity {
   private readonly outboxes = new Map<string, { readonly node: NodeName; readonly outbox: ReadableOutbox }>();
   private readonly listeners = new Listeners();

@@ -51,8 +51,8 @@ export interface Emission {
   /** Called with the message before it is sent. */
   readonly mark?: (msg: object) => void;
   /**
-   * Called with the function that counts the outcome, which is to be called on its arrival. Without it, the outcome
-   * counts at once.
+   * * Called with a function that counts the outcome, to call when it has arrived. Without it, the outcome is counted
+   * at once.
    */
   readonly toCount?: (count: () => void) => void;
 }
@@ -181,7 +181,7 @@ export interface ListOptions {
   /** A property that each outcome overwrites, so that it need not be copied. */
   readonly shared?: string;
   readonly id?: string;
-  /** The number of outcomes that are yet to leave. */
+  /** The number of outcomes that have not left yet. */
   readonly remaining?: number;
 }
 
@@ -323,7 +323,10 @@ export class Job {
 
 type RuntimeEvents = Red['events'];
 
-/** After this time, the flows were stopped and not deployed: all nodes have closed, or were given up. */
+/**
+ * After this time, the flows were stopped and not deployed: all nodes have closed, or the runtime no longer waits for
+ * them.
+ */
 const longestDeploy = nodeCloseTime + second;
 
 interface Flows {

@@ -58,7 +58,7 @@ export interface Environment {
   readonly settings: EnvironmentSettings;
   /** The fault of a setting with a wrong value: nobody is texted. */
   readonly fault?: ServiceError | undefined;
-  /** The fault of a setting that leads to another store than the one that is meant: nothing is read or saved. */
+  /** The fault of a setting that leads to the wrong store: nothing is read or saved. */
   readonly storeFault?: ServiceError | undefined;
   /** Throws ServiceError `not_configured` with what to fill in. An environment has one client. */
   client(): Client | Promise<Client>;
@@ -98,9 +98,9 @@ export interface Environment {
   /** A link to authorize with, valid for seven days; undefined where none can be made. */
   authorizationLink(advisor: string): Promise<string | undefined>;
   /**
-   * Calls the listener with this environment over another store. `orphan`: the store of a process that ended, whose
-   * work a node carries on beside its own, until it is done or another process has it (`gone`). `own`: a new store in
-   * the place of one that was lost to another process.
+   * * Calls the listener with this environment over another store. `orphan`: the store of a process that ended, whose
+   * work a node carries on beside its own, until it is done or another process has it (`gone`). `own`: a new store that
+   * replaces one that was lost to another process.
    */
   onStore?(listener: StoreListener): () => void;
   /** Gives a control message to the same node in other processes, and in the stores that ended processes have left. */

@@ -269,6 +269,6 @@ export const invalidInput = (key: NodeErrorKey, values: MessageValues = {}): Ser
 
 const subjects = Object.entries(sentencesAbout);
 
-/** What the value should be that a sentence is about, where a status has a word for it. */
+/** The kind of value that a sentence is about, if a status has a word for it. */
 export const inputKindOf = (key: string): string | undefined =>
   subjects.find(([, about]) => Object.hasOwn(about, key))?.[0];

@@ -56,7 +56,9 @@ export interface Tools {
   readonly closed: AbortSignal;
   /** Resolves when the messages that have come are read: one whose fields are read asynchronously is accepted then. */
   allRead(): Promise<unknown>;
-  /** Makes a job from a message in the store. Complete nodes hear of its end only when this very node accepted it. */
+  /**
+   * Makes a job from a message in the store. Complete nodes are notified of its end only if this very node accepted it.
+   */
   resumed(msg: Message, isOwn: boolean): Job;
 }
 
@@ -459,7 +461,7 @@ const startNode = (
     const ended = opened.then(() =>
       Promise.all([handler, ...adopted.values()].map(async (each) => each.close?.())),
     );
-    // A read that a store which is away does not answer ends only with the store, and that waits for its nodes.
+    // If the store does not answer a read, the read ends only with the store, which waits for its nodes.
     within(systemClock, closeLimit, ended).then(end, (fault: unknown) => {
       node.warn(words.problem(problemOf(fault)));
       end();

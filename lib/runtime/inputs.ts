@@ -47,7 +47,7 @@ const constant = (make: () => unknown, wrong: (cause: unknown) => ServiceError):
   return () => value;
 };
 
-/** Something with a `then` would be waited for, perhaps for ever: it is no value. */
+/** Something with a `then` would be awaited, perhaps forever, so it is not a value. */
 const withoutPromise = (value: unknown): unknown =>
   typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
     ? undefined

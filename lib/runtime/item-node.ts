@@ -73,7 +73,7 @@ export const faultOf = (read: () => void): Error | undefined => {
 
 /** What a guard, or the work itself, adds to the steps of an item's request. */
 export interface Steps {
-  /** Called as the item is saved as started: gives operations for that commit, or saves by itself. */
+  /** Called as the item is saved as started: returns operations for that commit, or saves them separately. */
   readonly begin?: () => readonly Operation[] | Promise<unknown>;
   /** The same as the item is saved as not started, because its request was certainly not carried out. */
   readonly undo?: () => readonly Operation[] | Promise<unknown>;
@@ -115,7 +115,7 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   private readonly steps: Steps[] = [];
 
   constructor(
-    /** The item as its queue has it. */
+    /** The item as stored in its queue. */
     readonly turn: ItemTurn<D, S>,
     readonly environment: Environment,
     private readonly lane: string,
@@ -167,7 +167,9 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     return this.turn.store === store;
   }
 
-  /** Writes the operation in the commit that ends the turn, or by itself; then calls `settled`, also when that failed. */
+  /**
+   * Writes the operation in the commit that ends the turn, or separately; then calls `settled`, even if that failed.
+   */
   async atEnd(store: Store, operation: Operation, settled: () => void): Promise<void> {
     if (this.isSavedIn(store)) this.turn.atEnd([operation], settled);
     else await store.write([operation]).then(settled, settled);
@@ -239,7 +241,7 @@ interface Searches {
 
 /** For a node whose items may wait for something: they have a turn again and again. */
 export interface NodeWaits<D extends ItemData, S extends Shared> {
-  /** All items are saved, whatever `journal` says. */
+  /** All items are saved, even without `journal`. */
   readonly isOn: boolean;
   /** Milliseconds to the next turn, at most; undefined where the items of a message do not wait. */
   longestPause(shared: S): number | undefined;
@@ -370,7 +372,7 @@ class CancelledCount {
   }
 }
 
-/** What is held or waits is saved whatever `journal` says, and goes on when the settings have changed. */
+/** Held items and waits are saved even without `journal`, and continue when the settings have changed. */
 const isSavedFromBefore = async (tools: Tools, environment: Environment): Promise<boolean> => {
   try {
     const { items, waits } = keysOf(tools.node.id);
@@ -449,7 +451,7 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
         await guard.endsWithout?.(item, undefined).catch(() => undefined);
       const why = problemOf(thrown);
       if (why.code !== 'cancelled') return failedOutcome(why);
-      // A close broke it off: the item stays saved as not started.
+      // A close interrupted it: the item stays saved as not started.
       return turn.signal.aborted && !isResetBy(turn.signal) ? undefined : outcomeBy(item, 'reset');
     }
   };

@@ -1,7 +1,7 @@
 import { visible } from '../visible';
 import type { Red } from './red';
 
-/** What may stand beside a sentence in the log: never a secret, a token or a text. */
+/** Details that may follow a sentence in the log: never a secret, a token or a text. */
 export interface About {
   readonly environment?: string;
   readonly advisor?: string;
@@ -53,7 +53,7 @@ const line = (sentence: string, { phone, ...rest }: About = {}): string => {
   return visible(`[advisor-texting] ${redact(sentence)}${details === '' ? '' : ` (${redact(details)})`}`);
 };
 
-/** The one way to Node-RED's log for what concerns no single node. */
+/** The only way to Node-RED's log for messages that are not about a single node. */
 export const logOf = (RED: Pick<Red, 'log'>): Log => ({
   info: (sentence, about) => {
     RED.log.info(line(sentence, about));

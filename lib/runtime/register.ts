@@ -29,7 +29,7 @@ export const register = (RED: NodeAPI, { type, credentials }: Registered, load: 
     try {
       load().create(RED, this, config);
     } catch (fault) {
-      // If the constructor threw, other nodes would look this one up in vain, and its messages would vanish.
+      // If the constructor threw, other nodes would not find this one, and its messages would be lost.
       const reason = asError(fault);
       this.error(reason);
       this.status({ fill: 'red', shape: 'ring', text: 'status.broken' });

@@ -35,8 +35,8 @@ export class SharedSimulator {
   }
 
   /**
-   * Called by each `simulator` environment. `forget` is called when somebody resets the simulator; the result is to be
-   * called when the environment closes.
+   * * Called by each `simulator` environment. `forget` is called when somebody resets the simulator; call the result
+   * when the environment closes.
    */
   use(forget: () => Promise<void>): () => Promise<void> {
     this.users += 1;
@@ -51,7 +51,7 @@ export class SharedSimulator {
     };
   }
 
-  /** Called by each flow node on the simulator; the result is to be called when the node closes. */
+  /** Called by each flow node on the simulator; call the result when the node closes. */
   addNode(): () => void {
     this.countNodes(1);
     return () => {

@@ -70,7 +70,7 @@ export interface Problem extends ProblemFields {
   attempts: number;
   /** Epoch milliseconds before which nothing may be sent. */
   notBefore?: number;
-  /** Nothing was to be sent: the problem is what would have happened. */
+  /** A dry run: the problem is what would have happened. */
   dryRun?: true;
   /** Stored with the problem, so that it can be given in any language after a restart; not part of `msg.error`. */
   wording?: Wording;

@@ -84,7 +84,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** `limit` is the most bytes of an answer. */
   constructor(private readonly limit = answerLimit) {}
 
-  /** Sends the request; `settle` is called exactly once, within the time limit, whatever the server does. */
+  /** Sends the request; `settle` is called exactly once, within the time limit, even if the server misbehaves. */
   start(
     pool: Pick<Pool, 'dispatch'>,
     request: Dispatcher.DispatchOptions,
@@ -115,7 +115,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Pick<Dispatcher.DispatchController, 'abort'>): void {
-    // A second start means that undici retries the request by itself, which is never allowed.
+    // A second start means that undici retries the request on its own, which is never allowed.
     if (this.settle === undefined || this.controller !== undefined) controller.abort(new Error('settled'));
     else this.controller = controller;
   }

@@ -332,7 +332,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
   private lookLater(): void {
     if (this.isClosed) return;
     clearTimeout(this.look);
-    // The random pause keeps two processes from giving way to each other for ever.
+    // The random pause keeps two processes from giving way to each other forever.
     this.look = setTimeout(() => void this.lookNow(), lookEvery * (0.5 + Math.random() / 2)).unref();
   }
 
@@ -506,8 +506,8 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
   }
 
   /**
-   * Another process has wrongly taken this one for dead. Writes in the queue follow from earlier reads, and the new
-   * owner may have made the same ones: they are given up.
+   * * Another process has wrongly taken this one for dead. Writes in the queue follow from earlier reads, and the new
+   * owner may have made the same ones: they are dropped.
    */
   private lose(): void {
     this.owned = undefined;

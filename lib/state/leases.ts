@@ -51,7 +51,7 @@ export interface Beat {
  */
 const backWithin = 500;
 
-/** Stands in the place of a holder while work is being moved into a slot. */
+/** Used instead of a holder while work is being moved into a slot. */
 const movingHolder = (id: string): string => `moving ${id}`;
 const isMoving = `holder like 'moving %'`;
 
@@ -187,8 +187,8 @@ export class Leases {
 }
 
 /**
- * Tells which leases have run out. A living process renews its lease while this one watches: after the database was
- * away or its clock was changed, every process first gets the time to do so.
+ * * Tells which leases have run out. A living process renews its lease while this one watches: after the database was
+ * unreachable or its clock was changed, every process first gets the time to do so.
  */
 export class LeaseWatch {
   private readonly marks = new Map<number, { readonly mark: string; readonly since: number }>();
@@ -245,7 +245,7 @@ export class ServerTime {
     return (this.latest = Math.max(this.latest, Math.floor(this.monotonic() + this.offset)));
   }
 
-  /** Called at a start, and after the database was away. */
+  /** Called at a start, and after the database was unreachable. */
   set(time: number): void {
     this.offset = Math.max(time, this.latest) - this.monotonic();
   }

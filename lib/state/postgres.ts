@@ -260,7 +260,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
     };
   }
 
-  /** Repeats the task while the database is away. */
+  /** Repeats the task while the database is unreachable. */
   private async patiently<T>(task: () => Promise<T>): Promise<T> {
     for (;;) {
       if (this.isClosed) throw storeClosed();

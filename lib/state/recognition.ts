@@ -31,8 +31,8 @@ export interface RememberedStore {
 }
 
 /**
- * Tells an empty store in the place of a lost one from a first start. With a store are lost the do-not-text list, and
- * who was texted and asked: nobody is texted until somebody has confirmed that.
+ * * Distinguishes an empty store that replaces a lost one from a first start. The do-not-text list and the record of
+ * who was texted and asked are lost with a store: nobody is texted until somebody has confirmed that.
  */
 export class StoreRecognition {
   private isOther = false;
@@ -77,7 +77,7 @@ export class StoreRecognition {
   }
 }
 
-/** For the log, and for whoever looks at the environment. */
+/** For the log, and for people who look at the environment. */
 export const lostTrouble = (environment: string): string =>
   'The store of this environment is gone, and an empty one was found in its place: the do-not-text list, queued ' +
   'texts, waits, authorizations, and the record of who was texted and asked are lost. Nobody is texted. Stop Node-RED, restore ' +

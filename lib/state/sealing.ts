@@ -49,8 +49,8 @@ const survivesJson = (value: unknown): boolean => {
 };
 
 /**
- * The parts that V8 can serialize. Functions and the like are left out, for one of them must not keep its record off
- * the disk.
+ * * The parts that V8 can serialize. Functions and the like are left out, because one of them must not prevent its
+ * record from being saved.
  */
 const copyable = (value: unknown, path: readonly object[] = []): unknown => {
   try {

@@ -241,7 +241,7 @@ export class SlotEngine implements Engine, Leased {
     return this.patiently(async () => (await this.database.reading.query<object>(statement, values)).rows);
   }
 
-  /** Repeats the read while the database is away. */
+  /** Repeats the read while the database is unreachable. */
   private async patiently<T>(read: () => Promise<T>): Promise<T> {
     for (;;) {
       if (this.isClosed) throw storeClosed();

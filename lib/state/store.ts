@@ -14,7 +14,7 @@ export interface Store {
   readonly crashes: number;
   /** The reason why nothing can be written at the moment, as a sentence for status and log; undefined while writing works. */
   readonly trouble: string | undefined;
-  /** The file or the tables are gone, or others are in their place: that does not pass by itself. */
+  /** The file or the tables are gone, or others are in their place: this does not resolve itself. */
   readonly isGone: boolean;
   /** How often another process has had the store: what was read before that may be done. */
   readonly losses?: number | undefined;
@@ -47,10 +47,10 @@ export interface Store {
    */
   hasLostKeys(): Promise<boolean>;
   /**
-   * Writes all operations or none; resolves when they would survive a power cut. False means that a condition did not
+   * * Writes all operations or none; resolves when they would survive a power cut. False means that a condition did not
    * hold and nothing was written. All writes of one turn of the event loop are one commit, and they take effect in
-   * order. A write waits while nothing can be written (disk full, another owner, server away). It rejects only when the
-   * store closes before, when another process takes it over, or when a record is too large.
+   * order. A write waits while nothing can be written (disk full, another owner, server unreachable). It rejects only
+   * when the store closes before, when another process takes it over, or when a record is too large.
    */
   write(operations: readonly Operation[], conditions?: readonly Condition[]): Promise<boolean>;
   /** The other processes that use the store at the same time; undefined where only one process can. */
@@ -59,7 +59,7 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** What only processes that share a store need: each has a part of it. */
+/** Only for processes that share a store: each has a part of it. */
 export interface Peers {
   /** The name of this process among those that share the store. */
   readonly processName: string;
@@ -84,7 +84,7 @@ export interface Peers {
   readonly joint: JointWriter;
 }
 
-/** What one process tells others to do. Carrying it out twice has the same effect as once. */
+/** A command of one process to others. Carrying it out twice has the same effect as once. */
 export interface StoreCommand {
   readonly kind: string;
   /** When the command was given, by the store's time. */
@@ -151,10 +151,10 @@ export const largestWrite = 64 * 1024 * 1024;
 /** Bytes: writes that wait are put into one commit up to this size, so that none takes long. */
 export const largestCommit = 4 * 1024 * 1024;
 
-/** More was to be written at once than any engine accepts. */
+/** Thrown for a write that is larger than any engine accepts. */
 export class TooLarge extends Error {}
 
-/** Something was to be read or written after the close, such as the end of a request that a deploy did not wait for. */
+/** Thrown for a read or write after the close, such as the end of a request that a deploy did not wait for. */
 export class StoreClosed extends Error {}
 
 export const storeClosed = (): Error => new StoreClosed('the store is closed');

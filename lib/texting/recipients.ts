@@ -93,8 +93,8 @@ const givenIn = (
 };
 
 /**
- * `msg.phone` for a recipient of a list without a readable number: what stood there, and not the whole list, which a flow
- * that tries this message again would text once more.
+ * * `msg.phone` for a recipient without a readable number: the entry itself, not the whole list, because a flow that
+ * retries this message would text everybody again.
  */
 const asGiven = ({ given }: PhoneEntry): string | number | null =>
   typeof given === 'string' || typeof given === 'number' ? given : null;
@@ -223,18 +223,18 @@ const mapInSlices = <T, R>(
   })();
 };
 
-/** Goes on with a value that may have to be waited for, at once where it need not. */
+/** Continues with a value or a promise of one, synchronously if possible. */
 export const whenRead = <T, R>(value: T | Promise<T>, goOn: (value: T) => R | Promise<R>): R | Promise<R> =>
   value instanceof Promise ? value.then(goOn) : goOn(value);
 
 /** One recipient of a message, and what is used for it; or why nothing can be done. */
 export interface Recipient extends ItemData {
   readonly phone?: string;
-  /** What a list held where no number could be read. */
+  /** The entry of a list in which no number could be read. */
   readonly given?: string | number | null;
   readonly memberId?: Id;
   readonly text?: string;
-  /** What the message calls the recipient, shown with a wait. */
+  /** The name of the recipient in the message, shown with a wait. */
   readonly name?: string;
 }
 
@@ -383,7 +383,7 @@ export const usedFields = (
   if (isRecord(entry)) {
     set.recipient = entry;
     const named = wrong && own === undefined ? fieldOf(entry, 'advisor') : undefined;
-    // Whoever tries this recipient again must not text it for the advisor of the others.
+    // A retry of this recipient must not use the advisor of the others.
     if (!isNothing(named)) set.advisor = named;
   }
   if (outcome.set) Object.assign(set, outcome.set);

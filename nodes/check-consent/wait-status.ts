@@ -26,10 +26,10 @@ const shortestRest = 200;
 const longestRest = 10 * second;
 /** Milliseconds after a look is due until the status shows the time of the next one. */
 const redrawn = 2000;
-/** The most waits that are read to say in a status how many people wait. */
+/** The most waits that are read to count people for a status. */
 const countedWaits = 1000;
 
-/** The status of a node while somebody is waited for. */
+/** The status of a node while it waits for consent. */
 export class WaitStatus {
   private refresh: (() => void) | undefined;
   /** The waits are being read: there is one such read at a time. */
@@ -84,7 +84,10 @@ export class WaitStatus {
     );
   }
 
-  /** When the next look is, and how many people wait. With more waits than are read, it is now, and nobody counts. */
+  /**
+   * When the next look is, and how many people wait. With more waits than are read, the time is now and nobody is
+   * counted.
+   */
   private async outlook(): Promise<{ readonly next: number; readonly people: number | undefined }> {
     const { looks, clock } = this.consent;
     const now = clock.now();

@@ -14,27 +14,27 @@ export type MatchBy = 'email' | 'fullName';
 type Summary = ResponseOf<'searchContacts'>['data'][number];
 type Match = Pick<Summary, 'fullName' | 'email'> & { readonly contactId: Id };
 
-/** Without case and extra spaces. Accents count: José and Jose may be two people. */
+/** Ignores case and extra spaces, but not accents: José and Jose may be two people. */
 const comparable = (text: string): string =>
   text.normalize('NFC').trim().replaceAll(/\s+/g, ' ').toLowerCase();
 
 const named = ({ firstName, lastName }: { firstName?: unknown; lastName?: unknown }): string =>
   [firstName, lastName].filter((name) => typeof name === 'string').join(' ');
 
-/** What the service may call the contact: it may write `fullName` in another order. */
+/** The names that the service may use for the contact: it may write `fullName` in another order. */
 const valuesOf = (summary: Summary, matchBy: MatchBy): string[] => {
   const values = matchBy === 'email' ? [summary.email] : [summary.fullName, named(summary)];
   return values.flatMap((value) => (typeof value === 'string' ? comparable(value) || [] : []));
 };
 
-/** What a given contact, or one that was read, is matched by. */
+/** The value by which a contact is matched. */
 const valueOf = (contact: Readonly<Record<string, unknown>>, matchBy: MatchBy): string => {
   const { emailAddress } = contact;
   if (matchBy === 'fullName') return comparable(named(contact));
   return typeof emailAddress === 'string' ? comparable(emailAddress) : '';
 };
 
-/** The same, of a contact that is to be saved. Throws `invalid_input` where it has no such value. */
+/** The same for a contact to save. Throws `invalid_input` if it has no such value. */
 export const matchValueOf = (contact: ContactBody, matchBy: MatchBy): string => {
   const value = valueOf(contact, matchBy);
   if (value === '') throw invalidInput(matchBy === 'email' ? 'match_no_email' : 'match_no_name');
@@ -43,7 +43,7 @@ export const matchValueOf = (contact: ContactBody, matchBy: MatchBy): string => 
 
 type Matches = Map<string, readonly Match[]>;
 
-/** The contacts of the advisor by what they are matched by, or only those with the value that is wanted. */
+/** The contacts of the advisor by the value that they are matched by, or only those with the given value. */
 const readMatches = async (caller: Caller, matchBy: MatchBy, wanted?: string): Promise<Matches> => {
   const matches: Matches = new Map();
   let [isAny, isGiven] = [false, false];
@@ -63,7 +63,7 @@ const readMatches = async (caller: Caller, matchBy: MatchBy, wanted?: string): P
       }
     }
   }
-  // Contacts without what they are matched by would all be created once more.
+  // Contacts without that value would all be created again.
   if (isAny && !isGiven) throw nodeError('invalid_response', 'match_untold', { field: matchBy });
   return matches;
 };
@@ -137,7 +137,7 @@ export class Matcher {
     throw nodeError('invalid_input', key, { ids }, { details: found });
   }
 
-  /** Runs what creates the contact with this value, and gives its result. */
+  /** Runs `create` for the contact with this value, and returns its result. */
   async creating<T extends { readonly id?: Id | null | undefined }>(
     caller: Caller,
     value: string,

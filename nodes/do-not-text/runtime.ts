@@ -42,8 +42,8 @@ const payloadOf = (phone: string, blocked: Blocked | undefined): ListedNumber =>
 });
 
 /**
- * Throws when it is not clear which list is meant. Other faults of the environment are ignored: a number can be blocked
- * whatever else needs fixing.
+ * * Throws when it is not clear which list is meant. Other faults of the environment are ignored: a number can be
+ * blocked even if something else needs fixing.
  */
 const checked = (tools: Tools): Environment => {
   tools.checkSettings();

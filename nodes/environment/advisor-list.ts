@@ -67,7 +67,7 @@ export const listAdvisors = async (
 ): Promise<readonly (AdvisorItem & { readonly awaiting?: string | null })[]> => {
   if (values && serviceOf(values) === 'simulator')
     return [advisorItem(defaultAdvisor, 'authorized', undefined, [])];
-  // Stored authorizations can be listed and disconnected, whatever the form lacks.
+  // Stored authorizations can be listed and disconnected even if the form is incomplete.
   const connection = connectionIn(id, values);
   if (connection?.grant === 'client_credentials')
     return listClient(tokens, connection, isDeepStrictEqual(connection, connectionIn(id, deployed)));

@@ -137,7 +137,7 @@ export class RunningEnvironment implements Environment {
     }
   }
 
-  /** Authorizations are in the store, whatever `journal` says. */
+  /** Authorizations are in the store, even without `journal`. */
   private openVault(): void {
     const { vault } = this.ownServices;
     const unlisten = vault.onChange(this.changed);

@@ -17,7 +17,7 @@ export type OpenRoutes = Readonly<
   Record<'callback' | 'link', (request: Request, response: Response) => void>
 >;
 
-/** Seconds; an authorization request lives as long. */
+/** Seconds; an authorization request is valid for as long. */
 const cookieLifetime = 600;
 /** The prefix makes browsers refuse the cookie from any other host; it needs TLS (RFC 6265bis, section 4.1.3.2). */
 const cookieNames = ['advisor-texting', '__Host-advisor-texting'] as const;

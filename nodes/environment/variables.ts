@@ -83,7 +83,7 @@ export const hiderOf = (
       ? String.raw`(?<![\p{L}\p{N}])${patternOf(spelling)}(?![\p{L}\p{N}])`
       : patternOf(spelling),
   );
-  // Case is ignored: the host of an address is in lower case, whatever the variable holds (RFC 3986, section 6.2.2.1).
+  // Case is ignored: the host of an address is in lower case, even if the variable is not (RFC 3986, section 6.2.2.1).
   const pattern = new RegExp(sought.join('|'), 'giu');
   return (text) => text.replaceAll(pattern, (found) => names.get(found.toLowerCase()) ?? '');
 };

@@ -12,7 +12,7 @@ export const label = (values: Values, say: Say): string => {
     : say(`sentence.${operation}`);
 };
 
-/** The hint of a delete asks for an id: a name does not do there. */
+/** The hint of a delete asks for an id: a name is not enough there. */
 export const opened = (form: Form): void => {
   const hint = form.row('groupId').find('.advisor-hint').first();
   form.onChange(({ operation }) => {

@@ -121,7 +121,7 @@ export const create = itemNode<Recipient, RequestShared>(spec, (tools) => {
     return asked(result);
   };
 
-  /** Who was asked lately is not held until their hours: no request is needed. */
+  /** People who were asked recently are not held until their hours: no request is needed. */
   const askedLately: Guard<Recipient, RequestShared> = {
     async pass({ environment, shared, advisor, data }, next) {
       if (!environment.settings.textHours || hours === 'any' || shared.isRoundTrip) return next();

@@ -88,7 +88,7 @@ const codesIn = (details: unknown, isCode = true, depth = 8): string[] => {
   });
 };
 
-/** Words that mean that somebody has opted out: they must not be asked again, whatever else the reason says about consent. */
+/** Words that mean that somebody has opted out: they must not be asked again, even if the reason mentions consent. */
 const optedOut = /(?<!\p{L})stop|opt(?:ed|ing)?[\s_-]?out|unsubscri|revok|withdr[ae]w/iu;
 /** Also finds the word inside another, as in `UserStopped`, but not in "Christopher". */
 const hasOptedOut = (words: string): boolean => optedOut.test(words) || words.includes('Stop');

@@ -145,7 +145,7 @@ const longestText = (most: number): Guard<Text, SendShared> => ({
   },
 });
 
-/** Milliseconds before each further try of a text that is refused for a consent which is accepted. */
+/** Milliseconds before each retry of a text that is refused for lack of consent although the consent is accepted. */
 const delaysOfReturned: readonly number[] = [30 * second, 2 * minute, 10 * minute];
 
 /** A number that the service does not know has given no consent. */
@@ -191,8 +191,8 @@ export const create = itemNode<Text, SendShared>(spec, (tools) => {
       .then(({ data, attempts }) => ({ ...consentStatusOf(data), attempts }), nothingKnownIf404);
 
   /**
-   * A service may report a consent before its sending side knows of it. A text that came back for its consent and is
-   * refused for it again would go round the flow without end: it is delayed instead, and then refused. Where nobody can
+   * * A service may report a consent before its sending side knows of it. A text that came back for its consent and is
+   * refused for it again would loop through the flow forever: it is delayed instead, and then refused. Where nobody can
    * say what the consent is, it is delayed too, and then needs consent.
    */
   const sendReturned = async (item: TextItem): Promise<Outcome> => {
@@ -209,7 +209,7 @@ export const create = itemNode<Text, SendShared>(spec, (tools) => {
     throw new Held(notBefore, item.delays + 1);
   };
 
-  /** A dry run: how the text would leave on an account that requires consent, as far as the consent status tells. */
+  /** A dry run: how the text would leave on an account that requires consent, as far as the consent status shows. */
   const preview = async (item: TextItem): Promise<Outcome> => {
     const { environment, shared, data, notBefore, movedTo } = item;
     const held = notBefore === undefined ? {} : { notBefore };

@@ -69,7 +69,7 @@ const isAuthored = ({ type }: Source): boolean => type !== 'msg';
 
 type Filled = { readonly text: string } | { readonly missing: string } | { readonly isBroken: true };
 
-/** A value that can stand in a text. Braces never reach a phone, also not those of a table that was filled in badly. */
+/** A value that can stand in a text. Braces never reach a phone, not even those in a badly filled table. */
 const fillerIn = (value: unknown): string | undefined => {
   const text = asText(value);
   return text?.includes('{{') ? undefined : text;
@@ -109,7 +109,7 @@ const noText = (source: Source, value: unknown, msg: Message): ServiceError => {
   return invalidInput(isEmpty ? 'text_missing' : 'text_kind', { where: source.where });
 };
 
-/** An address book node gives the contact as the payload, and whoever wires it to a text tries the field's bare name. */
+/** An address book node gives the contact as the payload, and users who wire it to a text try the field's bare name. */
 const noField = (name: string, { payload }: Message, authored: boolean): ServiceError => {
   const field = excerpt(name);
   if (!authored) return invalidInput('placeholder_own', { field });
@@ -232,7 +232,7 @@ export const deliveryOf = (
   };
 };
 
-/** The delivery date in milliseconds, whatever unit the service uses. */
+/** The delivery date in milliseconds, even if the service uses seconds. */
 export const millisecondsOf = ({ deliveryDate }: Delivery, { deliveryDateUnit }: Zone): number =>
   deliveryDateUnit === 's' ? deliveryDate * 1000 : deliveryDate;
 

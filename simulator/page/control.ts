@@ -17,7 +17,7 @@ const request = async (method: string, path: string, body?: unknown): Promise<Re
   const response = await fetch(address(path), {
     method,
     cache: 'no-store',
-    // Errors are in the language of this page, whatever the browser's is.
+    // Errors are in the language of this page, not of the browser.
     headers: {
       'accept-language': language,
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),

@@ -48,7 +48,7 @@ interface CardContext {
   /** Reads the list of advisors again. */
   readonly reload: () => void;
   readonly knownScopes: readonly string[];
-  /** False when the application signs in by itself: then nobody authorizes. */
+  /** False when the application signs in with its own credentials: nobody authorizes then. */
   readonly isByCode: () => boolean;
 }
 

@@ -35,7 +35,7 @@ export interface AdvisorLook {
   readonly text: string;
 }
 
-/** The look of an application that signs in by itself. */
+/** The look of an application that signs in with its own credentials. */
 const clientLook = ({ state, refreshedAt }: ListedAdvisor, say: Say): AdvisorLook => {
   if (state === 'authorize_again') return { icon: 'times-circle', kind: 'bad', text: say('state.refused') };
   return refreshedAt === null
