@@ -145,7 +145,10 @@ describe('npm start', function () {
       const before = dataFolders();
       const { code, said: refusal } = await outcome('--fresh');
       should(code).equal(1);
-      refusal.should.containEql('nothing aside').and.containEql(address('')).and.containEql(pidOf(running));
+      refusal.should
+        .containEql('Nothing was set aside')
+        .and.containEql(address(''))
+        .and.containEql(pidOf(running));
       dataFolders().should.eql(before);
     });
 

@@ -238,7 +238,7 @@ describe('the command check on a user directory', function () {
       'has a node whose permission is not selected',
       () => Object.assign(node('env'), { scopes: ['text.messaging.read'] }),
       'scopes',
-      /not selected.*text\.messaging\.write \("greet", "ask"\)\. Select it/,
+      /not selected.*text\.messaging\.write \("greet", "ask"\)\. Select them/,
     ],
     [
       'lacks a setting of the connection',

@@ -280,7 +280,7 @@ describe('a rehearsal', () => {
       response.setHeader('content-type', 'text/html').end('<!doctype html><p>Welcome'),
     );
     const found = await try_(settings({ baseUrl: page }));
-    should(found('reachability')).match([false, new RegExp(`${page}.*not the service`)]);
+    should(found('reachability')).match([false, new RegExp(`other than the service answers at ${page}`)]);
     for (const check of ['apiKey', 'prefixes', 'names'] as const) should(found(check)[0]).equal('untried');
   });
 
@@ -725,7 +725,7 @@ describe('a rehearsal on handwritten services', () => {
     own.message('reachability').should.match(/^The service answered "not found".*correct the prefixes/);
     service.close();
     const page = await rehearsed(() => [200, '<!doctype html>', { 'content-type': 'text/html' }]);
-    page.message('reachability').should.match(/not the service.*the prefixes if the address is right/);
+    page.message('reachability').should.match(/other than the service.*the prefixes if the address is right/);
     service.close();
     const gateway = await rehearsed(() => [403, '<h1>Forbidden</h1>']);
     should(gateway.verdicts['reachability']).equal('untried');
