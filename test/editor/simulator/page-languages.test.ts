@@ -46,9 +46,7 @@ describe("the languages of the simulator's page", () => {
     await page.getByRole('tab', { name: /^Telefone/ }).waitFor();
     await page.route('**/control/clock', (route) => route.continue({ postData: '{' }));
     await page.getByRole('button', { name: '+1 Stunde' }).click();
-    await page
-      .getByText('Etwas ist schiefgegangen. Der Body ist kein gültiges JSON.')
-      .waitFor();
+    await page.getByText('Etwas ist schiefgegangen. Der Body ist kein gültiges JSON.').waitFor();
     await page.route('**/control/clock', (route) => route.abort());
     await page.getByRole('button', { name: '+1 Stunde' }).click();
     await page.getByText('Etwas ist schiefgegangen. Der Simulator antwortet nicht.').waitFor();
@@ -97,7 +95,7 @@ describe("the languages of the simulator's page", () => {
       });
       return ((await answer.json()) as { detail: string }).detail;
     };
-    should(await refusal('de', 'phones/123/accept', {})).match(/muss E\.164 sein/);
+    should(await refusal('de', 'phones/123/accept', {})).match(/muss im Format E\.164 sein/);
     should(await refusal('es', 'nonsense', {})).equal('La API de control no tiene POST control/nonsense.');
     should(await refusal('ja', 'faults', {})).match(/ちょうど1つを指定してください/);
     should(await refusal('en', 'faults', {})).match(/Give exactly one of code, status and kind\./);
