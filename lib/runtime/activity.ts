@@ -5,7 +5,6 @@ import { isItemName, isListName, itemIn, listIn, records } from '../outbox/recor
 import { idsUnder } from '../outbox/removed-nodes';
 import { systemClock, within } from '../service/clock';
 import { day, second } from '../durations';
-import { Listeners } from '../listeners';
 import type { Problem } from '../service/errors';
 import { endOf, key, type Store, type StoreCommand } from '../state/store';
 import type { Environment } from './environment';
@@ -173,10 +172,8 @@ const isFor = (
  */
 export class Activity {
   private readonly outboxes = new Map<string, { readonly node: NodeName; readonly outbox: ReadableOutbox }>();
-  private readonly listeners = new Listeners();
-  readonly onChange = this.listeners.add;
   /** Called when something that is shown may have changed. */
-  readonly changed = this.listeners.call;
+  changed = (): void => undefined;
   private failing: FailureRecord[] = [];
   private forgetTimer: (() => void) | undefined;
   private writing: Promise<void> | undefined;

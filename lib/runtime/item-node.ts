@@ -17,7 +17,7 @@ import { systemClock } from '../service/clock';
 import { endpoints, type EndpointName, type RequestOf } from '../service/endpoints';
 import type { Problem } from '../service/errors';
 import { ageClock, endOf, StoreClosed, TakenOver, type Operation, type Store } from '../state/store';
-import { activityOf } from './activity';
+import { activityOf, type Activity } from './activity';
 import { deliver, setAt, withoutList, type Job } from './delivery';
 import type { Environment } from './environment';
 import { nodeError } from './errors';
@@ -395,6 +395,7 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
   const { RED, node, words, status } = tools;
   const { guards = [], searches, waits, isLocal = false } = options;
   let environment: Environment | undefined;
+  let activity: Activity | undefined;
   let queue: Queue<D, S, Outcome> | undefined;
   let waiting: OpenWaits | undefined;
   let opening: Promise<void> | undefined;
@@ -404,7 +405,7 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
   const cancelled = new CancelledCount(tools);
 
   const changed = (): void => {
-    if (environment) activityOf(environment).changed();
+    activity?.changed();
   };
 
   /** Shows an outcome in the status; without `list`, it is that of a single message. */
@@ -545,9 +546,10 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
     });
     queue = opened;
     environment = from;
+    activity = activityOf(from);
     unlisten.push(
       from.addPending(node, () => opened.reader.pending()),
-      activityOf(from).add({ id: node.id, name: node.name ?? '' }, opened),
+      activity.add({ id: node.id, name: node.name ?? '' }, opened),
     );
     for (const guard of guards) {
       const end = guard.open?.(from, (phone) => opened.recheck(phone));

@@ -37,9 +37,7 @@ interface Announcing {
 const announcers = processMemory('listeners', new WeakMap<Red, (environment: string) => void>());
 
 /** Notifies the editors at most once a second; a visible sidebar then reads the routes of these environments. */
-export const announcerOf = (RED: Red): ((environment: string) => void) => {
-  const found = announcers.get(RED);
-  if (found) return found;
+const announcerIn = (RED: Red): ((environment: string) => void) => {
   let lastTime = -Infinity;
   let isDue = false;
   // A process that was started later starts with a later number, so that editors notice the gap.
@@ -63,12 +61,17 @@ export const announcerOf = (RED: Red): ((environment: string) => void) => {
     (RED as Announcing).comms?.publish(changedTopic, news, true);
     if (before.size > 0) schedule();
   };
-  const announce = (environment: string): void => {
+  return (environment) => {
     changed.add(environment);
     schedule();
   };
+};
+
+/** Announces that something of this environment has changed. */
+export const announcerOf = (RED: Red, environment: string): (() => void) => {
+  const announce = announcers.get(RED) ?? announcerIn(RED);
   announcers.set(RED, announce);
-  return announce;
+  return () => announce(environment);
 };
 
 /** For load balancers: whether incoming messages can be saved. */

@@ -35,17 +35,14 @@ export const create: NodeRuntime['create'] = (RED: Red, node: Node, config: Conf
   const environment = new RunningEnvironment(servicesOf(RED), id, values, variableValue, running);
   self.environment = environment;
   running.add(environment);
-  const announceId = announcerOf(RED);
-  const announce = (): void => {
-    announceId(id);
-  };
-  const unlisten = [environment.onChange(announce), activityOf(environment).onChange(announce)];
-  const measured = metrics()?.observe(gaugesOf(environment));
-  if (measured) unlisten.push(measured);
+  const announce = announcerOf(RED, id);
+  environment.onChange(announce);
+  activityOf(environment).changed = announce;
+  const endMeasuring = metrics()?.observe(gaugesOf(environment));
   announce();
   self.on('close', (done: () => void) => {
     running.delete(environment);
-    for (const each of unlisten) each();
+    endMeasuring?.();
     announce();
     environment.close().then(done, (fault: unknown) => {
       self.error(wordsOf(RED).problem(problemOf(fault)));

@@ -177,9 +177,7 @@ export class SharedStore {
    */
   private viewOver(store: Store): Environment {
     const view = over(this.environment, store);
-    activityOf(view).onChange(() => {
-      activityOf(this.environment).changed();
-    });
+    activityOf(view).changed = () => activityOf(this.environment).changed();
     return view;
   }
 
