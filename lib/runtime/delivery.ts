@@ -126,6 +126,12 @@ export const outputsOf = (
   };
 };
 
+/** The part of a flow that Node-RED's type declarations lack. */
+interface Completing {
+  /** Sends a message to the Complete nodes. */
+  handleComplete(node: RunningNode, msg: object): void;
+}
+
 type Done = (error?: Error) => void;
 
 type Holder = Record<string | number, unknown>;
@@ -297,9 +303,10 @@ export class Job {
     try {
       done(this.raised);
     } catch (fault) {
-      // Node-RED could not copy the message for a Complete or Catch node.
+      // Node-RED could not copy the message for a Complete or Catch node. `done` must not be called twice.
       if (!removeUnreadable(this.msg, true)) throw fault;
-      done(this.raised);
+      if (this.raised) this.node.error(this.raised, this.msg);
+      else (this.node._flow as Partial<Completing>).handleComplete?.(this.node, this.msg);
     }
   }
 

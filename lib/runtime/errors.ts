@@ -19,6 +19,8 @@ const sentencesAbout = {
     phone_kind:
       'A phone number must be text such as +12025550123. A list may contain numbers, or objects with a phone.',
     phone_none: 'This is not a phone number: use one such as +12025550123.',
+    phone_words:
+      'There is text beside the phone number: leave only the number there, and put a name into a field of its own.',
     phone_digits:
       'The phone number has __count__ digits: with its country code it must have 8 to 15, and it must not start with 0.',
     phone_format:
@@ -115,6 +117,8 @@ export const sentences = {
   placeholder_broken:
     'The text has double braces without a field name: write one between them and close both, or remove the braces.',
   placeholder_missing: 'There is no "__field__" to fill into the text: add it to each recipient.',
+  placeholder_braces:
+    'The value of "__field__" contains double braces, which would be sent as they are: correct it.',
   placeholder_own:
     'This recipient has no "__field__" to fill into the text. A text that comes with the message is filled only from the recipient\'s own fields: add the field to this recipient, or write the text in the node.',
   placeholder_in_payload:

@@ -411,7 +411,7 @@ const startNode = (
         }
         if (handler.control?.(msg)) {
           environment?.tellOthers?.(node.id, controlIn(msg));
-          done();
+          job.end();
           job.takeHandOver()?.();
           return;
         }

@@ -50,6 +50,13 @@ const digitsIn = (text: string): number => text.replaceAll(/\D/g, '').length;
 const hasSecond = (text: string): boolean =>
   text.includes(';') && digitsIn(text.slice(text.indexOf(';'))) >= fewestDigits;
 
+const prefix = /^tel[:.]?\s*/i;
+const extension = /(?:ext(?:ensio)?n?|x)[.:=\s]*\d{1,7}$/i;
+
+/** Whether there are words beside a number, such as a name: the parser would ignore them, wherever they belong. */
+const hasWords = (text: string): boolean =>
+  /\p{L}/u.test(text.trim().replace(prefix, '').replace(extension, ''));
+
 /** A value that starts with + is checked by the contract's pattern alone (*Limits*); others need a country. */
 export const phoneNumber = (value: unknown, country: string): string | undefined => {
   const text = typeof value === 'number' ? String(value) : typeof value === 'string' ? value.trim() : '';
@@ -58,7 +65,7 @@ export const phoneNumber = (value: unknown, country: string): string | undefined
     return e164.test(number) ? number : undefined;
   }
   // The parser would find one number in these, and the others would be lost.
-  if (isJsonText(text) || hasSecond(text)) return undefined;
+  if (isJsonText(text) || hasSecond(text) || hasWords(text)) return undefined;
   return text !== '' && country !== '' ? national(text, country) : undefined;
 };
 
@@ -108,6 +115,7 @@ export const wrongNumber = (text: string, country: string): ServiceError => {
       ? invalidInput('phone_digits', { count: number.length })
       : invalidInput('phone_format');
   }
+  if (hasWords(text)) return invalidInput('phone_words');
   const count = digitsIn(text);
   if (count < fewestDigits) return invalidInput('phone_short', { count });
   return country === '' ? invalidInput('phone_country') : invalidInput('phone_impossible', { country });

@@ -1,7 +1,7 @@
 import { doNotTextOf, type DoNotText } from '../../lib/guards/do-not-text';
 import { activityOf } from '../../lib/runtime/activity';
 import type { BlockedItem, Listed } from '../../lib/runtime/activity-items';
-import { hideNumbers, lastFour } from '../../lib/runtime/log';
+import { lastFour } from '../../lib/runtime/log';
 import { folded } from '../../lib/runtime/kinds';
 import { phoneNumber } from '../../lib/texting/recipients';
 import { pageAsked, soon, textIn } from './activity';
@@ -18,10 +18,11 @@ const runningIn = ({ form }: RouteRequest): RunningEnvironment => {
   return form.running;
 };
 
-const masked = ({ phone, since, reason }: BlockedItem): BlockedItem => ({
+/** The reason is left out: it may name a person. */
+const masked = ({ phone, since }: BlockedItem): BlockedItem => ({
   phone: lastFour(phone),
   since,
-  reason: reason === null ? null : hideNumbers(reason),
+  reason: null,
 });
 
 /** Whether an entry has these digits in its number, or these words in its reason. */
@@ -54,7 +55,7 @@ const found = async (
   return { data, pageInfo: { page, pageSize, totalRecord: scanned < mostScanned ? all.length : null } };
 };
 
-/** A page of the do-not-text list. Without the permission to write, numbers show their last four digits. */
+/** A page of the do-not-text list. Without the permission to write, numbers show their last four digits, and no reasons. */
 export const readBlocked = async (asked: RouteRequest): Promise<Listed<BlockedItem>> => {
   const { request, mayWrite } = asked;
   const paging = pageAsked(request);

@@ -150,7 +150,8 @@ export const settingsOf = (values: EnvironmentValues): EnvironmentSettings => {
 };
 
 const unsetIn = (values: EnvironmentValues, settings: readonly string[]): readonly string[] => {
-  const found = settings.flatMap((setting) => [...text(values[setting]).matchAll(/\$\{([^}]+)\}/g)]);
+  const written = settings.flatMap((setting) => values[setting]);
+  const found = written.flatMap((value) => [...text(value).matchAll(/\$\{([^}]+)\}/g)]);
   return [...new Set(found.map(([, variable]) => variable ?? ''))];
 };
 
@@ -245,7 +246,7 @@ const addressFault = (setting: Setting, value: string): NodeErrorKey | undefined
 /** Throws `not_configured` with what to fill in or correct. */
 const checkNeeded = (values: EnvironmentValues, settings: readonly Setting[]): void => {
   const name = environmentName(values);
-  const unset = unsetIn(values, settings);
+  const unset = unsetIn(values, [...settings, 'scopes']);
   if (unset.length > 0) throw variablesUnset(values, unset);
   const missing = settings.filter((setting) => text(values[setting]) === '');
   if (missing.length > 0) {

@@ -67,13 +67,12 @@ const fieldsOf =
 /** What the flow's author wrote is filled from the message too; a text that came in with the message is not. */
 const isAuthored = ({ type }: Source): boolean => type !== 'msg';
 
-type Filled = { readonly text: string } | { readonly missing: string } | { readonly isBroken: true };
-
-/** A value that can stand in a text. Braces never reach a phone, not even those in a badly filled table. */
-const fillerIn = (value: unknown): string | undefined => {
-  const text = asText(value);
-  return text?.includes('{{') ? undefined : text;
-};
+type Filled =
+  | { readonly text: string }
+  | { readonly missing: string }
+  /** Braces never reach a phone, not even those in a badly filled table. */
+  | { readonly withBraces: string }
+  | { readonly isBroken: true };
 
 /** Compiles a text: each `{{field}}` is filled from the first of the sources that has it. */
 export const compileTemplate = (template: string): ((sources: readonly FieldSource[]) => Filled) => {
@@ -92,8 +91,9 @@ export const compileTemplate = (template: string): ((sources: readonly FieldSour
     let text = '';
     for (const [index, name] of names.entries()) {
       let value: string | undefined;
-      for (const fieldIn of sources) value ??= fillerIn(fieldIn(name));
+      for (const fieldIn of sources) value ??= asText(fieldIn(name));
       if (value === undefined) return { missing: name };
+      if (value.includes('{{')) return { withBraces: name };
       text += (pieces[index] ?? '') + value;
     }
     return { text: text + tail };
@@ -133,6 +133,8 @@ const templateFiller = (): ((
     const own = fieldsOf(record);
     const filled = compiled(authored ? [own, fieldsOf(msg['contact']), (name) => pick(msg, name)] : [own]);
     if ('isBroken' in filled) throw invalidInput('placeholder_broken');
+    if ('withBraces' in filled)
+      throw invalidInput('placeholder_braces', { field: excerpt(filled.withBraces) });
     if ('missing' in filled) throw noField(filled.missing, msg, authored);
     return filled.text;
   };

@@ -128,6 +128,10 @@ describe('the settings of an environment', () => {
     throw new Error('it was not refused');
   };
 
+  it('name a variable among the scopes that is not set', () => {
+    should(refused({ scopes: ['openid', '${SCOPES_OF_NOBODY}'] })).eql(['not_configured', 'variables_unset']);
+  });
+
   it("default to the contract's prefixes when they are missing or empty, as in an old flow", () => {
     for (const values of [{}, { corePrefix: '', textPrefix: ' ' }])
       should(requestSettingsOf({ ...complete, ...values }).prefixes).eql({ core: 'core', text: 'text' });

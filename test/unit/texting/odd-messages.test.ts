@@ -178,6 +178,21 @@ describe('a message that no flow should create', () => {
     should(server.received).be.empty();
   });
 
+  it('completes once where Node-RED cannot copy it, as a failure, an error or a reset', async () => {
+    const payload = { part: [hostile] };
+    const flow = await sendNode(environment);
+    should(only(await flow.ask({ phone: '', text: 'Hi', payload })).port).equal(1);
+    await flow.completed.next();
+    flow.send({ reset: true, payload });
+    await flow.completed.next();
+    should(flow.settled).deepEqual([undefined, undefined]);
+    await Flow.unload();
+    const unwired = await sendNode(environment, {}, { unwired: [1] });
+    unwired.send({ phone: '', text: 'Hi', payload });
+    await unwired.errors.next();
+    should(unwired.settled).have.length(1);
+  });
+
   it('is sent where it has many levels, or was frozen, and fails as any other', async () => {
     const flow = await sendNode(environment);
     should(only(await flow.ask({ phone, text: 'Hi', payload: nested(900) })).port).equal(0);

@@ -208,6 +208,13 @@ describe("a recipient's own fields", () => {
         should(texts()).be.empty();
       });
     }
+
+    it('name the field whose value holds braces', async () => {
+      const { flow } = await nodeOf('advisor-send-text');
+      const phone = [{ phone: ann, name: '{{x}}', text: 'Hi {{name}}' }];
+      const { msg } = only(await flow.ask({ phone, advisor: 'alex' }));
+      should(errorOf(msg).message).match(/^The value of "name" contains double braces/);
+    });
   });
 
   describe('entry', () => {

@@ -17,6 +17,9 @@ describe('the error for an invalid phone number', () => {
     ['a list of numbers that is a text', ' [2025550113] ', 'US', /^msg\.phone contains text/],
     ['a name', 'grace', '', /^This is not a phone number: use one such as \+/],
     ['a name, with a country', 'grace', 'US', /^This is not a phone number/],
+    ['a name before a number', 'Ann 2025550113', 'US', /^There is text beside the phone number: leave only/],
+    ['a name before a number with +', 'Ann +12025550113', '', /^There is text beside the phone number/],
+    ['a name after a number', '202-555-0113 Ann', 'US', /^There is text beside the phone number/],
     ['a plus sign alone', '+', '', /^This is not a phone number/],
     ['an object without a phone in it', {}, '', /^A phone number must be text such as \+/],
     ['a number without a country code', '512 555 0142', '', /^The phone number has no country code/],
@@ -61,6 +64,11 @@ describe('the error for an invalid phone number', () => {
       should(phoneNumber(written, 'DE')).equal('+12025550113');
     });
   }
+
+  for (const written of ['tel:202-555-0113', 'Tel. 202 555 0113', '202-555-0113 ext. 5', '2025550113x5'])
+    it(`is not raised for ${written}`, () => {
+      should(phoneNumber(written, 'US')).equal('+12025550113');
+    });
 
   it('is not raised for a number whose area code is in square brackets', () => {
     should(phoneNumber('[202] 555-0113', 'US')).equal('+12025550113');
