@@ -124,9 +124,9 @@ export class Stream<C = Caller> {
   }
 
   show(result: Parameters<typeof searchLook>[1], count = 0): void {
-    const { status, words, now } = this.tools;
-    const at = now();
-    status.show(() => searchLook(words, result, count, at, now()));
+    const { status, words, clock } = this.tools;
+    const at = clock.now();
+    status.show(() => searchLook(words, result, count, at, clock.now()));
   }
 }
 
@@ -177,8 +177,8 @@ export class Searches<C = Caller> {
       await Promise.race([this.search(stream), givenUp]);
     } catch (thrown) {
       const why = problemOf(thrown);
-      const at = this.tools.now();
-      this.tools.status.show(() => failureLook(this.tools.words, why, at, this.tools.now()));
+      const at = this.tools.clock.now();
+      this.tools.status.show(() => failureLook(this.tools.words, why, at, this.tools.clock.now()));
       stream.job.fail(failedOutcome(why));
     } finally {
       forget();
@@ -219,9 +219,7 @@ const searchesOf = (tools: Tools, { isLocal, run }: SearchOperation): Searches<C
     tools.checkSettings();
     const environment = tools.environment();
     const given = await tools.advisorSource.read(msg);
-    const advisor = isLocal
-      ? anyAdvisor(tools.advisorSource, given, msg)
-      : tools.advisor(environment, given, msg);
+    const advisor = isLocal ? anyAdvisor(tools.advisorSource, given, msg) : tools.advisor(given, msg);
     const client = isLocal ? undefined : await environment.client();
     return new CountingCaller(environment, advisor, (name, request, signal) => {
       if (!client) throw new Error('this operation asks the service for nothing');
@@ -270,8 +268,7 @@ export const operationNode = (
         const { items: entries, list, data } = given;
         const shared = { advisor: '', operation: chosen, data };
         const fault = faultOf(() => {
-          tools.checkSettings();
-          shared.advisor = tools.advisor(tools.environment(), advisor, msg);
+          shared.advisor = tools.advisor(advisor, msg);
         });
         const items = entries.map((_, index) => ({ index }));
         return { items, count: entries.length, entries, list, source: operation.source, shared, fault };

@@ -3,7 +3,8 @@ import { handOver } from '../outbox/hand-over';
 import { removeUnreadable } from '../outbox/storable-message';
 import { countReturn } from '../outbox/visits';
 import { closeLimit, systemClock, within, type Clock } from '../service/clock';
-import { serviceError, ServiceError } from '../service/errors';
+import type { Mutable } from '../mutable';
+import { serviceError, ServiceError, type Problem } from '../service/errors';
 import { activityOf } from './activity';
 import type { Environment } from './environment';
 import { faultInSettings, plainSettings, noSource, type PlainSettings, source, type Source } from './inputs';
@@ -28,6 +29,12 @@ import {
 import { type Words, wordsOf } from './language';
 import { processMemory } from '../process-memory';
 
+/** An item that may have an advisor of its own. */
+interface AdvisedItem {
+  readonly advisor?: string;
+  readonly wrong?: Problem;
+}
+
 /** What `flowNode` gives a node's own part to work with. */
 export interface Tools {
   readonly RED: Red;
@@ -39,12 +46,15 @@ export interface Tools {
   readonly plain: PlainSettings;
   /** Throws `not_configured` when the node has no environment, or a disabled one. */
   environment(): Environment;
-  /** The time of the environment's clock, by which statuses show times; a simulator's clock can be moved. */
-  readonly now: () => number;
+  /** The environment's clock, by which statuses show times; a simulator's can be moved. */
+  readonly clock: Clock;
   /** Throws `invalid_input` when a setting of this node has a wrong value: nothing is done then. */
   checkSettings(): void;
-  /** The advisor that a message is for. Checks the settings first. */
-  advisor(environment: Environment, value: unknown, msg: Message): string;
+  /**
+   * The advisor that a message is for. Checks the settings first. Where the advisor cannot be determined, only items
+   * without one of their own fail, if there are others.
+   */
+  advisor(value: unknown, msg: Message, items?: readonly Mutable<AdvisedItem>[]): string;
   readonly advisorSource: Source;
   /** From here on, every status says that waits and records do not outlive the process. */
   markUnsaved(): void;
@@ -157,10 +167,6 @@ export const anyAdvisor = (chosen: Source, value: unknown, msg: Message): string
   if (key === undefined) throw invalidInput('advisor_value', { where });
   return key;
 };
-
-/** The advisor of a message: the chosen source, else `msg.advisor`, else the environment's only advisor. Never a guess. */
-const whoseAdvisor = (environment: Environment, chosen: Source, value: unknown, msg: Message): string =>
-  authorized(environment, anyAdvisor(chosen, value, msg) || theOnlyOne(environment));
 
 /** Whether the advisor is authorized, or anybody when it is empty; false when the environment is not configured. */
 const isAuthorized = (environment: Environment, advisor: string): boolean => {
@@ -280,7 +286,18 @@ const startNode = (
     }
   };
 
-  const now = (): number => (environment?.clock ?? systemClock).now();
+  const clock = environment?.clock ?? systemClock;
+  /** The last advisor that was found authorized. A request for a token notices what has ended since. */
+  let lastAdvisor: { readonly asked: string; readonly found: string } | undefined;
+
+  /** The advisor of a message: the chosen source, else `msg.advisor`, else the environment's only advisor. Never a guess. */
+  const advisorOf = (from: Environment, value: unknown, msg: Message): string => {
+    const asked = anyAdvisor(advisorSource, value, msg);
+    if (lastAdvisor?.asked !== asked)
+      lastAdvisor = { asked, found: authorized(from, asked || theOnlyOne(from)) };
+    return lastAdvisor.found;
+  };
+
   const tools: Tools = {
     RED,
     node,
@@ -294,11 +311,19 @@ const startNode = (
       if (environment) return environment;
       throw nodeError('not_configured', 'no_environment');
     },
-    now,
+    clock,
     checkSettings,
-    advisor(from, value, msg) {
+    advisor(value, msg, items = []) {
+      const from = tools.environment();
       checkSettings();
-      return whoseAdvisor(from, advisorSource, value, msg);
+      try {
+        return advisorOf(from, value, msg);
+      } catch (thrown) {
+        if (!(thrown instanceof ServiceError) || thrown.code === 'not_configured') throw thrown;
+        if (!items.some(({ advisor }) => advisor !== undefined)) throw thrown;
+        for (const item of items) if (item.advisor === undefined) item.wrong ??= thrown.problem;
+        return '';
+      }
     },
     markUnsaved() {
       isUnsaved = true;
@@ -316,8 +341,8 @@ const startNode = (
       new Job(RED, node, outputs, msg, isOwn ? (error) => node._complete(msg, error) : undefined),
   };
   let hasWarnedOfLoop = false;
-  const brake = new Brake(node.id, environment?.clock ?? systemClock, (count, until) => {
-    status.show(() => heldLook(words, count, until, now()));
+  const brake = new Brake(node.id, clock, (count, until) => {
+    status.show(() => heldLook(words, count, until, clock.now()));
     if (hasWarnedOfLoop) return;
     hasWarnedOfLoop = true;
     const name = node.name ?? '';
@@ -364,15 +389,15 @@ const startNode = (
   });
 
   const unlisten = environment?.onChange(() => {
+    lastAdvisor = undefined;
     status.clearIfAuthorized((advisor) => isAuthorized(environment, advisor));
     if (environment.trouble !== undefined) {
       status.show(() => (environment.isStoreLost ? storeLostLook(words) : storeTroubleLook(words)));
       return;
     }
     const until = pausedUntil(environment);
-    if (until <= environment.clock.now() || ![handler, ...adopted.values()].some((each) => each.isBusy?.()))
-      return;
-    status.show(() => pausedLook(words, until, environment.clock.now()));
+    if (until <= clock.now() || ![handler, ...adopted.values()].some((each) => each.isBusy?.())) return;
+    status.show(() => pausedLook(words, until, clock.now()));
   });
 
   node.on('input', (received, _send, done) => {
@@ -381,18 +406,22 @@ const startNode = (
     const unreadable = removeUnreadable(msg);
     const job = new Job(RED, node, outputs, msg, done);
     job.handOver = handOver.claim(msg);
+    /** Saves that the message has arrived, unless that was saved with its items. */
+    const taken = (): void => {
+      if (job.handOver) job.takeHandOver()?.();
+    };
     const { summary, parts } = msg as { summary?: { id?: unknown }; parts?: { id?: unknown } };
     // This summary is that of the list which the message belongs to, not of this node's outcomes.
     if (summary && parts && summary.id === parts.id) delete msg.summary;
     const failWith = (thrown: unknown): void => {
       const unread = thrown instanceof ServiceError ? undefined : removeUnreadable(msg, true);
       const why = problemOf(unready(unread ?? thrown));
-      const at = now();
+      const at = clock.now();
       const failure = failedOutcome(why);
       if (handler.showFailure) handler.showFailure(failure);
-      else status.show(() => failureLook(words, why, at, now()));
+      else status.show(() => failureLook(words, why, at, clock.now()));
       job.fail(handler.completeFailure?.(failure, msg) ?? failure);
-      job.takeHandOver()?.();
+      taken();
     };
     const fail = (thrown: unknown): void => {
       try {
@@ -412,17 +441,17 @@ const startNode = (
         if (handler.control?.(msg)) {
           environment?.tellOthers?.(node.id, controlIn(msg));
           job.end();
-          job.takeHandOver()?.();
+          taken();
           return;
         }
         const working = handler.input(msg, job);
         if (working) {
           const read = working.catch(fail).finally(() => {
             underWay.delete(read);
-            job.takeHandOver()?.();
+            taken();
           });
           underWay.add(read);
-        } else job.takeHandOver()?.();
+        } else taken();
       } catch (thrown) {
         fail(thrown);
       }

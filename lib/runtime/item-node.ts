@@ -539,7 +539,7 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
           changed();
         },
         held: (count, notBefore) => {
-          status.show(() => heldLook(words, count, notBefore, tools.now()));
+          status.show(() => heldLook(words, count, notBefore, tools.clock.now()));
         },
         fault,
       },

@@ -20,7 +20,7 @@ export interface Gauges {
 export interface Metrics {
   /** Called when a recipient, contact, group or item has left a node. */
   outcome(node: string, outcome: string, code: string | undefined): void;
-  request(about: Requested): void;
+  readonly request: (about: Requested) => void;
   refresh(isRenewed: boolean): void;
   pause(): void;
   /** The result ends the observation. */

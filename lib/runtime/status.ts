@@ -272,7 +272,7 @@ interface StatusTools {
   readonly words: Words;
   readonly status: Status;
   readonly outputs: Outputs;
-  readonly now: () => number;
+  readonly clock: Clock;
   environment(): { readonly settings: { readonly timeZone: string } };
 }
 
@@ -294,11 +294,11 @@ export const outcomeStatus = (
   texts: StatusTexts,
   progress: () => Progress | undefined,
 ): OutcomeStatus => {
-  const { words, now, outputs } = tools;
+  const { words, clock, outputs } = tools;
   const minute = new LastMinute();
 
   const lookOfOne = ({ port, problem, payload, offset }: Outcome, at: number): StatusLook => {
-    const time = words.time(at, now());
+    const time = words.time(at, clock.now());
     if (port === 0) {
       const planned = texts.plannedFor?.(payload);
       const when =
@@ -307,7 +307,7 @@ export const outcomeStatus = (
     }
     const isRefused = port === 2 && problem?.code !== 'cancelled';
     if (isRefused && texts.third) return look('yellow', 'ring', words.say(texts.third, { time }));
-    const failure = failureLook(words, problem, at, now());
+    const failure = failureLook(words, problem, at, clock.now());
     return port === 2 ? look('yellow', 'ring', failure.text) : failure;
   };
 
@@ -318,10 +318,10 @@ export const outcomeStatus = (
   return {
     note(outcome) {
       const name = outputs.nameOf(outcome);
-      minute.add(outcome.alreadySent ? [name, 'alreadySent'] : [name], now());
+      minute.add(outcome.alreadySent ? [name, 'alreadySent'] : [name], clock.now());
     },
     show(outcome, list) {
-      const at = now();
+      const at = clock.now();
       let counts = list?.counts;
       tools.status.show(() => {
         const { done = 0, total = 0 } = progress() ?? {};

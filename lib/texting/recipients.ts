@@ -313,11 +313,14 @@ export const sharedIn = (msg: Message, isList: boolean): Mutable<TextShared> => 
 };
 
 /** How a node reads the numbers of a message. */
-export const phoneRules = ({ plain }: Tools, reading?: Partial<ReadingTools>): PhoneRules => ({
-  country: reading?.environment?.settings.country ?? '',
-  field: plain.text('phoneField').trim(),
-  ...(reading?.holdOthers && { onSlices: reading.holdOthers }),
-});
+export const phoneRules = ({ plain }: Tools): ((reading: ReadingTools) => PhoneRules) => {
+  const field = plain.text('phoneField').trim();
+  return ({ environment, holdOthers }) => ({
+    country: environment?.settings.country ?? '',
+    field,
+    onSlices: holdOthers,
+  });
+};
 
 /** Completes a recipient with the advisor that its object names. Throws when that one is not authorized. */
 export const withOwnAdvisor =
@@ -327,46 +330,35 @@ export const withOwnAdvisor =
     if (advisor !== undefined) recipient.advisor = advisor;
   };
 
-/** The advisor of a message. Where it cannot be determined, only recipients without an advisor of their own fail. */
-export const advisorOfMessage = (
+/** `read` of a texting node: its recipients, their advisor, and what else they share. */
+export const readRecipients = <T extends Recipient, S extends TextShared>(
   tools: Tools,
-  value: unknown,
-  msg: Message,
-  recipients: readonly Mutable<Recipient>[],
-): string => {
-  const environment = tools.environment();
-  tools.checkSettings();
-  try {
-    return tools.advisor(environment, value, msg);
-  } catch (thrown) {
-    if (!(thrown instanceof ServiceError) || thrown.code === 'not_configured') throw thrown;
-    if (!recipients.some(({ advisor }) => advisor !== undefined)) throw thrown;
-    for (const recipient of recipients)
-      if (recipient.advisor === undefined) recipient.wrong ??= thrown.problem;
-    return '';
-  }
-};
-
-/** `read` of nodes that need only the advisor and the recipients from a message; `complete` adds what else they share. */
-export const readRecipients =
-  <S extends TextShared>(
-    tools: Tools,
-    source: Source,
-    recipientsIn: (value: unknown, rules: PhoneRules, msg: Message) => Recipients | Promise<Recipients>,
-    complete: (shared: Mutable<S>, msg: Message) => void,
-  ): ItemNodeOptions<Recipient, S>['read'] =>
-  (msg, reading) =>
-    whenRead(readAll([tools.advisorSource, source], msg), ([advisor, who]) =>
-      whenRead(recipientsIn(who, phoneRules(tools, reading), msg), (recipients) => {
+  source: Source,
+  /** `values` are those of the other sources. */
+  recipientsIn: (
+    who: unknown,
+    rules: PhoneRules,
+    msg: Message,
+    values: readonly unknown[],
+  ) => Recipients<T> | Promise<Recipients<T>>,
+  complete: (shared: Mutable<S>, msg: Message, values: readonly unknown[]) => void,
+  others: readonly Source[] = [],
+): ItemNodeOptions<T, S>['read'] => {
+  const sources = [tools.advisorSource, source, ...others];
+  const rulesOf = phoneRules(tools);
+  return (msg, reading) =>
+    whenRead(readAll(sources, msg), ([advisor, who, ...values]) =>
+      whenRead(recipientsIn(who, rulesOf(reading), msg, values), (recipients) => {
         // All other fields of it are optional.
         const shared = sharedIn(msg, recipients.list) as Mutable<S>;
         const fault = faultOf(() => {
-          shared.advisor = advisorOfMessage(tools, advisor, msg, recipients.items);
-          complete(shared, msg);
+          shared.advisor = tools.advisor(advisor, msg, recipients.items);
+          complete(shared, msg, values);
         });
         return { ...recipients, source, shared, fault };
       }),
     );
+};
 
 /** Marks an outcome as that of a dry run. */
 const asDryRun = (outcome: Outcome): Outcome => ({
@@ -403,8 +395,11 @@ export const usedFields = (
 /** What all texting nodes have in common. */
 export const texting = (
   tools: Tools,
-): Required<Pick<ItemNodeOptions<Recipient, TextShared>, 'fields' | 'failedFields' | 'phonesOf'>> => ({
-  fields: usedFields,
-  failedFields: (failure, msg) => (isDryRun(msg) ? asDryRun(failure) : failure),
-  phonesOf: (msg, reading) => phonesOfControl(msg, phoneRules(tools, reading)),
-});
+): Required<Pick<ItemNodeOptions<Recipient, TextShared>, 'fields' | 'failedFields' | 'phonesOf'>> => {
+  const rulesOf = phoneRules(tools);
+  return {
+    fields: usedFields,
+    failedFields: (failure, msg) => (isDryRun(msg) ? asDryRun(failure) : failure),
+    phonesOf: (msg, reading) => phonesOfControl(msg, rulesOf(reading)),
+  };
+};

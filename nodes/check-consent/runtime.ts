@@ -125,7 +125,7 @@ export const create = itemNode<Recipient, CheckShared>(spec, (tools) => {
 
   return {
     ...texting(tools),
-    read: readRecipients<CheckShared>(
+    read: readRecipients<Recipient, CheckShared>(
       tools,
       source,
       (value, rules, msg) => {

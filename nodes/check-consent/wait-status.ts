@@ -102,15 +102,15 @@ export class WaitStatus {
   }
 
   private look(next: number, people: number | undefined): StatusLook {
-    const { words, now } = this.tools;
+    const { words, clock } = this.tools;
     try {
       if (!this.isAuthorized()) return authorizeLook(words);
     } catch (thrown) {
       // The status is drawn by a timer, where nobody would catch a fault of the environment.
-      return failureLook(words, problemOf(thrown), now(), now());
+      return failureLook(words, problemOf(thrown), clock.now(), clock.now());
     }
     const { outage } = this.consent.looks;
-    return waitingLook(words, { count: this.queue.waitCount, next, people, outage }, now());
+    return waitingLook(words, { count: this.queue.waitCount, next, people, outage }, clock.now());
   }
 
   private isAuthorized(): boolean {

@@ -72,16 +72,21 @@ const carryOut = async ({ environment, shared, data }: Item<NumberToList, ListSh
 
 const reader = (tools: Tools, operation: string): ItemNodeOptions<NumberToList, ListShared>['read'] => {
   const [source, reasons] = [tools.source('phone'), tools.source('reason')];
+  const rulesOf = phoneRules(tools);
   return (msg, reading) =>
     whenRead(readAll([source, reasons], msg), ([who, why]) => {
       const reason = operation === 'block' ? blockReason(why, reasons.where) : undefined;
-      const rules = phoneRules(tools, reading);
-      const recipients = recipientsOf<NumberToList>(who, source.where, rules, (entry, { record }) => {
-        // A list that was exported has a reason for each number.
-        const own = record && fieldOf(record, 'reason');
-        const given = typeof own === 'string' && own !== '' ? own : reason;
-        if (given !== undefined) entry.reason = given;
-      });
+      const recipients = recipientsOf<NumberToList>(
+        who,
+        source.where,
+        rulesOf(reading),
+        (entry, { record }) => {
+          // A list that was exported has a reason for each number.
+          const own = record && fieldOf(record, 'reason');
+          const given = typeof own === 'string' && own !== '' ? own : reason;
+          if (given !== undefined) entry.reason = given;
+        },
+      );
       const fault = faultOf(() => checked(tools));
       return whenRead(recipients, (read) => ({
         ...read,

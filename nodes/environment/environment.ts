@@ -95,6 +95,8 @@ export class RunningEnvironment implements Environment {
   private readonly endings: (() => Promise<unknown>)[] = [];
   private storeTrouble: string | undefined;
   private isStoreGone = false;
+  private readonly needsVault: boolean;
+  private isVaultOpen = false;
   private forgetLook: (() => void) | undefined;
   private isClosing = false;
   readonly fault: ServiceError | undefined;
@@ -120,6 +122,7 @@ export class RunningEnvironment implements Environment {
     this.elapsed = () => elapsedBy(services.clock);
     this.settings = settingsOf(values);
     this.fault = faultInValues(values);
+    this.needsVault = !this.fault && this.service !== 'simulator' && grantOf(values) !== 'client_credentials';
     // The fault may lie in the choice of the database, so no store is used.
     if (this.service !== 'simulator' && (values['store'] ?? 'embedded') !== 'embedded')
       this.storeFault = this.fault;
@@ -236,7 +239,8 @@ export class RunningEnvironment implements Environment {
 
   get opening(): Promise<void> | undefined {
     const { vault } = this.ownServices;
-    if (!this.needsVault || vault.isOpen) return undefined;
+    // The vault stays open as long as this environment.
+    if (!this.needsVault || (this.isVaultOpen ||= vault.isOpen)) return undefined;
     // While another process has the store, messages are still accepted, and wait in the outbox.
     const isElsewhere = (): boolean => !this.shared && this.storeTrouble !== undefined;
     if (isElsewhere()) return undefined;
@@ -247,10 +251,6 @@ export class RunningEnvironment implements Environment {
 
   forgetRemovedNodes(existing: ReadonlySet<string> | undefined): void {
     this.sharedStore?.forgetRemovedNodes(existing);
-  }
-
-  private get needsVault(): boolean {
-    return !this.fault && this.service !== 'simulator' && grantOf(this.values) !== 'client_credentials';
   }
 
   /** Throws `not_configured`. */
@@ -553,13 +553,14 @@ export class RunningEnvironment implements Environment {
   private async open(): Promise<Client> {
     const options = this.service === 'simulator' ? await this.simulated() : this.configured();
     const { createClient } = lazy.client();
+    const { sharedStore } = this;
     const measured = metrics();
     const client = createClient({
       ...requestSettingsOf(this.values),
       ...options,
       clock: this.clock,
-      share: (most) => this.sharedStore?.share(most) ?? most,
-      ...(measured && { onRequest: (about) => measured.request(about) }),
+      ...(sharedStore && { share: (most) => sharedStore.share(most) }),
+      ...(measured && { onRequest: measured.request }),
       onPause: (until) => {
         measured?.pause();
         this.tellOfPause(until - this.clock.now());
@@ -582,9 +583,6 @@ export class RunningEnvironment implements Environment {
   private configured(): Pick<ClientOptions, 'baseUrl' | 'apiKey' | 'token'> {
     const { address, connection } = this.complete();
     const { tokens } = this.ownServices;
-    return {
-      ...address,
-      token: (advisor, rejected) => tokens.token(connection, advisor, rejected),
-    };
+    return { ...address, token: tokens.token.bind(tokens, connection) };
   }
 }

@@ -133,7 +133,7 @@ export const create = itemNode<Recipient, RequestShared>(spec, (tools) => {
 
   return {
     ...texting(tools),
-    read: readRecipients<RequestShared>(
+    read: readRecipients<Recipient, RequestShared>(
       tools,
       source,
       (value, phones) => recipientsOf(value, source.where, phones, withOwnAdvisor(tools)),

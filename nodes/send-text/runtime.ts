@@ -10,7 +10,7 @@ import { writtenOffset } from '../../lib/runtime/dates';
 import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput } from '../../lib/runtime/errors';
 import type { Tools } from '../../lib/runtime/flow-node';
-import { noSource, readAll, type Source } from '../../lib/runtime/inputs';
+import { noSource } from '../../lib/runtime/inputs';
 import {
   faultOf,
   itemNode,
@@ -22,16 +22,7 @@ import {
 } from '../../lib/runtime/item-node';
 import type { Outcome } from '../../lib/outbox/outcome';
 import type { Message } from '../../lib/runtime/red';
-import {
-  advisorOfMessage,
-  phoneRules,
-  sharedIn,
-  texting,
-  usedFields,
-  whenRead,
-  withOwnAdvisor,
-  type PhoneRules,
-} from '../../lib/texting/recipients';
+import { readRecipients, sharedIn, texting, usedFields, withOwnAdvisor } from '../../lib/texting/recipients';
 import { consentTest, needsConsent, notBelieved, sendOutcome, sent } from './answer';
 import { spec } from './spec';
 import {
@@ -84,13 +75,6 @@ const reader = (tools: Tools): ItemNodeOptions<Text, SendShared>['read'] => {
   const schedule = isScheduled ? [tools.source('deliveryDate'), tools.source('frequency')] : [];
   const onceKeys = tools.source('onceKey');
   const giveKey = onceKeys.type === 'off' || onceKeys.type === 'text' ? undefined : onceKeyGiver(onceKeys);
-  const sources: readonly Source[] = [
-    tools.advisorSource,
-    phones,
-    texts,
-    giveKey ? onceKeys : noSource,
-    ...schedule,
-  ];
 
   const again = (msg: Message, resend: Resend): Batch<Text, SendShared> => {
     const { advisor, deliveryDate, frequency, timeZone } = resend;
@@ -106,33 +90,27 @@ const reader = (tools: Tools): ItemNodeOptions<Text, SendShared>['read'] => {
     return { items: [textAgain(resend, msg)], count: 1, list: false, source: phones, shared, fault };
   };
 
-  const fromFields = (
-    msg: Message,
-    rules: PhoneRules,
-    [advisor, phone, text, once, date, frequency]: readonly unknown[],
-  ): Batch<Text, SendShared> | Promise<Batch<Text, SendShared>> => {
-    const found = textsOf(phone, phones.where, rules, (item, entry) => {
-      item.text = giveText(entry, msg, text);
-      if (giveKey) item.onceKey = giveKey(entry, msg, once);
-      giveAdvisor(item, entry);
-    });
-    return whenRead(found, (recipients) => {
-      const shared: Mutable<SendShared> = sharedIn(msg, recipients.list);
-      const fault = faultOf(() => {
-        shared.advisor = advisorOfMessage(tools, advisor, msg, recipients.items);
-        if (!isScheduled) return;
-        shared.delivery = scheduled(tools.environment(), date, frequency);
-        const offset = writtenOffset(date);
-        if (offset !== undefined) shared.offset = offset;
-      });
-      return { ...recipients, source: phones, shared, fault };
-    });
-  };
+  const fromFields = readRecipients<Text, SendShared>(
+    tools,
+    phones,
+    (who, rules, msg, [text, once]) =>
+      textsOf(who, phones.where, rules, (item, entry) => {
+        item.text = giveText(entry, msg, text);
+        if (giveKey) item.onceKey = giveKey(entry, msg, once);
+        giveAdvisor(item, entry);
+      }),
+    (shared, _msg, [, , date, frequency]) => {
+      if (!isScheduled) return;
+      shared.delivery = scheduled(tools.environment(), date, frequency);
+      const offset = writtenOffset(date);
+      if (offset !== undefined) shared.offset = offset;
+    },
+    [texts, giveKey ? onceKeys : noSource, ...schedule],
+  );
 
   return (msg, reading) => {
     const resend = takeResend(msg, tools.node.id);
-    if (resend) return again(msg, resend);
-    return whenRead(readAll(sources, msg), (values) => fromFields(msg, phoneRules(tools, reading), values));
+    return resend ? again(msg, resend) : fromFields(msg, reading);
   };
 };
 

@@ -2,6 +2,7 @@ import should from 'should';
 import { languages } from '../../../lib/languages';
 import { wordsIn } from '../../../lib/runtime/language';
 import type { Outcome } from '../../../lib/outbox/outcome';
+import { systemClock } from '../../../lib/service/clock';
 import { outcomeStatus, type StatusLook } from '../../../lib/runtime/status';
 import { nodeError } from '../../../lib/runtime/errors';
 import { second } from '../../../lib/durations';
@@ -26,7 +27,7 @@ const statusOf = (language = 'en-US') => {
   const status = outcomeStatus(
     {
       words: wordsIn(language),
-      now: () => now,
+      clock: { ...systemClock, now: () => now },
       outputs: { names, nameOf: ({ port }) => names[port] ?? '', emit: () => undefined },
       environment: () => ({ settings: { timeZone: '' } }),
       status: {
