@@ -1,7 +1,9 @@
 import { Listeners } from '../listeners';
+import type { Outcome } from '../outbox/outcome';
 import type { Environment } from '../runtime/environment';
+import { processMemory } from '../process-memory';
 import { nodeError } from '../runtime/errors';
-import type { Guard } from '../runtime/item-node';
+import type { Guard, Item } from '../runtime/item-node';
 import type { ServiceError } from '../service/errors';
 import type { Movable } from '../state/moving';
 import {
@@ -87,6 +89,8 @@ export interface DoNotText {
   check(phone: string): Promise<BlockedBy | undefined>;
   /** Changes with each block that this process learns of. */
   readonly version: number;
+  /** Nobody is on the list, as is known without reading it; false when in doubt. */
+  readonly isEmpty: boolean;
   /**
    * Starts an attempt to reach a number, which `block` waits for; resolves with a function that ends it, or with the
    * reason that forbids it. With `checkedAt`, the version at which the number was not blocked, the list is read only if
@@ -114,6 +118,8 @@ class StoreList implements DoNotText {
   readonly onBlock = this.listeners.add;
   /** What the last read found; it only decides whether another read is worthwhile. */
   private wasEmpty = true;
+  /** The losses of the store when the list was found empty: without another process, only this one adds to it. */
+  private emptyAt: number | undefined;
 
   constructor(
     private readonly store: Store,
@@ -121,6 +127,10 @@ class StoreList implements DoNotText {
   ) {
     this.prefix = key('blocked', realm);
     this.cleared = key('blocked', `${realm} cleared`);
+  }
+
+  get isEmpty(): boolean {
+    return this.emptyAt !== undefined && this.emptyAt === (this.store.losses ?? 0);
   }
 
   async get(phone: string): Promise<Blocked | undefined> {
@@ -158,6 +168,7 @@ class StoreList implements DoNotText {
 
   async onRemoteBlock({ phone }: BlockCommand): Promise<void> {
     this.version += 1;
+    this.emptyAt = undefined;
     this.listeners.call(phone);
     await this.attempts.none(phone);
   }
@@ -170,10 +181,16 @@ class StoreList implements DoNotText {
   }
 
   async check(phone: string): Promise<BlockedBy | undefined> {
-    const found = (await this.isEmpty()) ? undefined : await this.get(phone);
+    if (this.isEmpty) return undefined;
+    const { store, prefix, version } = this;
+    const { losses = 0 } = store;
+    const isEmpty = await this.hasNone();
+    const found = isEmpty ? undefined : await this.get(phone);
     if (found) return found;
-    const { store, prefix } = this;
-    if (!(await store.hasLost(table, prefix, endOf(prefix)))) return undefined;
+    if (!(await store.hasLost(table, prefix, endOf(prefix)))) {
+      if (isEmpty && version === this.version) this.emptyAt = losses;
+      return undefined;
+    }
     // The list is unknown, so nobody is texted.
     if (await store.hasLostKeys()) return 'unreadable list';
     const at = this.keyOf(phone);
@@ -210,11 +227,13 @@ class StoreList implements DoNotText {
   async add(blocked: Blocked): Promise<void> {
     if (await this.get(blocked.phone)) return;
     const at = this.keyOf(blocked.phone);
+    this.version += 1;
+    this.emptyAt = undefined;
     await this.store.write([{ table, put: at, value: blocked }], [unchanged(table, at, undefined)]);
   }
 
   /** Most lists are empty, and checking that takes less time than hashing a number. */
-  private async isEmpty(): Promise<boolean> {
+  private async hasNone(): Promise<boolean> {
     const { store, prefix } = this;
     // A database reads many numbers at once, but only one range at a time.
     if (!this.wasEmpty || store.peers) return false;
@@ -237,6 +256,7 @@ class StoreList implements DoNotText {
 
 /** The list of environments that keep their state in several stores: everybody on one part of it is on the list. */
 class JointList implements DoNotText {
+  readonly isEmpty = false;
   private completing: Promise<void> | undefined;
 
   constructor(private readonly parts: readonly StoreList[]) {}
@@ -357,6 +377,13 @@ const listIn = (store: Store, realm: Realm): StoreList => {
   return list;
 };
 
+/** Changes when the list that applies to an environment may be another, or nobody may be texted until a store is confirmed. */
+const lookups = processMemory('environments', { generation: 0 });
+
+export const forgetLists = (): void => {
+  lookups.generation += 1;
+};
+
 /** The list that applies to an environment: the same for all environments of its realm. */
 export const doNotTextOf = async (environment: ListEnvironment): Promise<DoNotText> => {
   const realm = realmOf(environment);
@@ -399,11 +426,15 @@ export const refusalBy = (by: BlockedBy): ServiceError => {
 /** Texts nobody who is on the list, and nobody at all while a setting is wrong or an empty store is not confirmed. */
 export const doNotTextGuard = (): Guard => {
   let known: DoNotText | undefined;
+  let knownAt: number | undefined;
   let unlisten: (() => void) | undefined;
   let recheck = (_phone: string): void => undefined;
 
   const listOf = async (environment: Environment): Promise<DoNotText> => {
+    if (known && knownAt === lookups.generation) return known;
+    const at = environment.isStoreLost ? undefined : lookups.generation;
     const list = await doNotTextOf(environment);
+    knownAt = at;
     if (known === list) return list;
     known = list;
     unlisten?.();
@@ -418,8 +449,35 @@ export const doNotTextGuard = (): Guard => {
       return await question(await listOf(environment));
     } catch (fault) {
       if (!(fault instanceof StoreClosed) && !(fault instanceof TakenOver)) throw fault;
+      knownAt = undefined;
       return question(await listOf(environment));
     }
+  };
+
+  /** Every attempt asks the list again, unless it has not changed since `version`. */
+  const permitAttempts = (item: Item, list: DoNotText, version: number): void => {
+    const { phone = '' } = item.data;
+    const permit = async (): Promise<() => void> => {
+      const ended = await ask(item.environment, (current) =>
+        current.begin(phone, current === list ? version : undefined),
+      );
+      if (typeof ended === 'function') return ended;
+      throw refusalBy(ended);
+    };
+    item.add({ permit });
+  };
+
+  const passChecked = async (item: Item, next: () => Promise<Outcome>): Promise<Outcome> => {
+    const { environment, shared, data, signal } = item;
+    if (!shared.dryRun && environment.isStoreLost) await environment.mayText?.(signal);
+    const { list, version, by } = await ask(environment, async (current) => ({
+      list: current,
+      version: current.version,
+      by: await current.check(data.phone ?? ''),
+    }));
+    if (by) throw refusalBy(by);
+    permitAttempts(item, list, version);
+    return next();
   };
 
   return {
@@ -428,25 +486,10 @@ export const doNotTextGuard = (): Guard => {
       listOf(environment).catch(() => undefined);
       return () => unlisten?.();
     },
-    async pass(item, next) {
-      const { environment, shared } = item;
-      const { phone = '' } = item.data;
-      if (environment.fault) throw environment.fault;
-      if (!shared.dryRun && environment.isStoreLost) await environment.mayText?.(item.signal);
-      const checked = await ask(environment, async (list) => {
-        const { version } = list;
-        return { list, version, by: await list.check(phone) };
-      });
-      if (checked.by) throw refusalBy(checked.by);
-      item.add({
-        permit: async () => {
-          const ended = await ask(environment, (list) =>
-            list.begin(phone, list === checked.list ? checked.version : undefined),
-          );
-          if (typeof ended === 'function') return ended;
-          throw refusalBy(ended);
-        },
-      });
+    pass(item, next) {
+      if (item.environment.fault) throw item.environment.fault;
+      if (!known?.isEmpty || knownAt !== lookups.generation) return passChecked(item, next);
+      permitAttempts(item, known, known.version);
       return next();
     },
   };

@@ -24,7 +24,7 @@ import type { Client, ClientOptions } from '../../lib/service/client';
 import type { PostgresHandle } from '../../lib/state/postgres';
 import { lostTrouble } from '../../lib/state/recognition';
 import type { Store, StoreCommand } from '../../lib/state/store';
-import { doNotTextOf, isBlockCommand, noteBlocked } from '../../lib/guards/do-not-text';
+import { doNotTextOf, forgetLists, isBlockCommand, noteBlocked } from '../../lib/guards/do-not-text';
 import { listAdvisors } from './advisor-list';
 import {
   addressBeside,
@@ -115,6 +115,7 @@ export class RunningEnvironment implements Environment {
     /** All running environments. */
     private readonly running: ReadonlySet<RunningEnvironment> = new Set(),
   ) {
+    forgetLists();
     this.name = environmentName(values);
     // An unknown service must do nothing until it is corrected, least of all pretend to send: `sandbox` is never simulated.
     this.service = serviceOf(values) ?? 'sandbox';
@@ -385,6 +386,7 @@ export class RunningEnvironment implements Environment {
   }
 
   async close(): Promise<void> {
+    forgetLists();
     this.giveUpStore?.();
     this.isClosing = true;
     this.forgetLook?.();
@@ -418,6 +420,7 @@ export class RunningEnvironment implements Environment {
       uses: () => this.uses().flatMap(({ sharedStore }) => sharedStore ?? []),
       replace: (store) => {
         this.openedStore = Promise.resolve(store);
+        forgetLists();
         this.recognize(store).catch(() => undefined);
       },
       noteTrouble: (trouble, isOpen) => {
@@ -504,6 +507,7 @@ export class RunningEnvironment implements Environment {
     await recognition.look(store);
     if (!recognition.isLost || this.isClosing) return;
     log.error(`${this.name}: ${lostTrouble(this.id)}`);
+    forgetLists();
     this.changed();
     this.lookAgain(store);
   }
