@@ -1,5 +1,6 @@
 import { defaultAdvisor } from '../default-advisor';
 import { createHash, randomUUID } from 'node:crypto';
+import { setImmediate as nextTick } from 'node:timers/promises';
 import { within, type Clock } from '../service/clock';
 import { backoff } from '../service/retry';
 import type { Movable } from '../state/moving';
@@ -121,7 +122,8 @@ const hashOf = (secret: string): Buffer => createHash('sha256').update(secret).d
 /** What was looked up for a connection: the answers that every text needs. */
 interface View {
   readonly entries: Map<string, VaultEntry>;
-  list: [advisor: string, entry: VaultEntry][] | undefined;
+  list?: [advisor: string, entry: VaultEntry][];
+  advisors?: string[];
 }
 
 export interface VaultOptions {
@@ -222,6 +224,14 @@ export class Vault {
   list(environment: string, connection?: Connection): readonly [advisor: string, entry: VaultEntry][] {
     if (connection?.environment !== environment) return this.listed(environment, connection);
     return (this.view(connection).list ??= this.listed(environment, connection));
+  }
+
+  /** The keys of the advisors in the list. There may be many, and each message without an advisor asks. */
+  advisors(connection: Connection): readonly string[] {
+    const { environment } = connection;
+    return (this.view(connection).advisors ??= this.list(environment, connection).map(
+      ([advisor]) => advisor,
+    ));
   }
 
   /** Records a new authorization. If it is another person's, it waits for confirmation while the old one goes on. */
@@ -473,6 +483,7 @@ export class Vault {
         if (before <= (value.grant.refreshedAt ?? 0))
           kept.set(nameIn(value), { key: place, version, entry: value });
       }
+      if (entries.length === entriesAtOnce) await nextTick();
     }
     for await (const entries of pagesUnder<Intent>(store, table, key(intentKind), entriesAtOnce))
       for (const { value } of entries) intents.set(value.name, value);
@@ -598,7 +609,7 @@ export class Vault {
   }
 
   private view(connection: Connection): View {
-    const view = this.views.get(connection) ?? { entries: new Map(), list: undefined };
+    const view: View = this.views.get(connection) ?? { entries: new Map() };
     this.views.set(connection, view);
     return view;
   }

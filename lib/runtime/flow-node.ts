@@ -126,11 +126,12 @@ const keyIn = (value: unknown): string | undefined => {
 };
 
 const theOnlyOne = (environment: Environment): string => {
-  const [only, ...others] = environment.advisors();
+  const known = environment.advisors();
+  const [only] = known;
   if (only === undefined) {
     throw nodeError('authorization_required', 'nobody_authorized', { environment: environment.name });
   }
-  if (others.length > 0) {
+  if (known.length > 1) {
     throw invalidInput('several_advisors');
   }
   return only;

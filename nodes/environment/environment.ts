@@ -302,13 +302,13 @@ export class RunningEnvironment implements Environment {
     return (await (await doNotTextOf(this)).get(phone)) !== undefined;
   }
 
-  advisors(): string[] {
+  advisors(): readonly string[] {
     this.checkSettings();
     if (this.service === 'simulator') return [defaultAdvisor];
     const { connection } = this.complete();
     if (connection.grant === 'client_credentials') return [defaultAdvisor];
     if (!this.ownServices.vault.isOpen) throw nodeError('network_error', 'store_away');
-    return this.ownServices.vault.list(this.id, connection).map(([advisor]) => advisor);
+    return this.ownServices.vault.advisors(connection);
   }
 
   advisorState(advisor: string): 'authorized' | 'authorize_again' | 'unknown' {

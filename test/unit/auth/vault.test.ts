@@ -59,6 +59,27 @@ describe('the vault', () => {
     should(known(await restart())).deepEqual(['alice']);
   });
 
+  it('lets other work go on while it reads very many authorizations', async () => {
+    const memory = createMemoryStore();
+    const over = (store: Store): Vault =>
+      new Vault({ openStore: () => Promise.resolve(store), clock, startId: 'a', warn: () => undefined });
+    const first = over(memory);
+    for (let index = 0; index < 1_500; index++)
+      await first.authorized(connection(), newGrant(connection(), `advisor ${String(index)}`));
+
+    let turn = 0;
+    const turns: number[] = [];
+    const next = (): unknown => setImmediate(() => (turn += 1));
+    const page: Store['page'] = (table, range) => {
+      turns.push(turn);
+      next();
+      return memory.page(table, range);
+    };
+    const again = over(Object.assign(Object.create(memory) as Store, { page }));
+    await again.use(() => undefined);
+    should(turns.slice(0, 3)).deepEqual([0, 1, 2]);
+  });
+
   it('does not use a refresh token that another process used between its read and its write', async () => {
     const memory = createMemoryStore();
     const shared = (get: Store['get']): Store =>
