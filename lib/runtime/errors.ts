@@ -162,7 +162,7 @@ export const sentences = {
   wait_cancelled:
     'This wait was cancelled by msg.reset, by texting activity or in the sidebar: start a new one if you still need it.',
   consent_limit:
-    'This person was asked __count__ times and has not accepted. That is the limit set in the node: ask in another way, or raise the limit.',
+    'This person was asked __count__ times without an acceptance. That is the limit set in the node: ask in another way, or raise the limit.',
   member_missing: 'There is no member id in __where__: put one there, or choose another source in the node.',
   member_kind:
     'The value in __where__ is not a member id: use a whole number, or an id as the service gave it.',

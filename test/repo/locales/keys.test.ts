@@ -191,4 +191,8 @@ describe('the languages', () => {
         textOf(language, file).should.match(/^\*\*[^*]+\*\* .*`pending`/m);
     });
   }
+
+  it('say so in the README, too', () => {
+    readFileSync(join(root, 'README.md'), 'utf8').should.match(/declined request as `pending`/);
+  });
 });

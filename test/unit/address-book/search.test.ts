@@ -5,7 +5,7 @@ import { only } from '../../support/only';
 import { errorOf } from '../../support/outcomes';
 import { startSimulated, type Simulated } from '../../support/simulated';
 import { idsOf, paging, partsOf, upTo, type ItemPage } from '../../support/address-book/paging-service';
-import { contactNode, scripted } from '../../support/address-book/setup';
+import { contactNode, groupNode, scripted } from '../../support/address-book/setup';
 
 describe('a search', () => {
   const simulated = async (contacts: number): Promise<Simulated> =>
@@ -14,6 +14,15 @@ describe('a search', () => {
   afterEach(async () => {
     await Flow.unload();
     await closeAll();
+  });
+
+  it('is what new contact and group nodes do', async () => {
+    for (const node of [contactNode, groupNode]) {
+      const { environment, requests } = await scripted(paging(() => []));
+      await (await node(environment, {})).ask({ payload: { firstName: 'Ann', name: 'Clients' } });
+      should(requests().map(({ method }) => method)).deepEqual(['GET']);
+      await Flow.unload();
+    }
   });
 
   describe('one page', () => {

@@ -95,6 +95,7 @@ describe('consent nodes', () => {
       const { port, msg } = only(await flow.ask({ phone: silent }));
       should(port).equal(1);
       should(errorOf(msg)).containEql({ code: 'consent_limit' });
+      should(errorOf(msg).message).match(/without an acceptance/);
       on.simulator.change({ consentConfigured: false });
       const conflict = only(await flow.ask({ phone: unasked }));
       should(errorOf(conflict.msg).code).equal('conflict');
