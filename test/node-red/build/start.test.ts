@@ -241,7 +241,7 @@ describe('npm start', function () {
     after(end);
 
     it('starts from scratch, keeps what was there, and says how to go back to it', async () => {
-      const aside = /kept in (.+)\.\n/.exec(said)?.[1] ?? 'nowhere';
+      const aside = /are now in (.+)\.\n/.exec(said)?.[1] ?? 'nowhere';
       labels(await flows())
         .should.containEql('Welcome')
         .and.not.containEql(own.label);

@@ -203,7 +203,7 @@ for (const run of runs) {
       const flow = example(14);
       await flow.press('Simulate a lost authorization');
       const mail = payloadText(await flow.one('the mail'));
-      should(mail).match(/^Dear ada,\n\nyour permission to send texts through Our texting has ended\./);
+      should(mail).match(/^Dear ada,\n\nOur texting is no longer allowed to send texts for you\./);
       should(mail).containEql('\nhttps://nodered.example.com/advisor-texting/link/example\n');
     });
 
