@@ -480,7 +480,7 @@ const linesOf = async (
     (name) => variables[name],
     () => false,
   );
-  const told = (finding: Finding<string>): CheckLine => {
+  const lineOf = (finding: Finding<string>): CheckLine => {
     const line = spoken(finding, words);
     return { ...line, message: hide(line.message) };
   };
@@ -520,7 +520,7 @@ const linesOf = async (
     await storeFinding(subject.values, unread),
     ...(prepared ? checkPreparedness({ ...prepared, values: subject.values }) : []),
   ];
-  return [...tried, ...rest].map((each) => ('mark' in each ? each : told(each)));
+  return [...tried, ...rest].map((each) => ('mark' in each ? each : lineOf(each)));
 };
 
 const signs = { ok: 'ok', wrong: 'WRONG', untried: '?', none: '-' } as const;

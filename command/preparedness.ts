@@ -94,7 +94,7 @@ const diskFinding = (userDir: string, values: EnvironmentValues): PreparednessFi
   const network = networks[type];
   if (network !== undefined)
     return finding('userDir', false, 'diskNetwork', { kind: network, setting: { setting: 'store' } });
-  return type === fuse ? finding('userDir', null, 'diskUntold') : finding('userDir', true, 'disk');
+  return type === fuse ? finding('userDir', null, 'diskUnclear') : finding('userDir', true, 'disk');
 };
 
 /** The fault of one setting, independent of the others. */
@@ -133,7 +133,7 @@ const environmentFindings = (
   const findings = [
     zoneFinding(),
     doesSchedule
-      ? finding('deliveryDateUnit', null, 'unitUntold', { unit: text('deliveryDateUnit') })
+      ? finding('deliveryDateUnit', null, 'unitUnclear', { unit: text('deliveryDateUnit') })
       : finding('deliveryDateUnit', true, 'unitUnneeded'),
     finding('consentPattern', null, 'consentWords', setting('consentPattern')),
     limit > 0

@@ -97,7 +97,7 @@ const consenting: readonly Magic[] = [
   },
 ];
 
-const troubled = (line: number, name: string, does: string, effect: Effect, once?: true): Magic => ({
+const faulty = (line: number, name: string, does: string, effect: Effect, once?: true): Magic => ({
   phone: magicPhone(line),
   name,
   does,
@@ -107,43 +107,43 @@ const troubled = (line: number, name: string, does: string, effect: Effect, once
 });
 
 const network: readonly Magic[] = [
-  troubled(120, 'Slow', 'answers after 3 seconds', { kind: 'slow', delay: 3 }),
-  troubled(121, 'Very Slow', 'answers after 60 seconds, later than most clients wait', {
+  faulty(120, 'Slow', 'answers after 3 seconds', { kind: 'slow', delay: 3 }),
+  faulty(121, 'Very Slow', 'answers after 60 seconds, later than most clients wait', {
     kind: 'slow',
     delay: 60,
   }),
-  troubled(
+  faulty(
     130,
     'Cut Before Once',
     'once: the connection is cut before the request is processed',
     { kind: 'cut-before' },
     true,
   ),
-  troubled(131, 'Cut Before', 'always: the connection is cut before the request is processed', {
+  faulty(131, 'Cut Before', 'always: the connection is cut before the request is processed', {
     kind: 'cut-before',
   }),
-  troubled(
+  faulty(
     132,
     'Cut After Once',
     'once: the request is processed, then the connection is cut',
     { kind: 'cut-after' },
     true,
   ),
-  troubled(133, 'Cut After', 'always: the request is processed, then the connection is cut', {
+  faulty(133, 'Cut After', 'always: the request is processed, then the connection is cut', {
     kind: 'cut-after',
   }),
-  troubled(
+  faulty(
     134,
     'Cut Inside',
     'always: the request is processed and the connection cut in the middle of the answer',
     { kind: 'cut-inside' },
   ),
-  troubled(140, 'Gateway Page', 'always: 502 with an HTML page, not processed', { kind: 'gateway' }),
-  troubled(141, 'Empty 502', 'always: 502 without a body, not processed', { kind: 'empty' }),
-  troubled(142, 'Truncated', 'always: processed, and answered 200 with JSON that stops halfway', {
+  faulty(140, 'Gateway Page', 'always: 502 with an HTML page, not processed', { kind: 'gateway' }),
+  faulty(141, 'Empty 502', 'always: 502 without a body, not processed', { kind: 'empty' }),
+  faulty(142, 'Truncated', 'always: processed, and answered 200 with JSON that stops halfway', {
     kind: 'truncated',
   }),
-  troubled(143, 'Malformed', 'always: processed, and answered 200 with JSON in another format', {
+  faulty(143, 'Malformed', 'always: processed, and answered 200 with JSON in another format', {
     kind: 'malformed',
   }),
 ];
@@ -152,8 +152,8 @@ const errors = (Object.keys(problemCodes) as ProblemCode[]).flatMap((code, index
   const words = code.replaceAll('_', ' ').replace(/\b\w/g, (letter) => letter.toUpperCase());
   const answer = `${String(problemCodes[code].status)} ${code}`;
   return [
-    troubled(150 + index, `${words} Once`, `once: ${answer}, then fine`, { code }, true),
-    troubled(170 + index, words, `always: ${answer}`, { code }),
+    faulty(150 + index, `${words} Once`, `once: ${answer}, then fine`, { code }, true),
+    faulty(170 + index, words, `always: ${answer}`, { code }),
   ];
 });
 

@@ -57,8 +57,8 @@ export const checkOnePage = async <T>(
   asked: number,
   fetch: Fetch<ResultPage<T>>,
 ): Promise<void> => {
-  const isUntold = asked > 1 && page.data.length > 0 && pageNumberOf(page) === undefined;
-  checkPage(page, asked, isUntold ? await fetch(asked - 1) : undefined);
+  const isUnclear = asked > 1 && page.data.length > 0 && pageNumberOf(page) === undefined;
+  checkPage(page, asked, isUnclear ? await fetch(asked - 1) : undefined);
 };
 
 /** The most pages that are requested while an earlier one is handled. */

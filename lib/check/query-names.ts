@@ -55,10 +55,10 @@ interface NameSource {
 }
 
 /**
- * `refused`: wrong, because the service refuses it. `untold`: no read can tell. `untried`: no read was allowed.
- * `doubtful`: wrong if another name works, else `untold`. `unanswered`: the service did not answer now.
+ * `refused`: wrong, because the service refuses it. `unclear`: no read can tell. `untried`: no read was allowed.
+ * `doubtful`: wrong if another name works, else `unclear`. `unanswered`: the service did not answer now.
  */
-type NameVerdict = 'right' | 'wrong' | 'refused' | 'untold' | 'untried' | 'doubtful' | 'unanswered';
+type NameVerdict = 'right' | 'wrong' | 'refused' | 'unclear' | 'untried' | 'doubtful' | 'unanswered';
 
 /**
  * Checks names that are all sent with the same value: a service that ignores unknown names uses one of them, if any is
@@ -107,11 +107,11 @@ const sortVerdict =
       pages.push(page);
     }
     const [one, other] = pages;
-    const told = pages.map(({ pageInfo }) => pageInfo?.[field]);
-    if (same(told, values) || !same(one?.data, other?.data)) return 'right';
+    const reported = pages.map(({ pageInfo }) => pageInfo?.[field]);
+    if (same(reported, values) || !same(one?.data, other?.data)) return 'right';
     const isEnough = pages.every(({ data }) => data.length > 1);
-    if (isEnough && typeof told[0] === 'string' && told[0] === told[1]) return 'wrong';
-    return isRefused(await read(all(names, 'no-such-value'))) ? 'right' : 'untold';
+    if (isEnough && typeof reported[0] === 'string' && reported[0] === reported[1]) return 'wrong';
+    return isRefused(await read(all(names, 'no-such-value'))) ? 'right' : 'unclear';
   };
 
 /** A text that nobody has written, and that finds nothing. */
@@ -125,7 +125,7 @@ const textVerdict: Check = async ({ plain, read }, names) => {
   if (!found) return 'untried';
   if (whole && whole.data.length > 0) return same(found.data, whole.data) ? 'wrong' : 'right';
   // A longer text is refused (contract, *Limits*).
-  return isRefused(await read(all(names, 'x'.repeat(longestSearch + 1)))) ? 'right' : 'untold';
+  return isRefused(await read(all(names, 'x'.repeat(longestSearch + 1)))) ? 'right' : 'unclear';
 };
 
 /** At least one content type must give another result than the whole library. */
@@ -139,7 +139,7 @@ const kindVerdict: Check = async ({ plain, read }, names) => {
     if (whole && !same(page.data, whole.data)) return 'right';
   }
   if (whole && whole.data.length > 0) return 'wrong';
-  return isRefused(await read(all(names, 'NoSuchKind'))) ? 'right' : 'untold';
+  return isRefused(await read(all(names, 'NoSuchKind'))) ? 'right' : 'unclear';
 };
 
 /**
@@ -148,12 +148,12 @@ const kindVerdict: Check = async ({ plain, read }, names) => {
  */
 const memberVerdict: Check = async ({ read }, names) => {
   const aboutNobody = await read({});
-  if (!isRefused(aboutNobody)) return 'untold';
+  if (!isRefused(aboutNobody)) return 'unclear';
   const reply = await read(all(names, 1));
   if (reply.kind === 'fine' || (reply.kind === 'problem' && reply.status === 404)) return 'right';
   if (!isRefused(reply)) return 'untried';
   const isSame = reply.detail === aboutNobody.detail || names.some((name) => reply.detail.includes(name));
-  return isSame ? 'doubtful' : 'untold';
+  return isSame ? 'doubtful' : 'unclear';
 };
 
 type SourceName = 'contacts' | 'groups' | 'content' | 'consents';
@@ -315,11 +315,11 @@ const checkParameter = async (
   const attempt: NamesAttempt = async (names) => {
     const tried = await check(source, names);
     if (tried === 'right') return 'works';
-    return tried === 'wrong' || tried === 'untold' ? 'not' : 'refused';
+    return tried === 'wrong' || tried === 'unclear' ? 'not' : 'refused';
   };
   const found = await orUnanswered(findName(likely, attempt), undefined);
-  const isUntold = verdict === 'doubtful' && found === undefined;
-  return { ...checked, verdict: isUntold ? 'untold' : 'wrong', found };
+  const isUnclear = verdict === 'doubtful' && found === undefined;
+  return { ...checked, verdict: isUnclear ? 'unclear' : 'wrong', found };
 };
 
 /** What was found out before the service stopped answering is kept. */
@@ -360,7 +360,7 @@ const checkPaging = async (
   if (second === undefined && !isRefused(reply)) return both('untried');
   const isRight = second && isSecond(second, whole, 1);
   if (second && isRight === true && isOne(second, whole)) return both('right', configured);
-  if (second && isRight === undefined) return both('untold');
+  if (second && isRight === undefined) return both('unclear');
 
   const attempt =
     (queryOf: (names: readonly string[]) => Query, isSo: (page: AnsweredPage) => boolean): NamesAttempt =>
@@ -493,31 +493,32 @@ export const checkQueryNames = async (
     checked.push(await checkParameter(parameter, searches[source], wireName(names, source, name)));
   }
   const of = (verdict: NameVerdict): CheckedName[] => checked.filter((each) => each.verdict === verdict);
-  const [right, wrong, untold, unanswered] = [of('right'), of('wrong'), of('untold'), of('unanswered')];
+  const [right, wrong, unclear, unanswered] = [of('right'), of('wrong'), of('unclear'), of('unanswered')];
   const reason = questions.reason || (plainReason(sources) ?? '');
   const conclusion = (ok: Conclusion['ok'], key: string, values: MessageValues = {}) => ({ ok, key, values });
   if (wrong.length > 0) {
     const unfound = wrong.filter(({ found }) => found === undefined);
     const zero = unfound.find(({ fromZero }) => fromZero !== undefined);
     const hasFound = wrong.length > unfound.length;
-    const told = {
+    const details = {
       wrong: sourceList(wrong),
       unfound: sourceList(unfound),
       names: JSON.stringify(namesToSet(names, checked)),
       zero: zero?.fromZero ?? '',
       reason,
     };
-    if (zero) return conclusion(false, hasFound ? 'check.namesFromZeroFound' : 'check.namesFromZero', told);
-    if (unfound.length === 0) return conclusion(false, 'check.namesWrong', told);
-    if (questions.reason !== '') return conclusion(false, 'check.namesInterrupted', told);
-    return conclusion(false, hasFound ? 'check.namesSomeFound' : 'check.namesNotFound', told);
+    if (zero)
+      return conclusion(false, hasFound ? 'check.namesFromZeroFound' : 'check.namesFromZero', details);
+    if (unfound.length === 0) return conclusion(false, 'check.namesWrong', details);
+    if (questions.reason !== '') return conclusion(false, 'check.namesInterrupted', details);
+    return conclusion(false, hasFound ? 'check.namesSomeFound' : 'check.namesNotFound', details);
   }
   if (unanswered.length > 0)
     return conclusion('untried', 'check.namesUnanswered', { names: sourceList(unanswered), reason });
-  const values = { right: sourceList(right), untold: sourceList(untold) };
+  const values = { right: sourceList(right), unclear: sourceList(unclear) };
   if (right.length > 0)
-    return conclusion(true, untold.length > 0 ? 'check.namesPartly' : 'check.names', values);
-  return untold.length > 0
-    ? conclusion(null, 'check.namesUntold', values)
+    return conclusion(true, unclear.length > 0 ? 'check.namesPartly' : 'check.names', values);
+  return unclear.length > 0
+    ? conclusion(null, 'check.namesUnclear', values)
     : conclusion('untried', 'check.namesUntried');
 };

@@ -142,7 +142,7 @@ const scopesOf = (
 ): Finding => {
   const found = finding('scopes');
   /** Scopes in the service's words, each with the nodes that need it. */
-  const told = (scopes: readonly string[]): string[] =>
+  const named = (scopes: readonly string[]): string[] =>
     scopes.map((scope) => {
       const ofScope = needs.filter(({ endpoint }) => endpoints[endpoint].scope === scope);
       const nodes = [...new Set(ofScope.map(({ node }) => node))];
@@ -158,7 +158,7 @@ const scopesOf = (
   ];
   const needed = new Set(needs.map(({ endpoint }) => endpoints[endpoint].scope));
   const unticked = [...needed].filter((scope) => !wanted.includes(scope));
-  if (unticked.length > 0) return found(false, 'check.scopesUnticked', { scopes: told(unticked) });
+  if (unticked.length > 0) return found(false, 'check.scopesUnticked', { scopes: named(unticked) });
   const given = granted();
   const refused = isKeyAccepted
     ? byRead.flatMap(([scope, { kind, status }]) => (kind === 'problem' && status === 403 ? [scope] : []))
@@ -166,13 +166,13 @@ const scopesOf = (
   const lacking = wanted.filter(
     (scope) => refused.includes(scope) || (given !== undefined && !given.includes(scope)),
   );
-  if (lacking.length > 0) return found(false, 'check.scopesMissing', { scopes: told(lacking) });
+  if (lacking.length > 0) return found(false, 'check.scopesMissing', { scopes: named(lacking) });
   if (given !== undefined) return found(true, 'check.scopes');
   const allowed = [...new Set(byRead.flatMap(([scope, { kind }]) => (kind === 'fine' ? [scope] : [])))];
   const unknown = wanted.filter((scope) => !allowed.includes(scope));
   if (allowed.length === 0) return found('untried', elsewhere);
   if (unknown.length === 0) return found(true, 'check.scopes');
-  return found('untried', 'check.scopesUnknown', { scopes: told(allowed), unknown: told(unknown) });
+  return found('untried', 'check.scopesUnknown', { scopes: named(allowed), unknown: named(unknown) });
 };
 
 interface Half {
@@ -229,7 +229,7 @@ const prefixesOf = async (
   const [wrong, untried, right] = [of(false), of('untried'), of(true)];
   if (wrong) return found(false, 'check.prefixWrong', wrong);
   if (untried)
-    return isKeyGood ? found('untried', 'check.prefixUntold', untried) : found('untried', elsewhere);
+    return isKeyGood ? found('untried', 'check.prefixUnclear', untried) : found('untried', elsewhere);
   return found(true, 'check.prefixes', right);
 };
 

@@ -128,9 +128,9 @@ export class ServiceReader {
     });
     const secrets = token === undefined ? [] : [token, this.settings.apiKey];
     const assessed = assess(plan, id, result, this.settings.clock.now(), secrets);
-    const { happened, data, told, reason } = assessed;
+    const { happened, data, failure, reason } = assessed;
     const status = result.state === 'answered' ? result.status : 0;
-    const hasProblemBody = told?.hasProblemBody === true;
+    const hasProblemBody = failure?.hasProblemBody === true;
     const kind = (): ReadKind => {
       if (happened.what === 'done') return 'fine';
       if (status === 0) return 'silent';
@@ -145,7 +145,7 @@ export class ServiceReader {
     const reply: ReadAnswer = {
       kind: kind(),
       status,
-      detail: told?.more.detail ?? '',
+      detail: failure?.more.detail ?? '',
       reason: reason || `HTTP ${String(status)}`,
       hasProblemBody,
       page: comparablePage(text, prefixes),

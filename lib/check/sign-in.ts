@@ -54,7 +54,7 @@ const patiently = async <T extends Said>(
 };
 
 /** A rate limit is no fault of the settings, so it counts as not tried. */
-const troubled = (check: SignInName, address: string, status: number): Finding =>
+const unavailable = (check: SignInName, address: string, status: number): Finding =>
   finding(check)(status === 429 ? 'untried' : false, 'check.signInFails', { address, status });
 
 /**
@@ -83,13 +83,13 @@ export const rehearseClient = async (connection: Connection, chance: Chance): Pr
       return say(true, 'check.client', { address });
     const isRefused = status === 401 || status === 403 || (status === 400 && clientErrors.includes(error));
     if (isRefused) return say(false, 'check.clientRefused', { address, status });
-    if (isTrouble(status)) return troubled('client', address, status);
+    if (isTrouble(status)) return unavailable('client', address, status);
     if (status !== 400) return say(false, 'check.clientElsewhere', { address, status });
     const wrong = await ask(randomBytes(24).toString('base64url'));
     const isToldApart = wrong.status !== status || wrong.error !== error;
     return isToldApart
       ? say(true, 'check.client', { address })
-      : say(null, 'check.clientUntold', { address });
+      : say(null, 'check.clientUnclear', { address });
   } catch (fault) {
     if (!(fault instanceof ServiceError) || fault.code === 'not_configured') throw fault;
     const { reason = '' } = fault.problem.wording?.values ?? {};
@@ -142,7 +142,7 @@ export const rehearseAuthorization = async (connection: Connection, chance: Chan
   const address = shownAddress(trustedUrl(connection.authUrl, 'authUrl').href);
   const { status, backWith, reason = '' } = await patiently(connection, chance, () => openPage(connection));
   if (status === 0) return say(false, 'check.authorizationUnreached', { address, reason });
-  if (isTrouble(status)) return troubled('authorization', address, status);
+  if (isTrouble(status)) return unavailable('authorization', address, status);
   if (status === 404) return say(false, 'check.authorizationNotThere', { address, status });
   if (backWith === '' || wouldGoOn.has(backWith ?? '?')) return say(true, 'check.authorization', { address });
   if (backWith === 'invalid_scope') return say(false, 'check.authorizationScopes', { address });
@@ -152,5 +152,5 @@ export const rehearseAuthorization = async (connection: Connection, chance: Chan
   const other = await openPage({ ...connection, redirectUri: unregistered });
   return other.status >= 400 && other.status < 500
     ? say(true, 'check.authorization', { address })
-    : say(null, 'check.authorizationUntold', { address });
+    : say(null, 'check.authorizationUnclear', { address });
 };

@@ -276,7 +276,7 @@ export class Looks {
     } catch (fault) {
       result = resultOfFault(fault);
     }
-    this.hear(outageIn(result));
+    this.noteOutage(outageIn(result));
     if (result.kind === 'accepted')
       return { result, began, outcome: await accepted(advisor, subject, result.status) };
     const answer = { result, began };
@@ -302,7 +302,7 @@ export class Looks {
     return outcomeAfter(result, { age: began - wait.start, overdue, seen: wait.seen ?? nothingKnown });
   }
 
-  private hear(outage: Problem | undefined): void {
+  private noteOutage(outage: Problem | undefined): void {
     const isNews = outage?.code !== this.outage?.code;
     this.outage = outage;
     if (isNews) this.options.changed();

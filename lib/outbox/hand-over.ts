@@ -7,7 +7,7 @@ type Marked = Record<PropertyKey, unknown>;
 
 interface Offer {
   /** Saves that the outcome was emitted. */
-  readonly told: () => void;
+  readonly emitted: () => void;
   /** Nodes of ours that have received it and not saved it yet. */
   claims: number;
 }
@@ -27,7 +27,7 @@ const conclude = (id: string): void => {
   const offer = offers.get(id);
   if (!offer) return;
   offers.delete(id);
-  offer.told();
+  offer.emitted();
 };
 
 const concludeAll = (): void => {
@@ -45,10 +45,10 @@ const concludeAll = (): void => {
  */
 export const handOver = {
   /** Called before a message leaves; the messages of one outcome share an offer. */
-  offer(msg: object, told: () => void, shared?: string): string {
+  offer(msg: object, emitted: () => void, shared?: string): string {
     if (shared === undefined) concluding.lastOffer += 1;
     const id = shared ?? String(concluding.lastOffer);
-    if (shared === undefined) offers.set(id, { told, claims: 0 });
+    if (shared === undefined) offers.set(id, { emitted, claims: 0 });
     (msg as Marked)[mark] = id;
     return id;
   },

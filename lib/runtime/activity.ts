@@ -255,7 +255,7 @@ export class Activity {
   }
 
   /** Carries out a command of another process; false when the node of the item is not there yet. */
-  async obey({ act, id }: ItemCommand): Promise<boolean> {
+  async handleCommand({ act, id }: ItemCommand): Promise<boolean> {
     const kind = (['w', 'q', 'l'] as const).find((each) => id.startsWith(each));
     const name = kind && nameIn(kind, id);
     return !name || (await this.actHere(act, kind, name)) !== undefined;

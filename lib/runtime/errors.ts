@@ -209,7 +209,7 @@ export const sentences = {
     'Several contacts have this e-mail address (ids __ids__): put the id of the one you mean in contactId.',
   match_several_name:
     'Several contacts have this name (ids __ids__): put the id of the one you mean in contactId.',
-  match_untold:
+  match_unclear:
     'Nothing was saved: the service returned no contact with "__field__", so the contact might have been created twice. Match by another field, or give a contactId.',
   field_text: 'The field "__field__" must be text: correct it, or leave it out.',
   field_number: 'The field "__field__" must be a number: correct it, or leave it out.',
@@ -249,7 +249,7 @@ export const sentences = {
   setting_pattern:
     '"__setting__" is not a valid regular expression: open the environment and correct it, or leave it empty.',
   filter_kind: 'The filter in __where__ is not text: use words, or leave it empty to find everything.',
-  members_untold:
+  members_unclear:
     'The members of this group cannot be determined because the service does not report the groups of a contact: ask the operator.',
   member_without_phone: 'Contact __id__ has no phone number: enter one in the address book.',
   setting_country:

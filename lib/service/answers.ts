@@ -77,7 +77,7 @@ const parse = (text: string): unknown => {
 };
 
 /** What is known of a failure, ready to become an error. */
-interface Told {
+interface Failure {
   readonly code: Code;
   readonly key: ServiceErrorKey;
   readonly values?: MessageValues;
@@ -89,7 +89,7 @@ interface Told {
 export interface Assessment {
   readonly happened: Happened;
   readonly data?: unknown;
-  readonly told?: Told;
+  readonly failure?: Failure;
   /** A word or two for the sentence of an unclear failure. */
   readonly reason: ReasonWord;
   readonly status?: number;
@@ -109,7 +109,7 @@ const codeOfStatus = (status: number): ServiceCode => {
 /** A code of ours says what we did, such as `cancelled`: the service cannot say it for us. */
 const isOwnCode = (code: string): boolean => (ownCodes as readonly string[]).includes(code);
 
-const sentenceFor = (plan: Plan, code: Code, detail: string): Pick<Told, 'key' | 'values'> => {
+const sentenceFor = (plan: Plan, code: Code, detail: string): Pick<Failure, 'key' | 'values'> => {
   if (!isServiceCode(code)) return { key: 'other_code', values: { code } };
   switch (code) {
     case 'invalid_request':
@@ -126,7 +126,7 @@ const sentenceFor = (plan: Plan, code: Code, detail: string): Pick<Told, 'key' |
 };
 
 /** A gateway knows neither scopes nor contacts, so the sentence names the API key and the address first. */
-const bareSentence = (plan: Plan, code: ServiceCode, status: number): Pick<Told, 'key' | 'values'> => {
+const bareSentence = (plan: Plan, code: ServiceCode, status: number): Pick<Failure, 'key' | 'values'> => {
   switch (code) {
     case 'forbidden':
       return { key: 'forbidden_bare', values: { scope: plan.scope } };
@@ -143,7 +143,7 @@ const bareSentence = (plan: Plan, code: ServiceCode, status: number): Pick<Told,
   }
 };
 
-const tell = (plan: Plan, said: Code, status: number, more: Partial<Problem>): Told => {
+const failureOf = (plan: Plan, said: Code, status: number, more: Partial<Problem>): Failure => {
   const code = isOwnCode(said) ? codeOfStatus(status) : said;
   return {
     code,
@@ -154,7 +154,7 @@ const tell = (plan: Plan, said: Code, status: number, more: Partial<Problem>): T
 };
 
 /** The failure of an answer that came from a gateway or a firewall, and not from the service. */
-const tellBare = (plan: Plan, status: number): Told => {
+const bareFailure = (plan: Plan, status: number): Failure => {
   const code = codeOfStatus(status);
   return { code, ...bareSentence(plan, code, status), more: { status } };
 };
@@ -191,7 +191,7 @@ const problemFields = (body: Record<string, unknown>): Partial<Problem> => {
 
 const unfit = (status: number, key: ServiceErrorKey, reason: ReasonWord): Assessment => ({
   happened: { what: 'refused', status },
-  told: { code: 'invalid_response', key, values: { reason }, more: { status } },
+  failure: { code: 'invalid_response', key, values: { reason }, more: { status } },
   reason,
 });
 
@@ -268,29 +268,29 @@ export const assess = (
   const happened = happenedAt(status, body, readRetryAfter(result.retryAfter, now));
   const reason = `HTTP ${String(status)}`;
   if (isProblemBody(body)) {
-    return { happened, told: tell(plan, body.code, status, problemFields(body)), reason, status };
+    return { happened, failure: failureOf(plan, body.code, status, problemFields(body)), reason, status };
   }
   if (status >= 500) return { happened, reason, status };
   if (isPartOfProblem(body)) {
-    return { happened, told: tell(plan, body.code, status, problemFields(body)), reason, status };
+    return { happened, failure: failureOf(plan, body.code, status, problemFields(body)), reason, status };
   }
-  return { happened, told: tellBare(plan, status), reason, status };
+  return { happened, failure: bareFailure(plan, status), reason, status };
 };
 
 /** The error that a call ends with. */
 export const endAs = (
   as: Extract<Decision, { do: 'fail' }>['as'],
-  { happened, told, reason, status }: Assessment,
+  { happened, failure, reason, status }: Assessment,
   attempts: number,
 ): ServiceError => {
-  if (as === 'answered' && told)
+  if (as === 'answered' && failure)
     return serviceError(
-      told.code,
-      told.key,
-      told.values,
-      { ...told.more, attempts },
+      failure.code,
+      failure.key,
+      failure.values,
+      { ...failure.more, attempts },
       {
-        hasProblemBody: told.hasProblemBody === true,
+        hasProblemBody: failure.hasProblemBody === true,
       },
     );
   const more = { attempts, ...(status !== undefined && { status }) };

@@ -251,7 +251,7 @@ export class ServerTime {
   }
 
   /** Called with each pulse. */
-  hear(time: number): void {
+  observe(time: number): void {
     const ahead = time - (this.monotonic() + this.offset);
     if (Math.abs(ahead) < clockChange) this.offset += Math.max(ahead, -slew);
     else if (!this.hasChanged) {

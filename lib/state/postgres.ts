@@ -477,7 +477,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
     );
     this.isKnownBusy = isBusy && this.wasBusy;
     this.wasBusy = isBusy;
-    this.time.hear(time);
+    this.time.observe(time);
     const hasNews = this.lookAround(rows);
     for (const slot of slots) {
       const row = rows.find((each) => each.slot === slot.lease.slot);

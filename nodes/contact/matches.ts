@@ -64,7 +64,7 @@ const readMatches = async (caller: Caller, matchBy: MatchBy, wanted?: string): P
     }
   }
   // Contacts without that value would all be created again.
-  if (isAny && !isGiven) throw nodeError('invalid_response', 'match_untold', { field: matchBy });
+  if (isAny && !isGiven) throw nodeError('invalid_response', 'match_unclear', { field: matchBy });
   return matches;
 };
 

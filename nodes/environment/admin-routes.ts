@@ -246,8 +246,8 @@ interface AuditLog {
 
 /** The advisor that the request was about, if the path does not name one. */
 const advisorTold = (result: unknown, request: Request): { readonly advisor?: string } => {
-  const told = field(request, 'advisor') ?? (result as { advisor?: unknown } | undefined)?.advisor;
-  return typeof told === 'string' && told !== '' ? { advisor: visible(told) } : {};
+  const named = field(request, 'advisor') ?? (result as { advisor?: unknown } | undefined)?.advisor;
+  return typeof named === 'string' && named !== '' ? { advisor: visible(named) } : {};
 };
 
 export const adminRoutes = (RED: Red, services: Services): void => {

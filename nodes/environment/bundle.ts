@@ -49,7 +49,7 @@ const kinds: Readonly<Record<string, RegExp>> = {
 const knownScopes: readonly unknown[] = [...scopes, 'openid'];
 
 /** A setting as it may be shown: `${VARIABLE}` stays a variable. */
-const told = (field: Field, value: unknown): unknown => {
+const shown = (field: Field, value: unknown): unknown => {
   if (value === undefined || value === null || value === '') return 'empty';
   if (variablesIn(value).length > 0) return 'variable';
   if (field.kind === 'flag') return value === true || value === 'true';
@@ -66,7 +66,7 @@ const told = (field: Field, value: unknown): unknown => {
 };
 
 export const settingsTold = (written: EnvironmentValues): object =>
-  Object.fromEntries(spec.fields.map((field) => [field.name, told(field, written[field.name])]));
+  Object.fromEntries(spec.fields.map((field) => [field.name, shown(field, written[field.name])]));
 
 const mostFailuresTold = 100;
 

@@ -136,10 +136,10 @@ export const runChecks = async (
   const facts = findings.filter(({ key }) => factsKnown.includes(key));
   const isCheck = ({ check }: Finding): boolean => checkNames.some((name) => name === check);
   return findings.filter(isCheck).map((finding) => {
-    const told = finding.check === 'names' ? [finding, ...facts] : [finding];
+    const findings = finding.check === 'names' ? [finding, ...facts] : [finding];
     const { check, ok: verdict } = spoken(finding, words);
     // There is a token; other lines say why it was not sent to the service.
     const ok = finding.key === 'check.tokenUnproven' ? true : verdict;
-    return { check, ok, message: told.map((each) => spoken(each, words).message).join(' ') };
+    return { check, ok, message: findings.map((each) => spoken(each, words).message).join(' ') };
   });
 };

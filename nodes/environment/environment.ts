@@ -217,7 +217,7 @@ export class RunningEnvironment implements Environment {
       .catch(() => undefined);
   }
 
-  private async obey(command: StoreCommand, view: Environment | undefined): Promise<boolean> {
+  private async handleCommand(command: StoreCommand, view: Environment | undefined): Promise<boolean> {
     if (isBlockCommand(command)) {
       await noteBlocked(view ?? this, command);
       return true;
@@ -228,7 +228,7 @@ export class RunningEnvironment implements Environment {
       this.changed();
       return true;
     }
-    if (isItemCommand(command)) return activityOf(view ?? this).obey(command);
+    if (isItemCommand(command)) return activityOf(view ?? this).handleCommand(command);
     if (isAcceptedCommand(command)) {
       await (await consentOf(view ?? this)).onRemoteAcceptance(command);
       return true;
@@ -428,7 +428,7 @@ export class RunningEnvironment implements Environment {
       },
       changed: this.changed,
       load: () => this.load(),
-      obey: (command, view) => this.obey(command, view),
+      handleCommand: (command, view) => this.handleCommand(command, view),
     };
   }
 

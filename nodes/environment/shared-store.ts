@@ -34,7 +34,7 @@ export interface SharedStoreHost {
   /** The most requests at once that were wanted since the last call. */
   load(): number;
   /** Carries out a command of another process; `view` is the environment over the slot of an ended process. */
-  obey(command: StoreCommand, view: Environment | undefined): Promise<boolean>;
+  handleCommand(command: StoreCommand, view: Environment | undefined): Promise<boolean>;
 }
 
 /**
@@ -110,7 +110,7 @@ export class SharedStore {
       }),
       database.onCommand(async (slot, command) => {
         const view = this.orphans.get(slot);
-        return (slot === this.own || view !== undefined) && this.host.obey(command, view);
+        return (slot === this.own || view !== undefined) && this.host.handleCommand(command, view);
       }),
     ];
     this.look();
@@ -131,7 +131,7 @@ export class SharedStore {
     for (const [slot, view] of this.orphans) {
       if (!slot.peers.isLost) continue;
       this.orphans.delete(slot);
-      void this.tellNodes(view, 'gone');
+      void this.notifyNodes(view, 'gone');
     }
     if (own?.peers.isLost && !this.isRenewing) void this.renew();
     host.changed();
@@ -163,7 +163,7 @@ export class SharedStore {
       const store = storeOver(slot);
       this.host.replace(store);
       this.renewed = this.viewOver(store);
-      void this.tellNodes(this.renewed, 'own');
+      void this.notifyNodes(this.renewed, 'own');
     } catch {
       // The environment closes.
     } finally {
@@ -185,11 +185,11 @@ export class SharedStore {
   private goOnWith(slot: Slot): void {
     const view = this.viewOver(storeOver(slot));
     this.orphans.set(slot, view);
-    void this.tellNodes(view, 'orphan');
+    void this.notifyNodes(view, 'orphan');
   }
 
-  private async tellNodes(...told: Parameters<StoreListener>): Promise<void> {
-    await Promise.all(Array.from(this.listeners, async (listener) => listener(...told)));
+  private async notifyNodes(...news: Parameters<StoreListener>): Promise<void> {
+    await Promise.all(Array.from(this.listeners, async (listener) => listener(...news)));
   }
 
   /** Limits how often orphans are handed on: many pulses bring news. */
@@ -221,6 +221,6 @@ export class SharedStore {
   private async letGoOf(slot: Slot): Promise<void> {
     const view = this.orphans.get(slot);
     this.orphans.delete(slot);
-    if (view) await this.tellNodes(view, 'gone');
+    if (view) await this.notifyNodes(view, 'gone');
   }
 }

@@ -16,12 +16,12 @@ type AdvisorState = AdvisorItem['state'];
 type Topic = AdvisorState | 'paused' | 'resumed' | 'store';
 
 /** What was last reported about an advisor, or about pauses. */
-interface Told {
+interface Reported {
   readonly advisor: string;
   /** Null before anything was reported. */
   readonly state: AdvisorState | 'paused' | null;
   /** An instance that is about to report this state. */
-  readonly claim?: { readonly by: string; readonly state: Told['state']; readonly until: number };
+  readonly claim?: { readonly by: string; readonly state: Reported['state']; readonly until: number };
 }
 
 /** The least milliseconds between two checks of the authorizations. */
@@ -50,7 +50,7 @@ const fills: Readonly<Record<Topic, Fill>> = {
  */
 class EventsNode {
   /** What is saved as reported, as far as this instance knows. */
-  private readonly told = new Map<string, Told['state']>();
+  private readonly reported = new Map<string, Reported['state']>();
   private readonly life = randomUUID();
   private looking: Promise<void> = Promise.resolve();
   private hasBegun = false;
@@ -79,8 +79,8 @@ class EventsNode {
     this.lookAtStore();
     const store = await this.environment.store();
     this.hasBegun = (await store.get(table, this.marker)) !== undefined;
-    for await (const page of pagesUnder<Told>(store, table, this.prefix, eventsAtOnce))
-      for (const { value } of page) this.told.set(value.advisor, value.state);
+    for await (const page of pagesUnder<Reported>(store, table, this.prefix, eventsAtOnce))
+      for (const { value } of page) this.reported.set(value.advisor, value.state);
     this.changed();
   }
 
@@ -156,8 +156,8 @@ class EventsNode {
     for (const item of advisors) {
       if (this.isClosed) return;
       const { advisor, state } = item;
-      if (this.told.get(advisor) !== state)
-        await this.tellOnce(store, { advisor, state }, () => this.tellOf(item));
+      if (this.reported.get(advisor) !== state)
+        await this.reportOnce(store, { advisor, state }, () => this.emitState(item));
     }
     await this.forget(store, new Set(advisors.map(({ advisor }) => advisor)));
   }
@@ -170,21 +170,21 @@ class EventsNode {
         known.slice(from, from + eventsAtOnce).map(({ advisor, state }) => ({
           table,
           put: this.keyOf(store, advisor),
-          value: { advisor, state } satisfies Told,
+          value: { advisor, state } satisfies Reported,
         })),
       );
     await store.write([{ table, put: this.marker, value: 0 }]);
-    for (const { advisor, state } of known) this.told.set(advisor, state);
+    for (const { advisor, state } of known) this.reported.set(advisor, state);
     this.hasBegun = true;
   }
 
   /** Reports a state, unless it is saved as reported, or another instance is about to report it. */
-  private async tellOnce(store: Store, news: Told, tell: () => Promise<void> | void): Promise<void> {
+  private async reportOnce(store: Store, news: Reported, emit: () => Promise<void> | void): Promise<void> {
     const { advisor, state } = news;
     const place = this.keyOf(store, advisor);
-    const found = await store.get<Told>(table, place);
+    const found = await store.get<Reported>(table, place);
     if (found?.value.state === state) {
-      this.told.set(advisor, state);
+      this.reported.set(advisor, state);
       return;
     }
     const before = found?.value.claim;
@@ -195,29 +195,29 @@ class EventsNode {
       return;
     }
     const claim = { by: this.life, state, until: store.now() + claimFor };
-    const value: Told = { advisor, state: found?.value.state ?? null, claim };
+    const value: Reported = { advisor, state: found?.value.state ?? null, claim };
     const condition = { table, key: place, ...(found && { version: found.version }) } as const;
     if (!(await store.write([{ table, put: place, value }], [condition]))) {
       this.isLookDue = true;
       return;
     }
-    await tell();
+    await emit();
     await store.write([{ table, put: place, value: news }]);
-    this.told.set(advisor, state);
+    this.reported.set(advisor, state);
   }
 
   /** Forgets advisors who were disconnected, so that their next authorization is an event. */
   private async forget(store: Store, known: ReadonlySet<string>): Promise<void> {
-    const gone = [...this.told.keys()].filter((advisor) => advisor !== ofPauses && !known.has(advisor));
+    const gone = [...this.reported.keys()].filter((advisor) => advisor !== ofPauses && !known.has(advisor));
     if (gone.length === 0) return;
     await store.write(gone.map((advisor) => ({ table, remove: this.keyOf(store, advisor) })));
-    for (const advisor of gone) this.told.delete(advisor);
+    for (const advisor of gone) this.reported.delete(advisor);
   }
 
-  private async tellOf({ advisor, state }: AdvisorItem): Promise<void> {
+  private async emitState({ advisor, state }: AdvisorItem): Promise<void> {
     const link = state === 'authorize_again' ? await this.environment.authorizationLink(advisor) : undefined;
     const { name } = this.environment;
-    this.tell(state, this.words.say(`event.${state}`, { advisor, environment: name }), {
+    this.emit(state, this.words.say(`event.${state}`, { advisor, environment: name }), {
       advisor,
       ...(link !== undefined && { link }),
     });
@@ -232,16 +232,16 @@ class EventsNode {
       this.cancelResume = atTime(clock, until, () => {
         this.changed();
       });
-    if (until > 0 && this.told.get(ofPauses) !== 'paused')
-      await this.tellOnce(store, { advisor: ofPauses, state: 'paused' }, () => {
+    if (until > 0 && this.reported.get(ofPauses) !== 'paused')
+      await this.reportOnce(store, { advisor: ofPauses, state: 'paused' }, () => {
         const time = this.words.time(until, clock.now());
-        this.tell('paused', this.words.say('event.paused', { environment: name, time }), { until });
+        this.emit('paused', this.words.say('event.paused', { environment: name, time }), { until });
       });
-    if (!isOver || this.told.get(ofPauses) !== 'paused') return;
-    await this.tellOnce(store, { advisor: ofPauses, state: null }, () => {
-      this.tell('resumed', this.words.say('event.resumed', { environment: name }), {});
+    if (!isOver || this.reported.get(ofPauses) !== 'paused') return;
+    await this.reportOnce(store, { advisor: ofPauses, state: null }, () => {
+      this.emit('resumed', this.words.say('event.resumed', { environment: name }), {});
     });
-    if (this.told.get(ofPauses) !== null) return;
+    if (this.reported.get(ofPauses) !== null) return;
     this.pausesToldUntil = until;
     if (this.pauseUntil === until) this.pauseUntil = 0;
   }
@@ -256,10 +256,10 @@ class EventsNode {
       : isStoreLost
         ? this.words.say('event.storeLost', { environment: name })
         : this.words.say('event.store', { environment: name, reason: trouble });
-    this.tell('store', said, { ok: isWell });
+    this.emit('store', said, { ok: isWell });
   }
 
-  private tell(topic: Topic, message: string, more: Readonly<Record<string, unknown>>): void {
+  private emit(topic: Topic, message: string, more: Readonly<Record<string, unknown>>): void {
     const { id, name } = this.environment;
     this.node.send({ topic, payload: { environment: { id, name }, message, ...more } });
     const { clock } = this.environment;

@@ -40,7 +40,7 @@ const membershipOf = (
 ): boolean => {
   if (groupIds) return groupIds.some((id) => isSame(id, group.id));
   if (isNamed !== undefined && group.isOnlyOne) return isNamed;
-  throw nodeError('invalid_response', 'members_untold');
+  throw nodeError('invalid_response', 'members_unclear');
 };
 
 /** Streams the contacts of one group, each read in full and ready to be texted. */

@@ -11,7 +11,7 @@ const rows = [
   ],
   [
     ['lib/auth', 'authorizations, tokens'],
-    ['lib/outbox', 'accepted to told'],
+    ['lib/outbox', 'accepted to emitted'],
   ],
   [
     ['lib/consent', 'waits, requests'],

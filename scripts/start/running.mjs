@@ -25,18 +25,18 @@ const isAlive = (pid) => {
 };
 
 /** What the process at this socket answers; undefined when it does not answer. */
-const heardAt = (door) =>
+const answerAt = (door) =>
   new Promise((resolve) => {
-    let heard = '';
+    let answer = '';
     const socket = connect(door, host);
     socket.setEncoding('utf8');
     socket.setTimeout(patience, () => {
       resolve(undefined);
       socket.destroy();
     });
-    socket.on('data', (part) => (heard += part));
+    socket.on('data', (part) => (answer += part));
     socket.on('error', () => undefined);
-    socket.on('close', () => resolve(heard));
+    socket.on('close', () => resolve(answer));
   });
 
 /**
@@ -47,8 +47,8 @@ const heardAt = (door) =>
 const runningOn = async (data) => {
   const noted = read(fileOf(data));
   if (!noted) return undefined;
-  const heard = await heardAt(noted.door);
-  return heard === data || (heard === undefined && isAlive(noted.pid)) ? noted : undefined;
+  const answer = await answerAt(noted.door);
+  return answer === data || (answer === undefined && isAlive(noted.pid)) ? noted : undefined;
 };
 
 const openDoor = (data) =>

@@ -30,7 +30,7 @@ const start = (env) => {
 };
 
 /** Sends a command and resolves with its answer; with undefined when the worker exits or takes too long. */
-const answerOf = ({ child }, order, hear = () => undefined) =>
+const answerOf = ({ child }, order, onFailure = () => undefined) =>
   new Promise((resolve) => {
     const timer = setTimeout(() => child.kill('SIGKILL'), longest);
     const settle = (answer) => {
@@ -39,7 +39,7 @@ const answerOf = ({ child }, order, hear = () => undefined) =>
       resolve(answer);
     };
     const end = () => settle(undefined);
-    const listen = (message) => (message.failed === undefined ? settle(message) : hear(message));
+    const listen = (message) => (message.failed === undefined ? settle(message) : onFailure(message));
     child.on('message', listen).once('exit', end);
     child.send(order);
   });

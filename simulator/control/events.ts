@@ -17,7 +17,7 @@ export class ChangeStream {
     response.write('retry: 1000\n\n');
     this.listeners.add(response);
     this.beat ??= setInterval(() => {
-      this.tell(': still here\n\n');
+      this.broadcast(': still here\n\n');
     }, heartbeat).unref();
     response.once('close', () => {
       this.listeners.delete(response);
@@ -28,7 +28,7 @@ export class ChangeStream {
     if (this.listeners.size === 0 || this.pending !== undefined) return;
     this.pending = setTimeout(() => {
       this.pending = undefined;
-      this.tell('data: changed\n\n');
+      this.broadcast('data: changed\n\n');
     }, gathering).unref();
   }
 
@@ -39,7 +39,7 @@ export class ChangeStream {
     this.listeners.clear();
   }
 
-  private tell(text: string): void {
+  private broadcast(text: string): void {
     for (const response of this.listeners) response.write(text);
   }
 }

@@ -43,7 +43,7 @@ const reason = async (response: Response): Promise<string> => {
 };
 
 const read = async <T>(path: string): Promise<T> => (await (await request('GET', path)).json()) as T;
-const tell = async (method: string, path: string, body?: unknown): Promise<void> => {
+const send = async (method: string, path: string, body?: unknown): Promise<void> => {
   await request(method, path, body);
 };
 
@@ -58,10 +58,10 @@ export const control = {
       `contacts?${new URLSearchParams({ ...(advisor !== '' && { advisor }), page: String(page), pageSize: String(pageSize), filter }).toString()}`,
     ),
   answer: (phone: string, advisor: string, answer: ConsentReply) =>
-    tell('POST', `phones/${encodeURIComponent(phone)}/${answer}`, { advisor }),
-  advance: (seconds: number) => tell('POST', 'clock', { advance: seconds }),
-  addFault: (fault: Fault) => tell('POST', 'faults', fault),
-  clearFaults: () => tell('DELETE', 'faults'),
-  change: (settings: SettingsChange) => tell('PUT', 'settings', settings),
-  reset: () => tell('POST', 'reset'),
+    send('POST', `phones/${encodeURIComponent(phone)}/${answer}`, { advisor }),
+  advance: (seconds: number) => send('POST', 'clock', { advance: seconds }),
+  addFault: (fault: Fault) => send('POST', 'faults', fault),
+  clearFaults: () => send('DELETE', 'faults'),
+  change: (settings: SettingsChange) => send('PUT', 'settings', settings),
+  reset: () => send('POST', 'reset'),
 };

@@ -10,7 +10,7 @@ const retryAfter = 2 * second;
  * a read leads to exactly one more. EventSource reconnects on its own except after an HTTP error: that and a failed
  * read are retried here.
  */
-export const follow = (read: () => Promise<void>, tell: (connection: LiveState) => void): (() => void) => {
+export const follow = (read: () => Promise<void>, report: (connection: LiveState) => void): (() => void) => {
   let events: EventSource | undefined;
   let reading = false;
   let stale = false;
@@ -25,11 +25,11 @@ export const follow = (read: () => Promise<void>, tell: (connection: LiveState) 
         stale = false;
         await read();
       }
-      if (events?.readyState === EventSource.OPEN) tell('live');
+      if (events?.readyState === EventSource.OPEN) report('live');
     } catch (error) {
       if (error instanceof PassExpired) {
         events?.close();
-        tell('expired');
+        report('expired');
       } else {
         lost();
       }
@@ -46,7 +46,7 @@ export const follow = (read: () => Promise<void>, tell: (connection: LiveState) 
   };
 
   const lost = (): void => {
-    tell('lost');
+    report('lost');
     retry ??= window.setTimeout(() => {
       retry = undefined;
       if (events?.readyState === EventSource.CLOSED) connect();

@@ -5,19 +5,19 @@ const toast = byId('toast', HTMLElement);
 const text = byId('toast-text', HTMLElement);
 
 /** Shows one sentence at a time, until somebody closes it or does something else. */
-const tell = (kind: 'notice' | 'failure', sentence: string): void => {
+const show = (kind: 'notice' | 'failure', sentence: string): void => {
   toast.dataset['kind'] = kind;
   toast.hidden = false;
   text.textContent = sentence;
 };
 
 export const notice = (sentence: string): void => {
-  tell('notice', sentence);
+  show('notice', sentence);
 };
 
 export const complain = (error: unknown): void => {
   const reason = error instanceof Error ? error.message : String(error);
-  tell('failure', say('toast.failed', { reason }));
+  show('failure', say('toast.failed', { reason }));
 };
 
 export const clearToast = (): void => {

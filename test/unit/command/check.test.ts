@@ -91,9 +91,9 @@ describe('the command check', function () {
     lines[0]?.message.should.match(/at \$\{THE_ADDRESS\}\.$/);
 
     writeFileSync(file, JSON.stringify({ ...properties, corePrefix: 'crm', textPrefix: 'sms' }));
-    const untold = await run(['--settings', file, '--json'], { THE_ADDRESS: simulator.baseUrl });
-    should(untold.code).equal(1);
-    const names = (JSON.parse(untold.out) as Line[]).find(({ check }) => check === 'names');
+    const unclear = await run(['--settings', file, '--json'], { THE_ADDRESS: simulator.baseUrl });
+    should(unclear.code).equal(1);
+    const names = (JSON.parse(unclear.out) as Line[]).find(({ check }) => check === 'names');
     should(names).match({ ok: false, message: /"page":"pageNumber"/ });
     reads();
   });

@@ -133,7 +133,7 @@ describe('the time of the server', () => {
   const pulse = (seconds: number, serverAhead: number): void => {
     for (let second = 0; second < seconds; second++) {
       monotonic += 1000;
-      time.hear(1_000_000 + (monotonic - 500) + serverAhead);
+      time.observe(1_000_000 + (monotonic - 500) + serverAhead);
     }
   };
 
