@@ -48,7 +48,8 @@ const numberProblem = (
   const digits = text.match(/\p{Nd}/gu)?.length ?? 0;
   if (digits === 0 || isJsonText(text)) return say('invalid.noPhone');
   if (text.startsWith('+')) return e164.test(digitsTogether(text)) ? undefined : say('invalid.phone');
-  if (environment(values['environment'])?.country === '') return say('invalid.phoneCountry');
+  if (environment(values['environment'])?.country === '')
+    return say(digits > fewestDigits ? 'invalid.phoneCountry' : 'invalid.phone');
   return digits < fewestDigits ? say('invalid.phone') : undefined;
 };
 

@@ -69,6 +69,12 @@ describe('the complaints of a form', () => {
       { phone: '5125550142', phoneType: 'str', environment: 'incomplete' },
       'invalid.phoneCountry',
     ],
+    [
+      sendText.fields,
+      'phone',
+      { phone: '(999) 12', phoneType: 'str', environment: 'plain' },
+      'invalid.phone',
+    ],
     [sendText.fields, 'phone', { phone: '5125550142', phoneType: 'str' }, undefined],
     [sendText.fields, 'phone', { phone: 'grace', phoneType: 'str', environment: 'us' }, 'invalid.noPhone'],
     [sendText.fields, 'phone', { phone: 'grace', phoneType: 'str' }, 'invalid.noPhone'],
