@@ -1,3 +1,4 @@
+import { setImmediate as nextTick } from 'node:timers/promises';
 import { doNotTextOf, type DoNotText } from '../../lib/guards/do-not-text';
 import { activityOf } from '../../lib/runtime/activity';
 import type { BlockedItem, Listed } from '../../lib/runtime/activity-items';
@@ -11,7 +12,7 @@ import { Refused } from './reply';
 
 /** The most numbers that are scanned for a search without a key. */
 const mostScanned = 20_000;
-const readAtOnce = 500;
+const readAtOnce = 1_000;
 
 const runningIn = ({ form }: RouteRequest): RunningEnvironment => {
   if (!form.running) throw new Refused(404, 'refused.notDeployed');
@@ -50,6 +51,7 @@ const found = async (
     ({ total } = read);
     scanned += read.data.length;
     all.push(...read.data.filter((each) => matches(each, search)));
+    await nextTick();
   }
   const data = all.slice(skip, skip + pageSize);
   return { data, pageInfo: { page, pageSize, totalRecord: scanned < mostScanned ? all.length : null } };

@@ -13,6 +13,8 @@ import { createMemoryStore } from '../../../lib/state/memory';
 import { key, storeClosed, type Store } from '../../../lib/state/store';
 import * as listRuntime from '../../../nodes/do-not-text/runtime';
 import { spec as listSpec } from '../../../nodes/do-not-text/spec';
+import { readBlocked } from '../../../nodes/environment/blocked';
+import type { RouteRequest } from '../../../nodes/environment/form';
 import { sealerOf } from '../../support/state/sealer';
 import { alsoClose } from '../../support/closing';
 import { environmentOn, type TestEnvironment } from '../../support/environment';
@@ -102,6 +104,26 @@ describe('the do-not-text list', () => {
     const items = await ask(flow, {}, 'all', 3);
     should(items.map((each) => each.msg.phone).sort()).deepEqual(phone);
     should(items.every((each) => (each.msg.parts as { count: number }).count === 3)).be.true();
+  });
+
+  it('is searched without holding up other work', async () => {
+    const list = await doNotTextOf(on.environment);
+    for (let n = 0; n < 2_500; n++) await list.block(`+1202555${String(n).padStart(4, '0')}`, null, 0);
+    let turn = 0;
+    const turns: number[] = [];
+    const { page } = on.store;
+    on.store.page = (table, range) => {
+      turns.push(turn);
+      setImmediate(() => (turn += 1));
+      return page(table, range);
+    };
+    const asked = {
+      request: { query: { phone: 'mail' } },
+      mayWrite: true,
+      form: { running: on.environment },
+    };
+    should((await readBlocked(asked as unknown as RouteRequest)).pageInfo.totalRecord).equal(0);
+    should(turns).deepEqual([0, 1, 2]);
   });
 
   it('blocks texts and consent requests, one by one, in a list, as a resend and in a dry run', async () => {
