@@ -55,6 +55,27 @@ export const removeUnreadable = (message: Record<string, unknown>, isWhole = fal
   return found;
 };
 
+/** Whether an outcome could not be written to the message: somebody froze a part of it, or gave it a getter. */
+export const isFixed = (message: object): boolean =>
+  !Object.isExtensible(message) ||
+  Array.isArray(message) ||
+  Object.keys(message).some((key) => Object.getOwnPropertyDescriptor(message, key)?.writable !== true);
+
+/** A copy of a message, and why one of its properties is missing there. */
+export const readableCopy = (
+  message: Readonly<Record<string, unknown>>,
+): [copy: Record<string, unknown>, unreadable: Error | undefined] => {
+  const copy: Record<string, unknown> = {};
+  let unreadable: Error | undefined;
+  for (const key of Object.keys(message))
+    try {
+      copy[key] = message[key];
+    } catch (fault) {
+      unreadable = new UnreadableProperty(key, { cause: fault });
+    }
+  return [copy, unreadable];
+};
+
 /** Copies what can be stored on disk. What two properties share, their copies share: it is stored once. */
 class Copier {
   /** Something could not be copied: a function, a connection, a part that contains itself. */

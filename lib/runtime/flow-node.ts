@@ -1,6 +1,6 @@
 import { minute } from '../durations';
 import { handOver } from '../outbox/hand-over';
-import { removeUnreadable } from '../outbox/storable-message';
+import { isFixed, readableCopy, removeUnreadable } from '../outbox/storable-message';
 import { countReturn } from '../outbox/visits';
 import { closeLimit, systemClock, within, type Clock } from '../service/clock';
 import type { Mutable } from '../mutable';
@@ -402,9 +402,9 @@ const startNode = (
   });
 
   node.on('input', (received, _send, done) => {
-    // A message that somebody froze is sent on as a copy.
-    const msg = (Object.isExtensible(received) ? received : { ...received }) as Message;
-    const unreadable = removeUnreadable(msg);
+    const [msg, unreadable] = isFixed(received)
+      ? (readableCopy(received as Message) as [Message, Error | undefined])
+      : [received as Message, removeUnreadable(received as Message)];
     const job = new Job(RED, node, outputs, msg, done);
     job.handOver = handOver.claim(msg);
     /** Saves that the message has arrived, unless that was saved with its items. */

@@ -201,6 +201,23 @@ describe('a message that no flow should create', () => {
     should([port, errorOf(msg).code]).eql([1, 'invalid_input']);
   });
 
+  const fixed: Readonly<Record<string, PropertyDescriptor>> = {
+    'has a getter': { get: () => phone },
+    'has a setter that throws': { get: () => phone, set: boom, configurable: true },
+    'cannot be written': { value: phone },
+  };
+  for (const [what, descriptor] of Object.entries(fixed))
+    it(`is sent, and leaves, where a property that an outcome writes ${what}`, async () => {
+      const flow = await sendNode(environment);
+      for (const property of ['phone', 'text', 'payload', 'outcome', 'error', 'parts', 'summary'])
+        for (const given of [phone, [phone]]) {
+          const message = { phone: given, text: 'Hi' };
+          Object.defineProperty(message, property, { ...descriptor, enumerable: true });
+          const { port, msg } = only(await flow.ask(message));
+          should([property, port, msg.outcome]).eql([property, 0, 'sent']);
+        }
+    });
+
   it('is accepted before its node closes where a field of it is read asynchronously', async () => {
     const config = { text: 'text', textType: 'flow' };
     const flow = await sendNode(environment, config);
