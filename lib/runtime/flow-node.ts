@@ -403,8 +403,8 @@ const startNode = (
 
   node.on('input', (received, _send, done) => {
     const [msg, unreadable] = isFixed(received)
-      ? (readableCopy(received as Message) as [Message, Error | undefined])
-      : [received as Message, removeUnreadable(received as Message)];
+      ? (readableCopy(received) as [Message, Error | undefined])
+      : [received as Message, removeUnreadable(received)];
     const job = new Job(RED, node, outputs, msg, done);
     job.handOver = handOver.claim(msg);
     /** Saves that the message has arrived, unless that was saved with its items. */
