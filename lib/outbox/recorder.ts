@@ -53,7 +53,7 @@ export class Recorder {
 
   /** The number of bytes that are accepted and not saved. */
   get unwritten(): number {
-    // The store had no chance yet to write what came in this iteration.
+    // The store has not had a chance to write what came in this iteration.
     return this.store.unwritten - this.early + this.longLists;
   }
 

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 
 /**
- * Reads an lmdb file without lmdb, whose native code may crash or loop for ever on a damaged page. Only pages under the
+ * Reads an lmdb file without lmdb, whose native code may crash or loop forever on a damaged page. Only pages under the
  * newest root are read: a freed page still holds old records, and to bring those back would send texts twice.
  *
  * The layout is data version 2 of lmdb, little-endian, 64 bits. A page is a header (number 8 bytes, transaction 8,

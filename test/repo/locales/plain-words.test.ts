@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import 'should';
 import { sentences as ofRuntime } from '../../../lib/runtime/errors';
 import { sentences as ofService } from '../../../lib/service/errors';
+import { examples } from '../../support/examples/setup';
 import { english, filesOf, stringsOf } from '../../support/locales/catalogues';
 import { root } from '../../support/installation';
 
@@ -43,6 +44,10 @@ const plain: readonly (readonly [RegExp, string])[] = [
   [/(?<!meter |identity )\bprovider\b/i, 'operator'],
   [/\brepeat(s|ed|ing)? (a|the|such a|one) (request|send|text)\b/i, 'retry'],
   [/\bwant of\b/i, 'lack of'],
+  [/\b(is|are) to be\b/i, 'must be, will be'],
+  [/\byet to\b/i, 'not … yet'],
+  [/\bfor ever\b/i, 'forever'],
+  [/\bwhomever\b|\bin earnest\b|\bas told\b/i, 'plain words'],
   [/\bafresh\b|\banew\b/i, 'again, from the start'],
   [/\bwhosoever\b|\bthereof\b|\bwherein\b|\bhence\b/i, 'plain words'],
 ];
@@ -101,6 +106,14 @@ describe('the prose of the project', () => {
         Object.entries(stringsOf(english, file)).flatMap(([key, text]) =>
           complaintsAbout(`locales/en-US/${file} ${key}`, [text]),
         ),
+      )
+      .should.eql([]);
+  });
+
+  it('is plain English in the notes of the examples', () => {
+    examples
+      .flatMap(({ title, nodes }) =>
+        nodes.flatMap(({ name, info }) => complaintsAbout(title, [String(name ?? ''), String(info ?? '')])),
       )
       .should.eql([]);
   });
