@@ -127,7 +127,7 @@ export class ServiceReader {
       ...(token !== undefined && { token, apiKey }),
     });
     const secrets = token === undefined ? [] : [token, this.settings.apiKey];
-    const assessed = assess(plan, id, result, this.settings.clock.now(), secrets);
+    const assessed = assess(plan, id, result, this.settings.clock, secrets);
     const { happened, data, failure, reason } = assessed;
     const status = result.state === 'answered' ? result.status : 0;
     const hasProblemBody = failure?.hasProblemBody === true;

@@ -483,7 +483,8 @@ export const doNotTextGuard = (): Guard => {
   return {
     open(environment, onBlocked) {
       recheck = onBlocked;
-      listOf(environment).catch(() => undefined);
+      // Reads whether anybody is on it, so that the first texts do not overtake each other.
+      ask(environment, (list) => list.check('')).catch(() => undefined);
       return () => unlisten?.();
     },
     pass(item, next) {

@@ -1,3 +1,5 @@
+import type { Clock } from '../service/clock';
+
 /** A symbol in a message names the nodes of ours that it has left: Node-RED copies it with the message, and no flow sees it. */
 const mark = Symbol.for('advisor-texting.visits');
 
@@ -30,10 +32,16 @@ export const withVisit = (msg: object, node: string): Visits => {
 };
 
 /** Counts a message that arrives at a node; undefined where it was never there before. */
-export const countReturn = (msg: object, node: string, now: number, period: number): Returns | undefined => {
+export const countReturn = (
+  msg: object,
+  node: string,
+  clock: Pick<Clock, 'now'>,
+  period: number,
+): Returns | undefined => {
   const visits = visitsIn(msg);
   const before = visits?.get(node);
   if (!before) return undefined;
+  const now = clock.now();
   const isOver = now < before.since || now - before.since >= period;
   const returns = isOver ? { count: 1, since: now } : { count: before.count + 1, since: before.since };
   setVisits(msg, new Map(visits).set(node, returns));

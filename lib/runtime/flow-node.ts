@@ -206,8 +206,7 @@ class Brake {
 
   /** Calls `enter` at once; for a message that has come back too often, when its minute is over. */
   admit(msg: Message, enter: () => void): void {
-    const now = this.clock.now();
-    const returns = countReturn(msg, this.node, now, minute);
+    const returns = countReturn(msg, this.node, this.clock, minute);
     if (!returns || returns.count <= mostReturns) {
       enter();
       return;
@@ -218,7 +217,7 @@ class Brake {
       this.delayed.delete(release);
       enter();
     };
-    const forget = this.clock.after(until - now, release);
+    const forget = this.clock.after(until - this.clock.now(), release);
     this.delayed.add(release);
     this.onDelay(this.delayed.size, until);
   }
@@ -434,12 +433,13 @@ const startNode = (
     const take = (): void => {
       try {
         // A reset is also for what is delayed.
-        if (handler.control && isControl(msg, 'reset')) brake.release();
+        const isReset = isControl(msg, 'reset');
+        if (handler.control && isReset) brake.release();
         if (handler.opening) {
           enter();
           return;
         }
-        if (handler.control?.(msg)) {
+        if ((isReset || isControl(msg, 'flush')) && handler.control?.(msg)) {
           environment?.tellOthers?.(node.id, controlIn(msg));
           job.end();
           taken();

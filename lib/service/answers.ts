@@ -1,4 +1,5 @@
 import type { Id } from './endpoints';
+import type { Clock } from './clock';
 import type { Result } from './transport';
 import { isRecord } from '../is-record';
 import {
@@ -252,7 +253,7 @@ export const assess = (
   plan: Plan,
   id: Id | undefined,
   result: Result,
-  now: number,
+  clock: Pick<Clock, 'now'>,
   secrets: readonly string[],
 ): Assessment => {
   if (result.state !== 'answered') return { happened: { what: result.state }, reason: result.reason };
@@ -265,7 +266,7 @@ export const assess = (
   if (status >= 600) return unfit(status, 'invalid_response', `HTTP ${String(status)}`);
 
   const body = parse(withoutSecrets(result.text ?? '', secrets.filter(isTelling)));
-  const happened = happenedAt(status, body, readRetryAfter(result.retryAfter, now));
+  const happened = happenedAt(status, body, readRetryAfter(result.retryAfter, clock.now()));
   const reason = `HTTP ${String(status)}`;
   if (isProblemBody(body)) {
     return { happened, failure: failureOf(plan, body.code, status, problemFields(body)), reason, status };

@@ -132,7 +132,7 @@ const released =
 /** One call, from its first request to its outcome. */
 export class Call {
   private attempts = 0;
-  private readonly retries: Retries;
+  private troubled: Retries | undefined;
   private hasBegun = false;
   private rejected: string | undefined;
   private token = '';
@@ -143,8 +143,12 @@ export class Call {
     private readonly plan: Plan,
     private readonly wire: Wire,
     private readonly options: CallOptions,
-  ) {
-    this.retries = new Retries(shared.clock, shared.random, shared.budget);
+  ) {}
+
+  /** Made when something goes wrong. */
+  private get retries(): Retries {
+    const { clock, random, budget } = this.shared;
+    return (this.troubled ??= new Retries(clock, random, budget));
   }
 
   async run(): Promise<Completed> {
@@ -239,15 +243,15 @@ export class Call {
 
   /** The outcome, or the milliseconds until the next attempt; throws when the call has failed for good. */
   private check(result: Result): Completed | number {
-    const { retries } = this;
     const { apiKey, budget, clock, limits, random, rules } = this.shared;
-    const assessment = assess(this.plan, this.wire.id, result, clock.now(), [this.token, apiKey]);
+    const assessment = assess(this.plan, this.wire.id, result, clock, [this.token, apiKey]);
     const { happened, data } = assessment;
     const status = result.state === 'answered' ? result.status : 0;
     if (happened.what === 'done') {
       budget.refund();
       return { data, status, attempts: this.attempts };
     }
+    const { retries } = this;
     if (this.isStopped() && result.state !== 'answered') {
       retries.doubt = doubtAfter(retries.doubt, happened);
       throw this.stopped();

@@ -10,7 +10,6 @@ import { hideNumbers } from '../runtime/log';
 import type { TextShared } from '../guards/text-hours';
 import { ownAdvisor, type Tools } from '../runtime/flow-node';
 import {
-  faultOf,
   type Batch,
   type ItemData,
   type ItemNodeOptions,
@@ -60,6 +59,7 @@ const hasWords = (text: string): boolean =>
 /** A value that starts with + is checked by the contract's pattern alone (*Limits*); others need a country. */
 export const phoneNumber = (value: unknown, country: string): string | undefined => {
   const text = typeof value === 'number' ? String(value) : typeof value === 'string' ? value.trim() : '';
+  if (e164.test(text)) return text;
   if (text.startsWith('+')) {
     const number = digitsTogether(text);
     return e164.test(number) ? number : undefined;
@@ -80,7 +80,7 @@ export interface PhoneRules {
 }
 
 const entryOf = (entry: unknown, { country, field }: PhoneRules): PhoneEntry => {
-  const record = isRecord(entry) ? entry : undefined;
+  const record = typeof entry === 'object' && isRecord(entry) ? entry : undefined;
   const given = record ? fieldOf(record, field) : entry;
   return { phone: phoneNumber(given, country), given, record };
 };
@@ -262,10 +262,12 @@ export const recipientsOf = <T extends Recipient = Recipient>(
   where: MessageValue,
   rules: PhoneRules,
   completeRecipient?: (recipient: Mutable<T>, entry: PhoneEntry) => void,
+  /** For a list: leaves those out that become duplicates of others. */
+  distinct = (items: readonly T[]): readonly T[] => items,
 ): Recipients<T> | Promise<Recipients<T>> => {
   const { list, given } = givenIn(value, where);
   let isAnyRecord = false;
-  const items = mapInSlices(given, (each, index): T => {
+  const recipients = mapInSlices(given, (each, index): T => {
     const entry = entryOf(each, rules);
     const { phone } = entry;
     isAnyRecord ||= entry.record !== undefined;
@@ -285,11 +287,12 @@ export const recipientsOf = <T extends Recipient = Recipient>(
     }
     return recipient;
   });
-  if (items instanceof Promise) rules.onSlices?.();
-  return whenRead(items, (read): Recipients<T> => {
+  if (recipients instanceof Promise) rules.onSlices?.();
+  return whenRead(recipients, (read): Recipients<T> => {
     // Numbers alone in msg.phone are what each outcome writes there.
     const isNeeded = list && (where !== 'msg.phone' || isAnyRecord);
-    return { list, items: read, count: read.length, ...(isNeeded && { entries: given }) };
+    const items = list ? distinct(read) : read;
+    return { list, items, count: read.length, ...(isNeeded && { entries: given }) };
   });
 };
 
@@ -351,10 +354,13 @@ export const readRecipients = <T extends Recipient, S extends TextShared>(
       whenRead(recipientsIn(who, rulesOf(reading), msg, values), (recipients) => {
         // All other fields of it are optional.
         const shared = sharedIn(msg, recipients.list) as Mutable<S>;
-        const fault = faultOf(() => {
+        let fault: Error | undefined;
+        try {
           shared.advisor = tools.advisor(advisor, msg, recipients.items);
           complete(shared, msg, values);
-        });
+        } catch (thrown) {
+          fault = thrown as Error;
+        }
         return { ...recipients, source, shared, fault };
       }),
     );

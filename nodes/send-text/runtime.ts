@@ -1,3 +1,4 @@
+import { e164 } from '../../lib/contract-values';
 import { resultOfFault, nothingKnown, consentStatusOf } from '../../lib/consent/consent-status';
 import { hour, minute, second } from '../../lib/durations';
 import { doNotTextGuard } from '../../lib/guards/do-not-text';
@@ -9,6 +10,7 @@ import { Held } from '../../lib/outbox/queue';
 import { writtenOffset } from '../../lib/runtime/dates';
 import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput } from '../../lib/runtime/errors';
+import { isRecord, isWellFormed } from '../../lib/runtime/kinds';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { noSource } from '../../lib/runtime/inputs';
 import {
@@ -22,25 +24,37 @@ import {
 } from '../../lib/runtime/item-node';
 import type { Outcome } from '../../lib/outbox/outcome';
 import type { Message } from '../../lib/runtime/red';
-import { readRecipients, sharedIn, texting, usedFields, withOwnAdvisor } from '../../lib/texting/recipients';
+import {
+  notANumber,
+  readRecipients,
+  recipientsOf,
+  sharedIn,
+  texting,
+  usedFields,
+  withOwnAdvisor,
+  type PhoneEntry,
+  type Recipient,
+} from '../../lib/texting/recipients';
 import { consentTest, needsConsent, notBelieved, sendOutcome, sent } from './answer';
 import { spec } from './spec';
-import {
-  asDuplicate,
-  datesOf,
-  deliveryOf,
-  millisecondsOf,
-  movedDelivery,
-  onceKeyGiver,
-  ReturnedRecipients,
-  takeResend,
-  textAgain,
-  textGiver,
-  textsOf,
-  type Delivery,
-  type Resend,
-  type Text,
-} from './texts';
+import { datesOf, deliveryOf, millisecondsOf, movedDelivery, type Delivery } from './schedule';
+import { onceKeyGiver, textGiver } from './template';
+
+/** The index of a text in the list that it came in, from `msg.parts`. */
+interface ListPlace {
+  readonly list: string;
+  readonly index: number;
+}
+
+/** One text to one number, ready to be sent; or the reason why it cannot be. */
+interface Text extends Recipient {
+  /** The text came back with consent, in `msg.resend`. */
+  readonly cameBack?: true;
+  /** Set when the text came back with consent: where it was in its list. */
+  readonly place?: ListPlace;
+  /** The key by which the text is sent once. */
+  readonly onceKey?: string;
+}
 
 /** What the texts of a message share. */
 interface SendShared extends TextShared {
@@ -64,6 +78,120 @@ const scheduled = ({ clock, settings }: Environment, date: unknown, frequency: u
   // Dates in a flow are made by the system's clock, and the simulator's clock may be ahead of that: the earlier one
   // decides what is past.
   deliveryOf(date, frequency, settings, Math.min(clock.now(), Date.now()));
+
+/** A text to the same number again in a list becomes a duplicate of the first. */
+const withoutDuplicates = (items: readonly Text[]): Text[] => {
+  const originals = new Map<string, { readonly text: Mutable<Text>; readonly others: { index: number }[] }>();
+  return items.filter((text) => {
+    if (text.wrong) return true;
+    const key = JSON.stringify([text.advisor, text.phone, text.text]);
+    const original = originals.get(key);
+    if (!original) {
+      originals.set(key, { text, others: [] });
+      return true;
+    }
+    original.others.push({ index: text.index });
+    original.text.duplicates = original.others;
+    return false;
+  });
+};
+
+/** What a message on *needs consent* carries for the send node that it came from. */
+interface Resend {
+  readonly node: string;
+  readonly phone: string;
+  readonly text: string;
+  readonly advisor: string;
+  /** Milliseconds; undefined for a text that is sent at once. */
+  readonly deliveryDate?: number;
+  readonly frequency?: number;
+  readonly timeZone?: unknown;
+  readonly onceKey?: string;
+}
+
+/** A flow may have made or changed `msg.resend`: its values are checked as those of the fields are. */
+const faultIn = ({ phone, text, advisor, onceKey }: Readonly<Record<string, unknown>>) => {
+  const where = (field: string): { readonly where: string } => ({ where: `msg.resend.${field}` });
+  if (typeof phone !== 'string' || !e164.test(phone))
+    return notANumber(phone, '', { ...where('phone'), list: false });
+  if (typeof text !== 'string' || text.trim() === '') return invalidInput('text_kind', where('text'));
+  if (!isWellFormed(text)) return invalidInput('text_broken');
+  if (typeof advisor !== 'string' || advisor.trim() === '')
+    return invalidInput('advisor_value', where('advisor'));
+  if (onceKey !== undefined && (typeof onceKey !== 'string' || onceKey === ''))
+    return invalidInput('once_key_missing', where('onceKey'));
+  return undefined;
+};
+
+/** Removes `msg.resend` from the message and returns it, when it names this node. Throws `invalid_input`. */
+const takeResend = (msg: Message, node: string): Resend | undefined => {
+  const { resend } = msg;
+  if (resend === undefined || !isRecord(resend) || resend.node !== node) return undefined;
+  const fault = faultIn(resend);
+  if (fault) throw fault;
+  delete msg.resend;
+  return resend as unknown as Resend;
+};
+
+const placeOf = ({ parts }: Message): ListPlace | undefined => {
+  if (!isRecord(parts)) return undefined;
+  const { id, index } = parts;
+  return typeof id === 'string' && typeof index === 'number' ? { list: id, index } : undefined;
+};
+
+const textAgain = ({ phone, text, onceKey }: Resend, msg: Message): Text => {
+  const place = placeOf(msg);
+  const once = onceKey !== undefined && { onceKey };
+  return { index: 0, phone, text, cameBack: true, ...(place && { place }), ...once };
+};
+
+interface Round {
+  /** The index of the text that is sent. */
+  readonly sent: number;
+  /** The indexes of the texts that have come back in this round. */
+  readonly places: Set<number>;
+  readonly outcome: Promise<Outcome>;
+}
+
+const mostKept = 1000;
+
+/**
+ * The latest texts that came back with consent. Of equal texts of one list, the first to come back is sent, and the
+ * others leave as its duplicates.
+ */
+class ReturnedRecipients {
+  private readonly rounds = new Map<string, Round>();
+
+  /** `when` is the delivery date: equal texts with different dates are different texts. */
+  send(
+    advisor: string,
+    { phone, text, place, onceKey }: Text,
+    when: unknown,
+    send: () => Promise<Outcome>,
+  ): Promise<Outcome> {
+    if (!place) return send();
+    const key = JSON.stringify([advisor, place.list, phone, text, onceKey, when]);
+    const round = this.rounds.get(key);
+    // A text that was in this round already has gone round the loop again: it begins a new round.
+    if (round && !round.places.has(place.index)) {
+      round.places.add(place.index);
+      return round.outcome.then((outcome) => asDuplicate(outcome, round.sent));
+    }
+    const outcome = send();
+    // The payload is copied, because the flow may change the one that leaves.
+    const kept = outcome.then((each) => ({ ...each, payload: { ...(each.payload as object) } }));
+    kept.catch(() => undefined);
+    this.rounds.delete(key);
+    this.rounds.set(key, { sent: place.index, places: new Set([place.index]), outcome: kept });
+    const [oldest] = this.rounds.keys();
+    if (this.rounds.size > mostKept && oldest !== undefined) this.rounds.delete(oldest);
+    return outcome;
+  }
+}
+
+/** The outcome of a text that was not sent because an equal one was. */
+const asDuplicate = (outcome: Outcome, duplicateOf: number): Outcome =>
+  outcome.port === 1 ? outcome : { ...outcome, payload: { ...(outcome.payload as object), duplicateOf } };
 
 /** Reads the texts of a message: those of its fields, or exactly those of `msg.resend`. */
 const reader = (tools: Tools): ItemNodeOptions<Text, SendShared>['read'] => {
@@ -93,12 +221,14 @@ const reader = (tools: Tools): ItemNodeOptions<Text, SendShared>['read'] => {
   const fromFields = readRecipients<Text, SendShared>(
     tools,
     phones,
-    (who, rules, msg, [text, once]) =>
-      textsOf(who, phones.where, rules, (item, entry) => {
+    (who, rules, msg, [text, once]) => {
+      const complete = (item: Mutable<Text>, entry: PhoneEntry): void => {
         item.text = giveText(entry, msg, text);
         if (giveKey) item.onceKey = giveKey(entry, msg, once);
         giveAdvisor(item, entry);
-      }),
+      };
+      return recipientsOf(who, phones.where, rules, complete, withoutDuplicates);
+    },
     (shared, _msg, [, , date, frequency]) => {
       if (!isScheduled) return;
       shared.delivery = scheduled(tools.environment(), date, frequency);
@@ -115,13 +245,14 @@ const reader = (tools: Tools): ItemNodeOptions<Text, SendShared>['read'] => {
 };
 
 /** Fails texts that take more SMS segments than the node sends; 0 means any number. */
-const longestText = (most: number): Guard<Text, SendShared> => ({
-  pass({ data: { text = '' } }, next) {
-    const segments = most > 0 ? countText(text).segments : 0;
+const longestText = (most: number): Guard<Text, SendShared>[] => {
+  const pass: Guard<Text, SendShared>['pass'] = ({ data: { text = '' } }, next) => {
+    const { segments } = countText(text);
     if (segments > most) throw invalidInput('text_segments', { segments, most });
     return next();
-  },
-});
+  };
+  return most > 0 ? [{ pass }] : [];
+};
 
 /** Milliseconds before each retry of a text that is refused for lack of consent although the consent is accepted. */
 const delaysOfReturned: readonly number[] = [30 * second, 2 * minute, 10 * minute];
@@ -226,7 +357,7 @@ export const create = itemNode<Text, SendShared>(spec, (tools) => {
     ...texting(tools),
     read: reader(tools),
     guards: [
-      longestText(tools.plain.number('maxSegments')),
+      ...longestText(tools.plain.number('maxSegments')),
       validZone(hours),
       doNotTextGuard(),
       sendOnce(tools.node.id, onceOf),

@@ -6,7 +6,7 @@ import { activityOf } from '../../../lib/runtime/activity';
 import { createMemoryStore } from '../../../lib/state/memory';
 import { endOf, key, type Store } from '../../../lib/state/store';
 import { invalidInput } from '../../../lib/runtime/errors';
-import { datesOf, deliveryOf, millisecondsOf, movedDelivery } from '../../../nodes/send-text/texts';
+import { datesOf, deliveryOf, millisecondsOf, movedDelivery } from '../../../nodes/send-text/schedule';
 import { startSimulator, type LedgerEntry, type Simulator } from '../../../simulator';
 import { alsoClose, closeAll } from '../../support/closing';
 import type { TestEnvironment } from '../../support/environment';

@@ -23,7 +23,7 @@ const answered = (status: number, body: unknown = ''): Result => ({
   retryAfter: undefined,
 });
 const meaningOf = (name: EndpointName, result: Result): Assessment =>
-  assess(plan(name), 5, result, 0, ['SECRET-1', 'at', 'token']);
+  assess(plan(name), 5, result, { now: () => 0 }, ['SECRET-1', 'at', 'token']);
 const failed = (name: EndpointName, result: Result): Problem =>
   endAs('answered', meaningOf(name, result), 1).problem;
 

@@ -1,5 +1,5 @@
 import should from 'should';
-import { compileTemplate } from '../../../nodes/send-text/texts';
+import { compileTemplate } from '../../../nodes/send-text/template';
 import { Flow } from '../../support/flow';
 import { numbers } from '../../support/numbers';
 import { only } from '../../support/only';

@@ -1,0 +1,135 @@
+import { invalidInput } from '../../lib/runtime/errors';
+import { excerpt, pick, type Source } from '../../lib/runtime/inputs';
+import { fieldOf, hasBrokenPlaceholder, isWellFormed, placeholder } from '../../lib/runtime/kinds';
+import type { Message } from '../../lib/runtime/red';
+import type { ServiceError } from '../../lib/service/errors';
+import type { PhoneEntry } from '../../lib/texting/recipients';
+
+/** JSON is sent as UTF-8, which has no lone surrogates (RFC 8259, section 8): another text would arrive than was written. */
+const wholeText = (text: string): string => {
+  if (!isWellFormed(text)) throw invalidInput('text_broken');
+  return text;
+};
+
+/** Gives each recipient its text: its own, else that of the node's field, with its placeholders filled. */
+export type TextOf = (entry: PhoneEntry, msg: Message, value: unknown) => string;
+
+/** A text, or a finite number as one; undefined for anything else, and for a blank text. */
+const asText = (value: unknown): string | undefined => {
+  const text = typeof value === 'number' && Number.isFinite(value) ? String(value) : value;
+  return typeof text === 'string' && text.trim() !== '' ? text : undefined;
+};
+
+/** Gives the field of this name of a recipient, a contact or a message. */
+type FieldSource = (name: string) => unknown;
+
+const fieldsOf =
+  (record: unknown): FieldSource =>
+  (name) =>
+    pick(record, name, fieldOf);
+
+/** What the flow's author wrote is filled from the message too; a text that came in with the message is not. */
+const isAuthored = ({ type }: Source): boolean => type !== 'msg';
+
+type Filled =
+  | { readonly text: string }
+  | { readonly missing: string }
+  /** Braces never reach a phone, not even those in a badly filled table. */
+  | { readonly withBraces: string }
+  | { readonly isBroken: true };
+
+/** Compiles a text: each `{{field}}` is filled from the first of the sources that has it. */
+export const compileTemplate = (template: string): ((sources: readonly FieldSource[]) => Filled) => {
+  if (!template.includes('{{')) return () => ({ text: template });
+  if (hasBrokenPlaceholder(template)) return () => ({ isBroken: true });
+  const names: string[] = [];
+  const pieces: string[] = [];
+  let from = 0;
+  for (const match of template.matchAll(placeholder)) {
+    pieces.push(template.slice(from, match.index));
+    names.push(match[1]?.trim() ?? '');
+    from = match.index + match[0].length;
+  }
+  const tail = template.slice(from);
+  return (sources) => {
+    let text = '';
+    for (const [index, name] of names.entries()) {
+      let value: string | undefined;
+      for (const fieldIn of sources) value ??= asText(fieldIn(name));
+      if (value === undefined) return { missing: name };
+      if (value.includes('{{')) return { withBraces: name };
+      text += (pieces[index] ?? '') + value;
+    }
+    return { text: text + tail };
+  };
+};
+
+const noText = (source: Source, value: unknown, msg: Message): ServiceError => {
+  if (source.type === 'str') return invalidInput('text_literal_empty');
+  const isEmpty = value === undefined || value === null || value === '';
+  if (isEmpty && source.where === 'msg.text' && asText(msg.payload) !== undefined) {
+    return invalidInput('text_in_payload');
+  }
+  return invalidInput(isEmpty ? 'text_missing' : 'text_kind', { where: source.where });
+};
+
+/** An address book node gives the contact as the payload, and users who wire it to a text try the field's bare name. */
+const noField = (name: string, { payload }: Message, authored: boolean): ServiceError => {
+  const field = excerpt(name);
+  if (!authored) return invalidInput('placeholder_own', { field });
+  return asText(pick(payload, name)) === undefined
+    ? invalidInput('placeholder_missing', { field })
+    : invalidInput('placeholder_in_payload', { field });
+};
+
+/** Fills templates; the last one is kept compiled, because the recipients of a list mostly share it. */
+const templateFiller = (): ((
+  template: string,
+  entry: PhoneEntry,
+  msg: Message,
+  authored: boolean,
+) => string) => {
+  let last: string | undefined;
+  let compiled = compileTemplate('');
+  return (template, { record }, msg, authored) => {
+    if (template !== last) compiled = compileTemplate(template);
+    last = template;
+    const own = fieldsOf(record);
+    const filled = compiled(authored ? [own, fieldsOf(msg['contact']), (name) => pick(msg, name)] : [own]);
+    if ('isBroken' in filled) throw invalidInput('placeholder_broken');
+    if ('withBraces' in filled)
+      throw invalidInput('placeholder_braces', { field: excerpt(filled.withBraces) });
+    if ('missing' in filled) throw noField(filled.missing, msg, authored);
+    return filled.text;
+  };
+};
+
+export const textGiver = (source: Source): TextOf => {
+  const fill = templateFiller();
+  const authored = isAuthored(source);
+  return (entry, msg, value) => {
+    const { record } = entry;
+    const ownText = record && fieldOf(record, 'text');
+    if (ownText !== undefined) {
+      const own = asText(ownText);
+      if (own === undefined) throw invalidInput('text_own_empty');
+      return wholeText(fill(own, entry, msg, false));
+    }
+    const text = asText(value);
+    if (text === undefined) throw noText(source, value, msg);
+    return wholeText(fill(text, entry, msg, authored));
+  };
+};
+
+/** Gives each recipient the once-key of its text: the filled literal, or the value of the source. */
+export const onceKeyGiver = (
+  source: Source,
+): ((entry: PhoneEntry, msg: Message, value: unknown) => string) => {
+  const fill = templateFiller();
+  return (entry, msg, value) => {
+    const given = asText(value);
+    const key = given !== undefined && source.type === 'str' ? fill(given, entry, msg, true) : given;
+    if (key === undefined) throw invalidInput('once_key_missing', { where: source.where });
+    return key;
+  };
+};
