@@ -61,6 +61,13 @@ describe('the workflows', () => {
 });
 
 describe('a release', () => {
+  it('publishes the file that was packed: without ./, npm looks for a repository of that name', () => {
+    const publishing = workflows
+      .flatMap(({ text }) => commandsOf(text))
+      .filter((run) => /npm publish/.test(run));
+    should(publishing).match([/^npm publish \.\/release\/package\.tgz /]);
+  });
+
   const release = import('../../../scripts/release.mjs');
   const changelog =
     '# Changelog\n\n## Unreleased\n\n## 1.2.0\n\n- Texts.\n\n## 1.1.0 (2026-01-01)\n\n- More.\n';
