@@ -227,9 +227,12 @@ class StoreList implements DoNotText {
   async add(blocked: Blocked): Promise<void> {
     if (await this.get(blocked.phone)) return;
     const at = this.keyOf(blocked.phone);
-    this.version += 1;
-    this.emptyAt = undefined;
-    await this.store.write([{ table, put: at, value: blocked }], [unchanged(table, at, undefined)]);
+    try {
+      await this.store.write([{ table, put: at, value: blocked }], [unchanged(table, at, undefined)]);
+    } finally {
+      this.version += 1;
+      this.emptyAt = undefined;
+    }
   }
 
   /** Most lists are empty, and checking that takes less time than hashing a number. */

@@ -440,6 +440,27 @@ describe('the do-not-text list', () => {
       should(await rest.get(consented)).containEql({ since: begin, reason: 'asked' });
     });
 
+    it('is not taken for empty by a check while it is being completed', async () => {
+      const { one, other, alone } = pair();
+      const rest = await doNotTextOf(alone);
+      await (await doNotTextOf({ service: 'sandbox', store: one.store })).block(consented, 'asked', begin);
+      const [reached, held] = [gate(), gate()];
+      const store = other.store();
+      const { write } = store;
+      store.write = async (...args) => {
+        reached.open();
+        await held.opened;
+        return write(...args);
+      };
+      await doNotTextOf(other);
+      await reached.opened;
+      should(await rest.check(consented)).be.undefined();
+      held.open();
+      while (!(await rest.get(consented))) await nextIteration();
+      await nextIteration();
+      should(await rest.check(consented)).containEql({ reason: 'asked' });
+    });
+
     /** An environment on its own service, whose list is also kept in the stores named by `others`. */
     const texting = async (others: () => readonly Store[], own = createMemoryStore()) => {
       const server = await startServer(async () => ({ body: sent }));
