@@ -5,7 +5,9 @@ import { onAbort } from '../service/concurrency';
 import type { Environment } from '../runtime/environment';
 import type { Source } from '../runtime/inputs';
 import { anyAdvisor, type Tools } from '../runtime/flow-node';
-import { faultOf, itemNode, type Item, type ItemData, type Shared } from '../runtime/item-node';
+import type { Item } from '../outbox/item';
+import type { ItemData, Shared } from '../outbox/records';
+import { faultOf, itemNode } from '../runtime/item-node';
 import type { Job } from '../runtime/delivery';
 import { nodeError } from '../runtime/errors';
 import { type Problem, ServiceError } from '../service/errors';
@@ -279,7 +281,7 @@ export const operationNode = (
         if (!of) throw nodeError('cancelled', 'cancelled');
         const list = shared.list !== undefined;
         const known = of.carries(entry, list);
-        const caller = new CountingCaller(item.environment, item.advisor, (name, request, signal) =>
+        const caller = new CountingCaller(tools.environment(), item.advisor, (name, request, signal) =>
           item.call(name, request, { signal }),
         );
         try {

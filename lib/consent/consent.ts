@@ -1,6 +1,11 @@
-import type { Clock } from '../service/clock';
 import type { Client } from '../service/client';
-import type { Queue } from '../outbox/queue';
+import type { Clock } from '../service/clock';
+import { abortOf, wokenBy } from '../service/concurrency';
+import type { Problem } from '../service/errors';
+import { minute } from '../durations';
+import type { Item } from '../outbox/item';
+import type { Outcome } from '../outbox/outcome';
+import { Held, type Queue } from '../outbox/queue';
 import {
   after,
   indexedIn,
@@ -10,14 +15,65 @@ import {
   records,
   timetable,
   type Indexed,
+  type ItemData,
   type ItemRecord,
+  type Seen,
+  type Shared,
   type SharedRecord,
   type Subject,
 } from '../outbox/records';
-import { ageClock, endOf, key, nextKey, type Store, type StoreCommand } from '../state/store';
-import { cancelled, type ConsentStatus, type WaitOutcome } from './consent-status';
-import { Looks, waitOf, type Wait, type WaitItem, type WaitShared } from './look';
+import { ageClock, asName, endOf, key, nextKey, type Store, type StoreCommand } from '../state/store';
+import {
+  cancelled,
+  consentStatusOf,
+  nothingKnown,
+  outageIn,
+  outcomeAfter,
+  resultOf,
+  resultOfFault,
+  type ConsentStatus,
+  type LookResult,
+  type WaitOutcome,
+} from './consent-status';
+import { endTimeOf, intervalAt, nextLook, recommended, type Pace, type Timing } from './pace';
 import { RequestHistory } from './request-history';
+
+/** A wait for consent, as stored in the queue. */
+export interface WaitItem extends ItemData {
+  readonly name?: string;
+}
+
+/** Data that all waits of a message share. */
+export interface WaitShared extends Shared {
+  readonly start?: number;
+  readonly pace?: Pace;
+}
+
+export interface Wait {
+  readonly advisor: string;
+  readonly subject: Subject;
+  readonly start: number;
+  readonly pace: Pace;
+  readonly seen: ConsentStatus | undefined;
+  /** The person's name, from the message. */
+  readonly name: string | undefined;
+}
+
+export const subjectOf = ({ phone, memberId = 0 }: WaitItem): Subject =>
+  phone === undefined ? { memberId } : { phone };
+
+export const waitOf = ({
+  data,
+  shared,
+  seen,
+}: Pick<Item<WaitItem, WaitShared>, 'data' | 'shared' | 'seen'>): Wait => ({
+  advisor: data.advisor ?? shared.advisor,
+  subject: subjectOf(data),
+  start: shared.start ?? 0,
+  pace: shared.pace ?? recommended,
+  seen,
+  name: data.name,
+});
 
 /** The parts of an environment that are used here. */
 interface ConsentEnvironment {
@@ -29,10 +85,12 @@ interface ConsentEnvironment {
   isBlocked(phone: string): Promise<boolean>;
 }
 
-type Decide = (wait: Wait) => WaitOutcome | undefined;
+/** `since` is when the node of the wait has started. */
+type Decide = (wait: Wait, since: number) => WaitOutcome | undefined;
 
 /** A node whose waits look, and can be ended. */
 interface Waiter {
+  readonly since: number;
   readonly lateBy: number;
   whenSaved(): Promise<void>;
   end(waits: readonly Indexed[], decide: Decide): Promise<void>;
@@ -62,11 +120,51 @@ export const isAcceptedCommand = (command: StoreCommand): command is AcceptedCom
 /** The number of waits that end in one commit. */
 const batch = 100;
 
-/** The waits and the request history of an environment: the same for all its nodes. */
+/** An answer, and its effect on the waits for the same number. */
+interface Answer {
+  readonly result: LookResult;
+  readonly began: number;
+  /** The outcome of all waits if the number has accepted. */
+  readonly outcome?: WaitOutcome;
+}
+
+interface Flight {
+  readonly began: number;
+  readonly answer: Promise<Answer>;
+}
+
+/** The most numbers with several waits of which it is known when they were last asked about. */
+const mostShared = 10_000;
+/** Milliseconds between two readings of the clock; a longer gap means that the machine slept. */
+const observedEvery = minute;
+const longestGap = 5 * minute;
+
+const isSameStatus = (one: ConsentStatus | undefined, other: ConsentStatus): boolean =>
+  one?.memberId === other.memberId && one.state === other.state && one.lastChanged === other.lastChanged;
+
+/**
+ * The waits and the request history of an environment: the same for all its nodes. The work of a wait is one look at the
+ * consent of whom it is for; an acceptance ends all waits for the same number.
+ */
 export class Consent {
-  readonly looks: Looks;
   readonly history: RequestHistory;
+  private readonly space: string;
   private readonly waiters = new Map<string, Waiter>();
+  /** Why the latest look of any wait was not answered. */
+  outage: Problem | undefined;
+  /** Requests under way, by group: those who wait for one number share them. */
+  private readonly flights = new Map<string, Flight>();
+  /** When the latest request for a group began, for groups of several waits. */
+  private readonly shared = new Map<string, number>();
+  /**
+   * The time since which every node is notified of new numbers on the do-not-text list: those that were blocked while
+   * a node was away are found at their next looks.
+   */
+  private listeningSince = -Infinity;
+  /** The time since which the clock was observed without a gap. */
+  private awakeSince = -Infinity;
+  private observed = -Infinity;
+  private forgetTimer: (() => void) | undefined;
 
   private constructor(
     private readonly environment: ConsentEnvironment,
@@ -74,19 +172,7 @@ export class Consent {
     readonly clock: Clock,
   ) {
     const { space } = environment;
-    this.looks = new Looks({
-      store,
-      space,
-      clock,
-      client: () => environment.client(),
-      isBlocked: (phone) => environment.isBlocked(phone),
-      isRunning: (node) => this.waiters.has(node),
-      accepted: (...seen) => this.accepted(...seen),
-      endAll: (group, decide) => this.endAll(group, decide),
-      changed: () => {
-        for (const waiter of this.waiters.values()) waiter.changed();
-      },
-    });
+    this.space = space;
     this.history = new RequestHistory({
       store,
       space: key(space),
@@ -101,13 +187,15 @@ export class Consent {
   }
 
   /** The waits of a node can be ended from now on; the result ends that. */
-  attach<I extends WaitItem, O extends WaitShared, E>(
+  attach<D extends WaitItem, S extends WaitShared>(
     node: string,
-    queue: Queue<I, O, E>,
-    outcomeOf: (outcome: WaitOutcome, subject: Subject) => E,
+    queue: Queue<D, S>,
+    outcomeOf: (outcome: WaitOutcome, subject: Subject) => Outcome,
     changed: () => void,
   ): () => void {
+    const since = this.clock.now();
     const waiter: Waiter = {
+      since,
       get lateBy() {
         return queue.lateBy;
       },
@@ -115,17 +203,20 @@ export class Consent {
       end: (waits, decide) =>
         queue.endWaits(waits, (accepted) => {
           const wait = waitOf(accepted);
-          const outcome = decide(wait);
+          const outcome = decide(wait, since);
           return outcome && outcomeOf(outcome, wait.subject);
         }),
       changed,
     };
     this.waiters.set(node, waiter);
-    this.looks.started();
+    this.listeningSince = since;
+    if (!this.forgetTimer) this.observe();
     return () => {
       // A node that closes late has a successor by then.
       if (this.waiters.get(node) === waiter) this.waiters.delete(node);
-      if (this.waiters.size === 0) this.looks.stop();
+      if (this.waiters.size > 0) return;
+      this.forgetTimer?.();
+      this.forgetTimer = undefined;
     };
   }
 
@@ -150,15 +241,13 @@ export class Consent {
     status: ConsentStatus,
     isFromElsewhere = false,
   ): Promise<WaitOutcome> {
-    const { store, environment } = this;
-    const { space } = environment;
     // A process that misses this sees the acceptance with its next look.
     if (!isFromElsewhere) this.tellOthers(advisor, subject, status).catch(() => undefined);
-    const isBlocked = 'phone' in subject && (await environment.isBlocked(subject.phone));
+    const isBlocked = 'phone' in subject && (await this.environment.isBlocked(subject.phone));
     const outcome: WaitOutcome = isBlocked ? cancelled(status) : { kind: 'accepted', status };
     const ended = { isAny: false };
     const endAllFor = (whom: Subject): Promise<void> =>
-      this.endAll(indexOf(store, 'number', space, whom, advisor), () => {
+      this.endAll(this.groupOf(whom, advisor), () => {
         ended.isAny = true;
         return outcome;
       });
@@ -168,6 +257,208 @@ export class Consent {
     if (!('phone' in subject)) await this.acceptedNumbers(advisor, subject, status);
     else if (status.memberId !== null) await endAllFor({ memberId: status.memberId });
     return outcome;
+  }
+
+  /** When a wait looks next, without regard to other waits for the same number. */
+  next({ advisor, subject, ...wait }: Wait): number {
+    return nextLook(this.timingOf(wait, this.groupOf(subject, advisor)), this.clock.now());
+  }
+
+  /**
+   * The work of a wait: one look. Gives its outcome, or throws `Held` with the time of the next look; undefined when
+   * a close interrupted it.
+   */
+  async look(item: Item<WaitItem, WaitShared>, node: string): Promise<WaitOutcome | undefined> {
+    const { clock } = this;
+    const wait = waitOf(item);
+    const group = this.groupOf(wait.subject, wait.advisor);
+    const timing = this.timingOf(wait, group);
+    this.notice();
+    try {
+      const isLast = clock.now() >= endTimeOf(wait);
+      if (this.mayBeBlocked(wait, item, isLast) && (await this.isBlocked(wait.subject)))
+        return cancelled(await this.seenOf(wait));
+      if (!isLast && (await this.isLeftToOther(item, wait, key(group, item.arrival, item.data.index, node))))
+        throw new Held(nextLook(timing, clock.now()));
+      const isAborted = (): boolean => item.signal.aborted;
+      if (isAborted()) return undefined;
+      const asking = this.ask(wait, group);
+      // A close does not wait for the answer: the next start looks again.
+      await wokenBy(abortOf(item.signal), (wake) => {
+        asking.then(wake, wake);
+        return () => undefined;
+      });
+      if (isAborted()) return undefined;
+      const answer = await asking;
+      const outcome =
+        answer.outcome ?? (await this.outcomeOf(wait, answer, this.waiters.get(node)?.since ?? 0));
+      if (outcome) return outcome;
+      const { result } = answer;
+      const isNews = result.kind === 'pending' && !isSameStatus(wait.seen, result.status);
+      throw new Held(nextLook(timing, clock.now()), undefined, isNews ? result.status : undefined);
+    } catch (thrown) {
+      if (thrown instanceof Held) throw thrown;
+      // Only the store can fail here, and it reports its own problems.
+      throw new Held(nextLook(timing, clock.now()));
+    }
+  }
+
+  /** The last known status of a number: it is saved with the waits that have looked. */
+  async seenOf({
+    seen,
+    subject,
+    advisor,
+  }: Pick<Wait, 'seen' | 'subject' | 'advisor'>): Promise<ConsentStatus> {
+    if (seen) return seen;
+    const { store } = this;
+    const from = this.groupOf(subject, advisor);
+    for (const reverse of [true, false]) {
+      const [found] = await store.keys(timetable, { from, to: endOf(from), limit: 1, reverse });
+      if (!found) break;
+      const { node, arrival, index } = indexedIn(found);
+      const record = await store.get<{ readonly seen?: Seen }>(records, keysOf(node).wait(arrival, index));
+      if (record?.value.seen) return record.value.seen;
+    }
+    return nothingKnown;
+  }
+
+  /** The first bytes of the index entries of all who wait for a number or member. */
+  private groupOf(subject: Subject, advisor: string): Buffer {
+    return indexOf(this.store, 'number', this.space, subject, advisor);
+  }
+
+  private timingOf({ start, pace }: Pick<Wait, 'start' | 'pace'>, group: Buffer): Timing {
+    // The hash of the subject comes before that of the advisor.
+    return { start, pace, jitter: group.readUInt32BE(group.length - 24) / 2 ** 32 };
+  }
+
+  private async isBlocked(subject: Subject): Promise<boolean> {
+    // An acceptance is checked against the list itself: a list that cannot be read is asked again then.
+    return 'phone' in subject && (await this.environment.isBlocked(subject.phone).catch(() => false));
+  }
+
+  /**
+   * Nodes listen for new blocks, also of other processes. So the list is read only where a block may have been missed: as
+   * a wait starts and ends, and for two intervals after a node has started.
+   */
+  private mayBeBlocked({ start, pace }: Wait, { dueAt }: { dueAt: number }, isLast: boolean): boolean {
+    const now = this.clock.now();
+    return isLast || dueAt === 0 || now - this.listeningSince < 2 * intervalAt(pace, now - start);
+  }
+
+  /**
+   * Waits for one number share requests. A first look is left to an older wait; any other to a younger one, unless nobody
+   * has asked since its own previous turn: waits that keep joining would each leave it to the next.
+   */
+  private async isLeftToOther(
+    { dueAt, isOutOfTurn }: Item<WaitItem, WaitShared>,
+    { start, pace }: Wait,
+    own: Buffer,
+  ): Promise<boolean> {
+    if (isOutOfTurn || !(await this.hasOther(own, dueAt === 0))) return false;
+    const name = asName(indexedIn(own).group);
+    const asked = this.shared.get(name) ?? -Infinity;
+    this.note(name, asked);
+    return dueAt === 0 || asked >= dueAt - intervalAt(pace, dueAt - start);
+  }
+
+  /** Whether an older wait for the same number, or a younger one, belongs to a node that runs. */
+  private async hasOther(own: Buffer, isOlder: boolean): Promise<boolean> {
+    const { group } = indexedIn(own);
+    for (let last = own; ;) {
+      const range = isOlder
+        ? { from: group, to: last, reverse: true }
+        : { from: nextKey(last), to: endOf(group) };
+      const found = await this.store.keys(timetable, { ...range, limit: 16 });
+      if (found.some((each) => this.isRunning(indexedIn(each).node))) return true;
+      const next = found.at(-1);
+      if (!next || found.length < 16) return false;
+      last = next;
+    }
+  }
+
+  private note(name: string, asked: number): void {
+    this.shared.delete(name);
+    this.shared.set(name, asked);
+    for (const oldest of this.shared.size > mostShared ? this.shared.keys() : []) {
+      this.shared.delete(oldest);
+      break;
+    }
+  }
+
+  /** Makes a request, or joins one in progress. Only a request that began after the end of a wait decides it. */
+  private async ask(wait: Wait, group: Buffer): Promise<Answer> {
+    const name = asName(group);
+    const end = endTimeOf(wait);
+    const isLast = this.clock.now() >= end;
+    for (let flight = this.flights.get(name); flight; flight = this.flights.get(name)) {
+      const answer = await flight.answer;
+      if (!isLast || flight.began >= end) return answer;
+    }
+    const began = this.clock.now();
+    if (this.shared.has(name)) this.note(name, began);
+    const answer = this.request(wait, group, began).finally(() => this.flights.delete(name));
+    this.flights.set(name, { began, answer });
+    return answer;
+  }
+
+  private async request(wait: Wait, group: Buffer, began: number): Promise<Answer> {
+    const { advisor, subject } = wait;
+    let result: LookResult;
+    try {
+      const service = await this.environment.client();
+      const options = { advisor, lane: 'polls', priority: 'poll' } as const;
+      const { data } = await service.call('getConsent', { query: subject }, options);
+      result = resultOf(consentStatusOf(data));
+    } catch (fault) {
+      result = resultOfFault(fault);
+    }
+    this.noteOutage(outageIn(result));
+    if (result.kind === 'accepted')
+      return { result, began, outcome: await this.accepted(advisor, subject, result.status) };
+    const answer = { result, began };
+    const isDecided =
+      result.kind === 'unknown_number' || result.kind === 'refused' || began >= endTimeOf(wait);
+    if (isDecided) {
+      const seen = await this.seenOf(wait);
+      await this.endAll(group, (each, since) =>
+        this.outcomeAt({ ...each, seen: each.seen ?? seen }, answer, since),
+      );
+    }
+    return answer;
+  }
+
+  private async outcomeOf(wait: Wait, answer: Answer, since: number): Promise<WaitOutcome | undefined> {
+    const outcome = this.outcomeAt(wait, answer, since);
+    if (!outcome || wait.seen) return outcome;
+    return this.outcomeAt({ ...wait, seen: await this.seenOf(wait) }, answer, since);
+  }
+
+  private outcomeAt(wait: Wait, { result, began }: Answer, since: number): WaitOutcome | undefined {
+    const end = endTimeOf(wait);
+    // Right after a start or a sleep, the network may not be there yet.
+    const overdue = began < end ? began - end : Math.max(0, began - Math.max(end, since, this.awakeSince));
+    return outcomeAfter(result, { age: began - wait.start, overdue, seen: wait.seen ?? nothingKnown });
+  }
+
+  private noteOutage(outage: Problem | undefined): void {
+    const isNews = outage?.code !== this.outage?.code;
+    this.outage = outage;
+    if (isNews) for (const waiter of this.waiters.values()) waiter.changed();
+  }
+
+  /** Notices a sleep of the machine. */
+  private notice(): void {
+    const now = this.clock.now();
+    if (now - this.observed > longestGap || now < this.observed) this.awakeSince = now;
+    this.observed = now;
+  }
+
+  private observe(): void {
+    this.notice();
+    this.forgetTimer = this.clock.after(observedEvery, () => {
+      this.observe();
+    });
   }
 
   /** Some of the waits that there are, to be shown; `last` is the key of one that was listed before. */
@@ -188,8 +479,7 @@ export class Consent {
   }
 
   private prefixOf(phone: string | undefined): Buffer {
-    const { space } = this.environment;
-    return indexOf(this.store, 'number', space, phone === undefined ? undefined : { phone });
+    return indexOf(this.store, 'number', this.space, phone === undefined ? undefined : { phone });
   }
 
   /** Undefined when the wait has ended meanwhile, or cannot be read. */
@@ -197,14 +487,13 @@ export class Consent {
     const { store } = this;
     const { node, arrival, index } = indexedIn(at);
     const { wait, list } = keysOf(node);
-    const found = (await store.get<ItemRecord<WaitItem, WaitShared, unknown>>(records, wait(arrival, index)))
-      ?.value;
+    const found = (await store.get<ItemRecord<WaitItem, WaitShared>>(records, wait(arrival, index)))?.value;
     if (!found) return undefined;
     const { item, single, seen } = found;
     const shared = single ?? (await store.get<SharedRecord<WaitShared>>(records, list(arrival)))?.value;
     if (!shared) return undefined;
     return {
-      ...waitOf({ item, shared: shared.shared, seen }),
+      ...waitOf({ data: item, shared: shared.shared, seen }),
       key: at,
       node,
       item: itemName(node, arrival, index),
@@ -213,8 +502,8 @@ export class Consent {
 
   /** An answer about a member does not name its numbers: those are known from earlier answers about the numbers. */
   private async acceptedNumbers(advisor: string, member: Subject, status: ConsentStatus): Promise<void> {
-    const { store, environment } = this;
-    const prefix = indexOf(store, 'member', environment.space, member, advisor);
+    const { store } = this;
+    const prefix = indexOf(store, 'member', this.space, member, advisor);
     for (let last: Buffer | undefined; ;) {
       const [found] = await store.keys(timetable, { ...after(prefix, last), limit: 1 });
       if (!found) return;
@@ -264,7 +553,7 @@ export class Consent {
   private async hasAny(store: Store, advisor: string, subjects: readonly Subject[]): Promise<boolean> {
     for (const subject of subjects)
       for (const kind of ['number', 'member'] as const) {
-        const from = indexOf(store, kind, this.environment.space, subject, advisor);
+        const from = indexOf(store, kind, this.space, subject, advisor);
         if ((await store.keys(timetable, { from, to: endOf(from), limit: 1 })).length > 0) return true;
       }
     return false;

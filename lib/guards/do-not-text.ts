@@ -1,9 +1,11 @@
 import { Listeners } from '../listeners';
+import type { Item } from '../outbox/item';
 import type { Outcome } from '../outbox/outcome';
 import type { Environment } from '../runtime/environment';
 import { processMemory } from '../process-memory';
 import { nodeError } from '../runtime/errors';
-import type { Guard, Item } from '../runtime/item-node';
+import type { Tools } from '../runtime/flow-node';
+import type { Guard } from '../runtime/item-node';
 import type { ServiceError } from '../service/errors';
 import type { Movable } from '../state/moving';
 import {
@@ -427,7 +429,7 @@ export const refusalBy = (by: BlockedBy): ServiceError => {
 };
 
 /** Texts nobody who is on the list, and nobody at all while a setting is wrong or an empty store is not confirmed. */
-export const doNotTextGuard = (): Guard => {
+export const doNotTextGuard = ({ environment: environmentOf }: Pick<Tools, 'environment'>): Guard => {
   let known: DoNotText | undefined;
   let knownAt: number | undefined;
   let unlisten: (() => void) | undefined;
@@ -461,7 +463,7 @@ export const doNotTextGuard = (): Guard => {
   const permitAttempts = (item: Item, list: DoNotText, version: number): void => {
     const { phone = '' } = item.data;
     const permit = async (): Promise<() => void> => {
-      const ended = await ask(item.environment, (current) =>
+      const ended = await ask(environmentOf(), (current) =>
         current.begin(phone, current === list ? version : undefined),
       );
       if (typeof ended === 'function') return ended;
@@ -471,8 +473,9 @@ export const doNotTextGuard = (): Guard => {
   };
 
   const passChecked = async (item: Item, next: () => Promise<Outcome>): Promise<Outcome> => {
-    const { environment, shared, data, signal } = item;
-    if (!shared.dryRun && environment.isStoreLost) await environment.mayText?.(signal);
+    const environment = environmentOf();
+    const { shared, data } = item;
+    if (!shared.dryRun && environment.isStoreLost) await environment.mayText?.(item.signal);
     const { list, version, by } = await ask(environment, async (current) => ({
       list: current,
       version: current.version,
@@ -491,7 +494,8 @@ export const doNotTextGuard = (): Guard => {
       return () => unlisten?.();
     },
     pass(item, next) {
-      if (item.environment.fault) throw item.environment.fault;
+      const { fault } = environmentOf();
+      if (fault) throw fault;
       if (!known?.isEmpty || knownAt !== lookups.generation) return passChecked(item, next);
       permitAttempts(item, known, known.version);
       return next();

@@ -1,9 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { Held, isResetBy } from '../outbox/queue';
+import { isResetBy, type Item } from '../outbox/item';
 import type { Environment } from '../runtime/environment';
 import { nodeError } from '../runtime/errors';
-import type { Guard, Item, ItemData, Shared } from '../runtime/item-node';
+import type { Tools } from '../runtime/flow-node';
+import type { Guard } from '../runtime/item-node';
 import type { Outcome } from '../outbox/outcome';
+import { Held } from '../outbox/queue';
+import type { ItemData, Shared } from '../outbox/records';
 import { problemOf } from '../runtime/outcomes';
 import { mayBeCarriedOut } from '../service/errors';
 import { abortOf, wokenBy } from '../service/concurrency';
@@ -343,7 +346,7 @@ const sendClaimed = async (
   // Without a journal, the steps of a text are only in memory.
   const saved = (operation: Operation) => (item.isSavedIn(store) ? [operation] : store.write([operation]));
   const end = (operation: Operation): Promise<void> => item.atEnd(store, operation, () => claim.release());
-  item.add({ begin: () => saved(claim.started()), undo: () => saved(claim.undone()) });
+  item.add({ start: () => saved(claim.started()), undo: () => saved(claim.undone()) });
   try {
     const outcome = await next();
     await end(claim.ended(endOfSent(outcome)));
@@ -360,7 +363,7 @@ const sendClaimed = async (
 
 /** Sends a text with a key, unless one with that key was sent. `onceOf` returns the key, and how long it lasts. */
 export const sendOnce = <D extends ItemData, S extends Shared>(
-  node: string,
+  tools: Tools,
   onceOf: (data: D, shared: S) => { readonly key: string; readonly within: number } | undefined,
 ): Guard<D, S> => {
   /** The outcomes of dry runs in progress, by their keys. */
@@ -369,7 +372,7 @@ export const sendOnce = <D extends ItemData, S extends Shared>(
 
   const onceKeyOf = ({ space, advisor, data }: Item<D, S>, own: string): OnceKey => ({
     space,
-    node,
+    node: tools.node.id,
     advisor,
     phone: data.phone ?? '',
     key: own,
@@ -400,7 +403,8 @@ export const sendOnce = <D extends ItemData, S extends Shared>(
     within: number,
     next: () => Promise<Outcome>,
   ): Promise<Outcome> => {
-    const { environment, name, acceptedAt: since, shared } = item;
+    const environment = tools.environment();
+    const { name, acceptedAt: since, shared } = item;
     const store = await environment.store();
     const once = onceIn(store);
     const time = timeOf(environment, store);
@@ -436,7 +440,8 @@ export const sendOnce = <D extends ItemData, S extends Shared>(
     },
     /** The text may have claimed its key in an earlier turn, before it was held: it releases the key. */
     async endsWithout(item, reason) {
-      const { environment, data, shared, name } = item;
+      const environment = tools.environment();
+      const { data, shared, name } = item;
       const wanted = shared.dryRun ? undefined : onceOf(data, shared);
       if (!wanted) return;
       const isUnknown = reason === 'unknown' || reason === 'crashes';

@@ -1,11 +1,14 @@
 import type { parsePhoneNumberFromString as parse } from 'libphonenumber-js/max';
 import { day, hour, minute, second } from '../durations';
+import type { Item } from '../outbox/item';
 import { Held } from '../outbox/queue';
+import type { ItemData, Shared } from '../outbox/records';
 import { calculated, processMemory } from '../process-memory';
 import { isTimeZone } from '../runtime/dates';
-import type { TextHours } from '../runtime/environment';
+import type { EnvironmentSettings, TextHours } from '../runtime/environment';
 import { invalidInput, nodeError } from '../runtime/errors';
-import type { Guard, Item, ItemData, ItemOf, Shared } from '../runtime/item-node';
+import type { Tools } from '../runtime/flow-node';
+import type { Guard, ItemOf } from '../runtime/item-node';
 import { fieldOf, isNothing, isRecord } from '../runtime/kinds';
 import { zoneTable } from './zone-table';
 
@@ -167,37 +170,43 @@ export const zoneOf = ({
   return isNothing(own) ? shared.timeZone : own;
 };
 
-const whoseOf = (item: Item<ItemData, TextShared>): Whose => {
+const whoseOf = (item: Item<ItemData, TextShared>, { timeZone: fallback }: EnvironmentSettings): Whose => {
   const own = zoneOf(item);
   if (own !== undefined && (typeof own !== 'string' || !isTimeZone(own.trim())))
     throw invalidInput('zone_unknown');
-  const { timeZone: fallback } = item.environment.settings;
   return { phone: item.data.phone ?? '', timeZone: own?.trim(), fallback };
 };
 
 /** Fails texts with an invalid time zone, before any slower check. */
-export const validZone = (hours: string): Guard<ItemData, TextShared> => ({
+export const validZone = (
+  { environment }: Pick<Tools, 'environment'>,
+  hours: string,
+): Guard<ItemData, TextShared> => ({
   pass(item, next) {
-    if (item.environment.settings.textHours && hours !== 'any') whoseOf(item);
+    const { settings } = environment();
+    if (settings.textHours && hours !== 'any') whoseOf(item, settings);
     return next();
   },
 });
 
 /** Holds texts outside the hours of their recipients, or fails them. A scheduled text is moved, and may be requested at any hour. */
-export const textHours = <S extends TextShared>({
-  hours: asked,
-  deliveryDateOf,
-}: {
-  /** With `any`, the hours are ignored. */
-  readonly hours: string;
-  /** The delivery date of a text that the service schedules, in epoch milliseconds. */
-  readonly deliveryDateOf?: (item: Item<ItemData, S>) => number | undefined;
-}): Guard<ItemData, S> => ({
+export const textHours = <S extends TextShared>(
+  { environment }: Pick<Tools, 'environment'>,
+  {
+    hours: asked,
+    deliveryDateOf,
+  }: {
+    /** With `any`, the hours are ignored. */
+    readonly hours: string;
+    /** The delivery date of a text that the service schedules, in epoch milliseconds. */
+    readonly deliveryDateOf?: (item: Item<ItemData, S>) => number | undefined;
+  },
+): Guard<ItemData, S> => ({
   pass(item, next) {
-    const { settings, clock } = item.environment;
+    const { settings, clock } = environment();
     const { textHours: hours } = settings;
     if (!hours || asked === 'any') return next();
-    const whose = whoseOf(item);
+    const whose = whoseOf(item, settings);
     /** The next allowed time; undefined when that is `at`. */
     const openingAfter = (at: number): number | undefined => {
       const opening = allowedFrom(hours, whose, at);
@@ -209,7 +218,7 @@ export const textHours = <S extends TextShared>({
     const deliveryDate = deliveryDateOf?.(item);
     const notBefore = openingAfter(deliveryDate ?? clock.now());
     if (deliveryDate !== undefined) item.movedTo = notBefore;
-    else if (item.shared.dryRun) item.notBefore = notBefore;
+    else if (item.shared.dryRun) item.wouldHoldUntil = notBefore;
     else {
       if (notBefore !== undefined) throw new Held(notBefore);
       const permit = (): undefined => {

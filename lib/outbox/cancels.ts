@@ -1,5 +1,4 @@
-import type { OutboxItem } from './message-items';
-import type { CancelRecord } from './records';
+import type { CancelRecord, ItemData } from './records';
 
 /** A cancellation and its arrival. */
 export type Cancel = readonly [arrival: Buffer, record: CancelRecord];
@@ -49,7 +48,7 @@ export class Cancels {
   }
 
   /** Whether an item of the message that came with this arrival was cancelled afterwards. */
-  isMeant(arrival: Buffer, { phone, index }: OutboxItem): boolean {
+  isMeant(arrival: Buffer, { phone, index }: ItemData): boolean {
     return (
       !this.isEmpty &&
       (this.isBefore(arrival, everything) ||

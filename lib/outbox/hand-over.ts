@@ -1,13 +1,18 @@
 import { processMemory } from '../process-memory';
+import type { Clock } from '../service/clock';
 
-/** A symbol in a message names its outcome: Node-RED copies it with the message, and no flow sees it. */
-const mark = Symbol.for('advisor-texting.outcome');
+/**
+ * Symbols in a message name the outcome that it tells, and the nodes of ours that it has left: Node-RED copies them with
+ * the message, and no flow sees them.
+ */
+const outcomeMark = Symbol.for('advisor-texting.outcome');
+const visitsMark = Symbol.for('advisor-texting.visits');
 
 type Marked = Record<PropertyKey, unknown>;
 
 interface Offer {
   /** Saves that the outcome was emitted. */
-  readonly emitted: () => void;
+  readonly told: () => void;
   /** Nodes of ours that have received it and not saved it yet. */
   claims: number;
 }
@@ -27,7 +32,7 @@ const conclude = (id: string): void => {
   const offer = offers.get(id);
   if (!offer) return;
   offers.delete(id);
-  offer.emitted();
+  offer.told();
 };
 
 const concludeAll = (): void => {
@@ -39,17 +44,17 @@ const concludeAll = (): void => {
 };
 
 /**
- * * When one node of ours accepts a message from another, it saves that in one commit with the other's *emitted*: a
+ * When one node of ours accepts a message from another, it saves that in one commit with the other's *emitted*: a
  * crash leaves both or neither, so that a text behind a wait is not sent twice. At any other node, an outcome counts as
  * emitted a moment after it has arrived.
  */
 export const handOver = {
   /** Called before a message leaves; the messages of one outcome share an offer. */
-  offer(msg: object, emitted: () => void, shared?: string): string {
+  offer(msg: object, told: () => void, shared?: string): string {
     if (shared === undefined) concluding.lastOffer += 1;
     const id = shared ?? String(concluding.lastOffer);
-    if (shared === undefined) offers.set(id, { emitted, claims: 0 });
-    (msg as Marked)[mark] = id;
+    if (shared === undefined) offers.set(id, { told, claims: 0 });
+    (msg as Marked)[outcomeMark] = id;
     return id;
   },
   /** The message has reached the nodes that it was for. */
@@ -63,9 +68,9 @@ export const handOver = {
   },
   /** Called by the node of ours that receives a message; it calls the result once, when the message is saved. */
   claim(msg: object): (() => void) | undefined {
-    const id = (msg as Marked)[mark];
+    const id = (msg as Marked)[outcomeMark];
     if (id === undefined) return undefined;
-    Reflect.deleteProperty(msg, mark);
+    Reflect.deleteProperty(msg, outcomeMark);
     const offer = typeof id === 'string' ? offers.get(id) : undefined;
     if (!offer || typeof id !== 'string') return undefined;
     offer.claims += 1;
@@ -76,4 +81,47 @@ export const handOver = {
   },
   /** Called as a node closes: everything that has arrived counts as emitted now. */
   concludeAll,
+};
+
+/** How often a message has come back to a node within a minute, and when that minute began. */
+interface Returns {
+  readonly count: number;
+  readonly since: number;
+}
+
+/** By the id of the node. It is never changed, because messages share it. */
+export type Visits = ReadonlyMap<string, Returns>;
+
+const noReturns: Returns = { count: 0, since: -Infinity };
+
+export const visitsIn = (msg: object): Visits | undefined => {
+  const visits = (msg as Marked)[visitsMark];
+  return visits instanceof Map ? (visits as Visits) : undefined;
+};
+
+export const setVisits = (msg: object, visits: Visits): void => {
+  (msg as Marked)[visitsMark] = visits;
+};
+
+/** The visits of a message that leaves a node. */
+export const withVisit = (msg: object, node: string): Visits => {
+  const visits = visitsIn(msg);
+  return visits?.has(node) ? visits : new Map(visits).set(node, noReturns);
+};
+
+/** Counts a message that arrives at a node; undefined where it was never there before. */
+export const countReturn = (
+  msg: object,
+  node: string,
+  clock: Pick<Clock, 'now'>,
+  period: number,
+): Returns | undefined => {
+  const visits = visitsIn(msg);
+  const before = visits?.get(node);
+  if (!before) return undefined;
+  const now = clock.now();
+  const isOver = now < before.since || now - before.since >= period;
+  const returns = isOver ? { count: 1, since: now } : { count: before.count + 1, since: before.since };
+  setVisits(msg, new Map(visits).set(node, returns));
+  return returns;
 };

@@ -1,5 +1,4 @@
 import { endOf, type Store, type StoreEntry } from '../state/store';
-import type { OutboxItem } from './message-items';
 import {
   after,
   arrivalIn,
@@ -9,6 +8,7 @@ import {
   listName,
   records,
   type Counts,
+  type ItemData,
   type ItemRecord,
   type ListRecord,
   type QueueKeys,
@@ -16,10 +16,10 @@ import {
 } from './records';
 
 /** An item that has been accepted and has not finished. */
-export interface Queued<I> {
+export interface Queued {
   /** Its name outside its queue; see `itemName`. */
   readonly key: Buffer;
-  readonly item: I;
+  readonly item: ItemData;
   readonly advisor: string;
   /** When the item was accepted, by the environment's clock. */
   readonly since: number;
@@ -39,24 +39,21 @@ export interface QueuedList {
   readonly done: number;
 }
 
-type Shared = SharedRecord<{ readonly advisor: string }>;
-type Found<I> = ItemRecord<I, { readonly advisor: string }, unknown>;
-
-export interface QueueSource<I> {
+export interface QueueSource {
   readonly store: Store;
   readonly node: string;
   readonly space: string;
   /** Whether the item must be cancelled as soon as it is read. */
-  isCancelled(arrival: Buffer, item: I): boolean;
+  isCancelled(arrival: Buffer, item: ItemData): boolean;
 }
 
 const readAtOnce = 100;
 
 /** Reads what a node's queue has saved, for display: page by page, in the order of arrival, independent of the queue. */
-export class QueueReader<I extends OutboxItem> {
+export class QueueReader {
   private readonly keys: QueueKeys;
 
-  constructor(private readonly source: QueueSource<I>) {
+  constructor(private readonly source: QueueSource) {
     this.keys = keysOf(source.node);
   }
 
@@ -83,10 +80,7 @@ export class QueueReader<I extends OutboxItem> {
 
   async *lists(skip = 0): AsyncGenerator<QueuedList> {
     const { store, node, space } = this.source;
-    for await (const { key: at, value } of this.pages<ListRecord<{ advisor: string }>>(
-      this.keys.lists,
-      skip,
-    )) {
+    for await (const { key: at, value } of this.pages<ListRecord>(this.keys.lists, skip)) {
       if (value.space !== space) continue;
       const arrival = arrivalIn(at);
       const counts = await store.get<Counts>(records, this.keys.counts(arrival));
@@ -101,10 +95,10 @@ export class QueueReader<I extends OutboxItem> {
   }
 
   /** Items in the order of arrival; those that `skip` passes over are not read. */
-  async *items(skip = 0): AsyncGenerator<Queued<I>> {
+  async *items(skip = 0): AsyncGenerator<Queued> {
     const { node, space } = this.source;
-    let list: { readonly arrival: Buffer; readonly shared: Shared | undefined } | undefined;
-    for await (const { key: at, value } of this.pages<Found<I>>(this.keys.items, skip)) {
+    let list: { readonly arrival: Buffer; readonly shared: SharedRecord | undefined } | undefined;
+    for await (const { key: at, value } of this.pages<ItemRecord>(this.keys.items, skip)) {
       const { arrival, index } = itemAt(at);
       const { item, single, state, notBefore } = value;
       if (!single && !list?.arrival.equals(arrival)) list = { arrival, shared: await this.sharedAt(arrival) };
@@ -128,11 +122,11 @@ export class QueueReader<I extends OutboxItem> {
     const { store } = this.source;
     if (index === undefined) return (await store.get(records, this.keys.list(arrival))) !== undefined;
     const at = isWait ? this.keys.wait(arrival, index) : this.keys.item(arrival, index);
-    return (await store.get<Found<I>>(records, at))?.value.state === 'accepted';
+    return (await store.get<ItemRecord>(records, at))?.value.state === 'accepted';
   }
 
-  private async sharedAt(arrival: Buffer): Promise<Shared | undefined> {
-    return (await this.source.store.get<Shared>(records, this.keys.list(arrival)))?.value;
+  private async sharedAt(arrival: Buffer): Promise<SharedRecord | undefined> {
+    return (await this.source.store.get<SharedRecord>(records, this.keys.list(arrival)))?.value;
   }
 
   private async *pages<T>(prefix: Buffer, skip: number): AsyncGenerator<StoreEntry<T>> {

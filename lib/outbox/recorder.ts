@@ -20,9 +20,6 @@ interface GatheredSteps {
 /** The most that is gathered before it is written: until then, messages take up memory. */
 const mostGathered = 256;
 
-/** The most bytes of messages that are gathered: by this estimate, a store refuses a write of a third more. */
-const mostBytes = 45 * 1024 * 1024;
-
 /** Everything that has changed since `together` began, in any store. */
 let gathering: { readonly recorder: Recorder; readonly job: Recordable }[] | undefined;
 
@@ -33,11 +30,7 @@ let gathering: { readonly recorder: Recorder; readonly job: Recordable }[] | und
 export class Recorder {
   private readonly dirty = new Set<Recordable>();
   private readonly riders = new Set<Rider>();
-  /** Bytes of new messages among `dirty`, by estimate. */
-  private gathered = 0;
   private batch: GatheredSteps | undefined;
-  /** Bytes that `makeRoom` has handed to the store in this iteration of the event loop. */
-  private early = 0;
   /**
    * Settles when everything written so far is saved or has failed. The writer of a failed commit learns of it by its own
    * promise.
@@ -47,33 +40,22 @@ export class Recorder {
   private ahead: Promise<void>[] = [];
 
   /** Bytes of long lists that are being written, by estimate: of each, most is not handed to the store yet. */
-  private longLists = 0;
+  private inParts = 0;
 
   constructor(readonly store: Store) {}
 
   /** The number of bytes that are accepted and not saved. */
   get unwritten(): number {
-    // The store has not had a chance to write what came in this iteration.
-    return this.store.unwritten - this.early + this.longLists;
+    return this.store.unwritten + this.inParts;
   }
 
-  async longList(bytes: number, write: () => Promise<void>): Promise<void> {
-    this.longLists += bytes;
+  async writing(bytes: number, write: () => Promise<void>): Promise<void> {
+    this.inParts += bytes;
     try {
       await write();
     } finally {
-      this.longLists -= bytes;
+      this.inParts -= bytes;
     }
-  }
-
-  /** Writes what is gathered before a message that would make the commit too large. */
-  makeRoom(bytes: number): void {
-    if (this.gathered + bytes > mostBytes && this.dirty.size > 0) {
-      const { unwritten } = this.store;
-      this.write();
-      this.early += this.store.unwritten - unwritten;
-    }
-    this.gathered += bytes;
   }
 
   /** Resolves when the steps up to now are saved. */
@@ -117,7 +99,6 @@ export class Recorder {
     written.catch(() => undefined);
     const batch = { written, resolve };
     setImmediate(() => {
-      this.early = 0;
       if (this.batch === batch) this.write();
     });
     return batch;
@@ -126,7 +107,6 @@ export class Recorder {
   private write(): void {
     const { batch, ahead } = this;
     this.batch = undefined;
-    this.gathered = 0;
     this.ahead = [];
     const operations: Operation[] = [];
     for (const job of this.dirty) operations.push(...job.operations());

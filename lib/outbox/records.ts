@@ -1,8 +1,11 @@
 import { randomBytes } from 'node:crypto';
+import { setImmediate as nextTick } from 'node:timers/promises';
 import { processMemory } from '../process-memory';
 import { endOf, key, nextKey, type Store, type Table } from '../state/store';
+import type { Problem } from '../service/errors';
+import type { Outcome } from './outcome';
 import type { Input } from './storable-message';
-import type { Visits } from './visits';
+import type { Visits } from './hand-over';
 
 /** The table of everything that stands still; the timetable, which moves, has one of its own. */
 export const records: Table = 'work';
@@ -11,8 +14,32 @@ export const timetable: Table = 'wait';
 /** The first words of the keys of a node's records. */
 export const queueKinds = ['item', 'due', 'list', 'message', 'counts', 'cancel', 'home', 'wait'] as const;
 
+/** One recipient of a message, or one contact, group or id. */
+export interface ItemData {
+  readonly index: number;
+  /** The number that the item is for, as `reset` names it. */
+  readonly phone?: string;
+  /** The member that the item is for, where it has no number. */
+  readonly memberId?: number | string;
+  /** The item's own advisor, in place of the message's. */
+  readonly advisor?: string;
+  /** Places of the same number and text again in the list: they are carried out once, and emitted with their original. */
+  readonly duplicates?: readonly { readonly index: number }[];
+  /** The reason why nothing can be done for the item. */
+  readonly wrong?: Problem;
+}
+
+/** What the node keeps for all items of a message. */
+export interface Shared {
+  readonly advisor: string;
+  /** Nothing is sent: each item leaves as if it were. */
+  readonly dryRun?: true;
+  /** Set when an array came in: the id of its sequence, and where the message held the list. */
+  readonly list?: { readonly id: string; readonly at?: readonly (string | number)[] };
+}
+
 /** What all items of a message share. */
-export interface SharedRecord<O> {
+export interface SharedRecord<S extends Shared = Shared> {
   /** When the message was accepted, by the store's time. */
   readonly at: number;
   /** The same by the environment's clock, where that is another: a simulator's can be moved. */
@@ -23,13 +50,13 @@ export interface SharedRecord<O> {
   readonly type: string;
   /** The start of the node that accepted it. */
   readonly startId: string;
-  readonly shared: O;
+  readonly shared: S;
   /** Items in all, duplicates included. */
   readonly count: number;
 }
 
 /** A list is written in parts: its record first, and once more, as complete, at the end. */
-export interface ListRecord<O> extends SharedRecord<O> {
+export interface ListRecord<S extends Shared = Shared> extends SharedRecord<S> {
   readonly isComplete: boolean;
 }
 
@@ -51,18 +78,18 @@ export interface Seen {
 /** Finished and certainly not emitted, or perhaps emitted. */
 export type ItemState = 'accepted' | 'started' | 'finished' | 'emitting';
 
-export interface ItemRecord<I, O, E> {
+export interface ItemRecord<D extends ItemData = ItemData, S extends Shared = Shared> {
   readonly state: ItemState;
-  readonly item: I;
+  readonly item: D;
   /** How often its work was tried and delayed. */
   readonly delays?: number;
   /** The time until which it is or was held; its age counts from then. */
   readonly notBefore?: number;
   /** What the looks of a wait have seen, as far as it was new. */
   readonly seen?: Seen;
-  readonly outcome?: E;
+  readonly outcome?: Outcome;
   /** For an item that came alone; a message of more than a kilobyte has a record of its own. */
-  readonly single?: SharedRecord<O> & { readonly message?: MessageRecord };
+  readonly single?: SharedRecord<S> & { readonly message?: MessageRecord };
 }
 
 /** Outcomes that were emitted, by kind. */
@@ -75,6 +102,16 @@ export interface CancelRecord {
   readonly list?: Buffer;
   readonly index?: number;
 }
+
+/** Single messages, then one lane for each power of ten of a list's length; the last is for what is due later. */
+const listLanes = 7;
+export const heldLane = listLanes + 1;
+/** Waits have the same lanes once more: their first looks take turns as texts do, all others come by time. */
+const firstWaitLane = heldLane + 1;
+export const laterLane = firstWaitLane + heldLane;
+export const isWaitLane = (lane: number): boolean => lane >= firstWaitLane;
+export const laneFor = (count: number, isWait: boolean): number =>
+  (count === 1 ? 0 : Math.min(Math.ceil(Math.log10(count)), listLanes)) + (isWait ? firstWaitLane : 0);
 
 /** Bytes of an arrival: they sort by time, then by count. */
 export const arrivalLength = 12;
@@ -233,14 +270,12 @@ export const indexedIn = (found: Buffer): Indexed => {
 export const indexKeysOf = (
   store: Store,
   node: string,
-  { space, shared }: Pick<SharedRecord<unknown>, 'space' | 'shared'>,
+  { space, shared }: Pick<SharedRecord, 'space' | 'shared'>,
   arrival: Buffer,
-  item: IndexedItem,
+  { phone, memberId, index, advisor = shared.advisor }: ItemData,
   isWait: boolean,
   seen: Seen | undefined,
 ): Buffer[] => {
-  const { phone, memberId, index } = item;
-  const advisor = item.advisor ?? (shared as { readonly advisor?: string }).advisor ?? '';
   const at = (kind: IndexKind, subject: Subject): Buffer =>
     key(indexOf(store, kind, space, subject, advisor), arrival, index, node);
   if (phone === undefined) return isWait && memberId !== undefined ? [at('number', { memberId })] : [];
@@ -249,12 +284,21 @@ export const indexKeysOf = (
   return [at('number', { phone }), ...(known === undefined ? [] : [at('member', { memberId: known })])];
 };
 
-/** What an index knows of an item. */
-export interface IndexedItem {
-  readonly index: number;
-  readonly phone?: string;
-  readonly memberId?: number | string;
-  readonly advisor?: string;
+/** All keys that begin with `prefix`, a page at a time. */
+export async function* keysUnder(
+  store: Store,
+  table: Table,
+  prefix: Buffer,
+  limit: number,
+): AsyncGenerator<readonly Buffer[]> {
+  for (let last: Buffer | undefined; ;) {
+    const found = await store.keys(table, { ...after(prefix, last), limit });
+    yield found;
+    last = found.at(-1);
+    if (!last || found.length < limit) return;
+    // Reads may be answered at once: others have their turn between two pages.
+    await nextTick();
+  }
 }
 
 /** The keys after `last`, within the range of `prefix`. */

@@ -1,42 +1,45 @@
 import { endOf, pagesUnder, unchanged, type Operation, type Store } from '../state/store';
-import { heldLane, laneFor } from './queue-item';
 import {
   after,
   arrivalIn,
+  heldLane,
+  indexedIn,
   indexKeysOf,
+  indexOf,
   itemAt,
   keysOf,
+  keysUnder,
+  laneFor,
   records,
   timetable,
-  type IndexedItem,
+  type Indexed,
   type ItemRecord,
   type ListRecord,
   type SharedRecord,
 } from './records';
 
-type SavedItem = ItemRecord<IndexedItem, unknown, unknown>;
-
 interface FoundItem {
   readonly arrival: Buffer;
   readonly isWait: boolean;
-  readonly record: SavedItem;
+  readonly record: ItemRecord;
   /** The keys by which it is found, if it waits or is held. */
   readonly indexKeys: readonly Buffer[];
 }
 
 const readAtOnce = 64;
+const indexedAtOnce = 1000;
 
 /** The saved items of a node, a page at a time. */
 async function* savedItems(store: Store, node: string): AsyncGenerator<readonly FoundItem[]> {
   const { items, waits, list } = keysOf(node);
   for (const kind of [items, waits])
-    for await (const page of pagesUnder<SavedItem>(store, records, kind, readAtOnce))
+    for await (const page of pagesUnder<ItemRecord>(store, records, kind, readAtOnce))
       yield await Promise.all(
         page.map(async ({ key: at, value: record }): Promise<FoundItem> => {
           const { arrival } = itemAt(at);
           const { item, single, seen } = record;
           const isWait = kind === waits;
-          const shared = single ?? (await store.get<SharedRecord<unknown>>(records, list(arrival)))?.value;
+          const shared = single ?? (await store.get<SharedRecord>(records, list(arrival)))?.value;
           const indexKeys = shared ? indexKeysOf(store, node, shared, arrival, item, isWait, seen) : [];
           return { arrival, isWait, record, indexKeys };
         }),
@@ -74,6 +77,19 @@ export const removeIndexes = async (store: Store, node: string): Promise<void> =
     );
 };
 
+/** Removes what finds waits of an environment by number that are meant: those whose records are damaged tell no number. */
+export const removeIndexed = async (
+  store: Store,
+  space: string,
+  isMeant: (wait: Indexed) => boolean,
+): Promise<void> => {
+  for (const kind of ['number', 'member'] as const)
+    for await (const found of keysUnder(store, timetable, indexOf(store, kind, space), indexedAtOnce)) {
+      const meant = found.filter((at) => isMeant(indexedIn(at)));
+      if (meant.length > 0) await store.write(meant.map((remove) => ({ table: timetable, remove })));
+    }
+};
+
 /**
  * Removes the parts of long lists that were never accepted: an earlier start, for which `isOwn` is false, was
  * interrupted.
@@ -85,7 +101,7 @@ export const dropUnaccepted = async (
 ): Promise<void> => {
   const { lists, list, itemsOf, waitsOf, message } = keysOf(node);
   const remove = (at: Buffer): Operation => ({ table: records, remove: at });
-  for await (const page of pagesUnder<ListRecord<unknown>>(store, records, lists, readAtOnce))
+  for await (const page of pagesUnder<ListRecord>(store, records, lists, readAtOnce))
     for (const entry of page) {
       const arrival = arrivalIn(entry.key);
       if (entry.value.isComplete || isOwn(entry.value.startId, arrival)) continue;
@@ -95,7 +111,7 @@ export const dropUnaccepted = async (
       for (const kind of [itemsOf(arrival), waitsOf(arrival)])
         for (;;) {
           const range = { ...after(kind, undefined), limit: readAtOnce };
-          const found = await store.page<SavedItem>(records, range);
+          const found = await store.page<ItemRecord>(records, range);
           // Their entries in the timetable are dropped as they are met.
           const indexKeys = found.flatMap(({ value: { item } }) =>
             indexKeysOf(store, node, entry.value, arrival, item, true, undefined),

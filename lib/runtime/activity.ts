@@ -24,10 +24,8 @@ export interface ActivityQuery {
   readonly state?: QueueItem['state'];
 }
 
-type TextReader = QueueReader<{ readonly index: number; readonly phone?: string }>;
-
 interface ReadableOutbox {
-  readonly reader: TextReader;
+  readonly reader: QueueReader;
   cancel(arrival: Buffer, index?: number, isWait?: boolean): Promise<boolean>;
   /** Gives a wait a look now. */
   check(arrival: Buffer, index: number): Promise<boolean>;
@@ -137,7 +135,7 @@ const filteredPage = async <T>(
 
 interface Read {
   readonly node: NodeName;
-  readonly reader: TextReader;
+  readonly reader: QueueReader;
 }
 
 async function* queuedOf({ node, reader }: Read, skip: number, now: number): AsyncGenerator<QueueItem> {
@@ -494,7 +492,7 @@ export class Activity {
     }));
   }
 
-  private readerOf(store: Store, node: string): TextReader {
+  private readerOf(store: Store, node: string): QueueReader {
     const { space } = this.environment;
     return new QueueReader({ store, node, space, isCancelled: () => false });
   }
@@ -547,7 +545,7 @@ export class Activity {
         ...(name !== undefined && { name }),
         advisor,
         since: start,
-        next: consent ? consent.looks.next(wait) : null,
+        next: consent ? consent.next(wait) : null,
         until: start + pace.giveUpAfter,
       };
     });

@@ -1,6 +1,6 @@
 import { nodeCloseTime, second } from '../durations';
 import { ofAConnection, removeUnreadable } from '../outbox/storable-message';
-import { setVisits, withVisit, type Visits } from '../outbox/visits';
+import { setVisits, withVisit, type Visits } from '../outbox/hand-over';
 import { processMemory } from '../process-memory';
 import { elapsedBy, systemClock, within } from '../service/clock';
 import { serviceError, type Problem } from '../service/errors';

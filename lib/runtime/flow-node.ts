@@ -1,7 +1,6 @@
 import { minute } from '../durations';
-import { handOver } from '../outbox/hand-over';
+import { countReturn, handOver } from '../outbox/hand-over';
 import { isFixed, readableCopy, removeUnreadable } from '../outbox/storable-message';
-import { countReturn } from '../outbox/visits';
 import { closeLimit, systemClock, within, type Clock } from '../service/clock';
 import type { Mutable } from '../mutable';
 import { serviceError, ServiceError, type Problem } from '../service/errors';

@@ -1,62 +1,31 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { second } from '../durations';
 import type { Mutable } from '../mutable';
-import { duplicatesOf, type MessageItems, type OutboxItem } from '../outbox/message-items';
-import {
-  Held,
-  isResetBy,
-  Queue,
-  QueueFull,
-  type ItemTurn,
-  type OutcomeToEmit,
-  type Reason,
-} from '../outbox/queue';
-import { keysOf, records } from '../outbox/records';
-import type { Answer, CallOptions } from '../service/client';
+import { duplicatesOf, isResetBy, type Item, type Items, type QueuedMessage } from '../outbox/item';
+import type { Outcome } from '../outbox/outcome';
+import { Held, Queue, QueueFull, type Emission, type Reason } from '../outbox/queue';
+import { keysOf, records, type ItemData, type Shared } from '../outbox/records';
 import { systemClock } from '../service/clock';
-import { endpoints, type EndpointName, type RequestOf } from '../service/endpoints';
 import type { Problem } from '../service/errors';
-import { ageClock, endOf, StoreClosed, TakenOver, type Operation, type Store } from '../state/store';
+import { ageClock, endOf, StoreClosed, TakenOver } from '../state/store';
 import { activityOf, type Activity } from './activity';
 import { deliver, setAt, withoutList, type Job } from './delivery';
 import type { Environment } from './environment';
 import { nodeError } from './errors';
 import { flowNode, isControl, type Handler, type Tools } from './flow-node';
-import { noSource, pathIn, type PropertyPath, type Source } from './inputs';
-import type { Outcome } from '../outbox/outcome';
+import { noSource, pathIn, type Source } from './inputs';
 import { failedOutcome, problemOf } from './outcomes';
 import type { Message } from './red';
 import type { Config, NodeRuntime } from './register';
 import type { NodeSpec } from './spec';
 import { heldLook, outcomeStatus, type ShownList, type StatusTexts } from './status';
 
-/** One recipient of a message, or one contact, group or id, as it is saved. */
-export interface ItemData extends OutboxItem {
-  /** The reason why nothing can be done for the item. */
-  readonly wrong?: Problem;
-}
-
-/** What the items of a message share, as it is saved. */
-export interface Shared {
-  readonly advisor: string;
-  /** Nothing is sent: each item leaves as if it were. */
-  readonly dryRun?: true;
-  /** Set when an array came in: the id of its sequence, and where the message held the list. */
-  readonly list?: { readonly id: string; readonly at?: PropertyPath };
-}
-
-/** The items of a message, and what they share. */
-export interface Batch<D extends ItemData = ItemData, S extends Shared = Shared> {
-  readonly items: readonly D[];
-  /** Duplicates included. */
-  readonly count: number;
-  /** What the list held for each item, by index. */
-  readonly entries?: readonly unknown[] | undefined;
+/** The items of a message as they were read. */
+export interface Batch<D extends ItemData = ItemData, S extends Shared = Shared> extends Items<D, S> {
   /** True when an array came in, even of one entry. */
   readonly list: boolean;
   /** The property that named the items. */
   readonly source: Source;
-  readonly shared: S;
   /** Why every item fails. */
   readonly fault?: Error | undefined;
 }
@@ -71,147 +40,8 @@ export const faultOf = (read: () => void): Error | undefined => {
   }
 };
 
-/** What a guard, or the work itself, adds to the steps of an item's request. */
-export interface Steps {
-  /** Called as the item is saved as started: returns operations for that commit, or saves them separately. */
-  readonly begin?: () => readonly Operation[] | Promise<unknown>;
-  /** The same as the item is saved as not started, because its request was certainly not carried out. */
-  readonly undo?: () => readonly Operation[] | Promise<unknown>;
-  /** Asked before each attempt, which starts when this resolves. A throw ends the work; the result is called after the attempt. */
-  readonly permit?: () => Promise<(() => void) | undefined> | undefined;
-}
-
-/** Asks all permits of an attempt; the result is called when the attempt has finished. */
-const permitted = async (all: readonly Steps[]): Promise<() => void> => {
-  const ends: (() => void)[] = [];
-  const end = (): void => {
-    for (const each of ends) each();
-  };
-  try {
-    for (const { permit } of all) {
-      const ended = await permit?.();
-      if (ended) ends.push(ended);
-    }
-    return end;
-  } catch (thrown) {
-    end();
-    throw thrown;
-  }
-};
-
 /** What an outcome is of. */
 export type ItemOf<D extends ItemData, S extends Shared> = Pick<Item<D, S>, 'data' | 'shared' | 'entry'>;
-
-/** An item at its turn. */
-export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
-  readonly data: D;
-  readonly shared: S;
-  /** How often the work was tried and delayed before. */
-  readonly delays: number;
-  /** In a dry run: the text would be held until then, in epoch milliseconds. */
-  notBefore: number | undefined;
-  /** The delivery date of a scheduled text, moved into the recipient's hours; in epoch milliseconds. */
-  movedTo: number | undefined;
-  private readonly steps: Steps[] = [];
-
-  constructor(
-    /** The item as stored in its queue. */
-    readonly turn: ItemTurn<D, S>,
-    readonly environment: Environment,
-    private readonly lane: string,
-  ) {
-    this.data = turn.item;
-    this.shared = turn.shared;
-    this.delays = turn.delays;
-  }
-
-  get advisor(): string {
-    return this.data.advisor ?? this.shared.advisor;
-  }
-
-  /** The entry of the list that the item was made from. */
-  get entry(): unknown {
-    return this.turn.entry;
-  }
-
-  /** Unique among the items of a node, also over restarts. */
-  get name(): string {
-    return this.turn.name;
-  }
-
-  /** The service for which the item was accepted. */
-  get space(): string {
-    return this.turn.space;
-  }
-
-  get acceptedAt(): number {
-    return this.turn.acceptedAt;
-  }
-
-  /** The same object for all items of a message, while one of them is in memory. */
-  get message(): object {
-    return this.turn.message;
-  }
-
-  /** Aborts when what has not started is cancelled, or the node closes; `isResetBy` tells which. */
-  get signal(): AbortSignal {
-    return this.turn.signal;
-  }
-
-  add(steps: Steps): void {
-    this.steps.push(steps);
-  }
-
-  /** Whether the steps of the item are saved in this store: then others can be in the same commit. */
-  isSavedIn(store: Store): boolean {
-    return this.turn.store === store;
-  }
-
-  /**
-   * Writes the operation in the commit that ends the turn, or separately; then calls `settled`, even if that failed.
-   */
-  async atEnd(store: Store, operation: Operation, settled: () => void): Promise<void> {
-    if (this.isSavedIn(store)) this.turn.atEnd([operation], settled);
-    else await store.write([operation]).then(settled, settled);
-  }
-
-  /** Makes a request for the item's advisor. One that changes something is saved as started before it leaves. */
-  call<N extends EndpointName>(
-    name: N,
-    request: RequestOf<N>,
-    { signal = this.signal, ...own }: Steps & { readonly signal?: AbortSignal | undefined } = {},
-  ): Promise<Answer<N>> {
-    const { advisor, lane } = this;
-    const client = this.environment.client();
-    const steps = [...this.steps, own];
-    const options: CallOptions =
-      endpoints[name].method === 'GET'
-        ? { advisor, lane, signal }
-        : {
-            advisor,
-            lane,
-            signal,
-            begin: () => this.save('begin', steps),
-            undo: () => this.save('undo', steps),
-            permit: steps.some(({ permit }) => permit) ? () => permitted(steps) : undefined,
-          };
-    return client instanceof Promise
-      ? client.then((loaded) => loaded.call(name, request, options))
-      : client.call(name, request, options);
-  }
-
-  private async save(step: 'begin' | 'undo', all: readonly Steps[]): Promise<void> {
-    const operations: Operation[] = [];
-    const saving: Promise<unknown>[] = [];
-    for (const steps of all) {
-      const added = steps[step]?.() ?? [];
-      if (added instanceof Promise) saving.push(added);
-      else operations.push(...added);
-    }
-    saving.push(this.turn[step](operations));
-    await Promise.all(saving);
-  }
-}
 
 /** A rule around the work of an item. */
 export interface Guard<D extends ItemData = ItemData, S extends Shared = Shared> {
@@ -246,11 +76,7 @@ export interface NodeWaits<D extends ItemData, S extends Shared> {
   /** Milliseconds to the next turn, at most; undefined where the items of a message do not wait. */
   longestPause(shared: S): number | undefined;
   /** Called when the store is open, with a function that reports a fault. */
-  opened(
-    queue: Queue<D, S, Outcome>,
-    environment: Environment,
-    fault: (thrown: unknown) => void,
-  ): Promise<OpenWaits>;
+  opened(queue: Queue<D, S>, environment: Environment, fault: (thrown: unknown) => void): Promise<OpenWaits>;
 }
 
 interface OpenWaits {
@@ -313,12 +139,7 @@ const indexesOf = ({ index, duplicates }: ItemData): readonly number[] =>
   duplicates ? [index, ...duplicates.map((each) => each.index)] : [index];
 
 /** The job of a message, which is made again where the message was read from the store. */
-const jobOf = (
-  tools: Tools,
-  message: MessageItems<Shared>,
-  startId: string,
-  indexes: readonly number[],
-): Job => {
+const jobOf = (tools: Tools, message: QueuedMessage, startId: string, indexes: readonly number[]): Job => {
   if (message.attachment) return message.attachment as Job;
   const { message: msg, entries, dropped } = message.input;
   const { record, remaining } = message;
@@ -396,7 +217,7 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
   const { guards = [], searches, waits, isLocal = false } = options;
   let environment: Environment | undefined;
   let activity: Activity | undefined;
-  let queue: Queue<D, S, Outcome> | undefined;
+  let queue: Queue<D, S> | undefined;
   let waiting: OpenWaits | undefined;
   let opening: Promise<void> | undefined;
   let started: Promise<void> | undefined;
@@ -433,17 +254,14 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
   };
 
   const outcomeBy = async (item: Item<D, S>, reason: Reason): Promise<Outcome> => {
-    const { isWait } = item.turn;
-    if (reason === 'moved') cancelled.add(isWait ? 'moved' : 'movedWork');
-    if (reason === 'retyped' && !isWait) cancelled.add('retypedWork');
+    if (reason === 'moved') cancelled.add(item.isWait ? 'moved' : 'movedWork');
+    if (reason === 'retyped' && !item.isWait) cancelled.add('retypedWork');
     return (await options.endedBy?.(item, reason)) ?? failureBy(reason);
   };
 
-  const work = async (turn: ItemTurn<D, S>): Promise<Outcome | undefined> => {
-    if (turn.item.wrong) return failedOutcome(turn.item.wrong);
-    if (!environment) return failedOutcome(nodeError('not_configured', 'no_environment').problem);
+  const work = async (item: Item<D, S>): Promise<Outcome | undefined> => {
+    if (item.data.wrong) return failedOutcome(item.data.wrong);
     const reached = { guards: 0 };
-    const item = new Item(turn, environment, node.id);
     try {
       return await pass(item, reached);
     } catch (thrown) {
@@ -453,13 +271,11 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
       const why = problemOf(thrown);
       if (why.code !== 'cancelled') return failedOutcome(why);
       // A close interrupted it: the item stays saved as not started.
-      return turn.signal.aborted && !isResetBy(turn.signal) ? undefined : outcomeBy(item, 'reset');
+      return item.signal.aborted && !isResetBy(item.signal) ? undefined : outcomeBy(item, 'reset');
     }
   };
 
-  const outcomeFor = async (turn: ItemTurn<D, S>, reason: Reason): Promise<Outcome> => {
-    if (!environment) return failureBy(reason);
-    const item = new Item(turn, environment, node.id);
+  const endWithout = async (item: Item<D, S>, reason: Reason): Promise<Outcome> => {
     const isSaved = reason !== 'refused' && reason !== 'taken_over';
     try {
       if (isSaved) for (const guard of guards) await guard.endsWithout?.(item, reason);
@@ -472,11 +288,10 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
 
   /** Lets an outcome leave with the duplicates of its item. One that did not arrive leaves again, and counts then. */
   const send = async (
-    message: MessageItems<S>,
-    data: D,
-    { outcome, repeated, counts, isLast, mark }: OutcomeToEmit<Outcome>,
+    { message, data, shared }: Item<D, S>,
+    { outcome, repeated, mark }: Emission,
+    summary: Readonly<Record<string, unknown>> | undefined,
   ): Promise<boolean> => {
-    const { shared, count } = message.record;
     const { entries } = message.input;
     const indexes = indexesOf(data);
     let job = jobOf(tools, message, queue?.startId ?? '', indexes);
@@ -489,10 +304,9 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
       for (const index of indexes) {
         const entry = entries?.[index];
         const whole = withFields(outcome, data, shared, index, entry);
-        const isEnd = isLast && shared.list && index === indexes.at(-1);
         job.emit(index, repeated ? { ...whole, repeated } : whole, {
           mark,
-          summary: isEnd ? summaryOf(tools, count, counts) : undefined,
+          summary: index === indexes.at(-1) ? summary : undefined,
           toCount: (each) => uncounted.push(each),
           entry,
         });
@@ -502,10 +316,14 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
     return hasArrived;
   };
 
-  const emit = (message: MessageItems<S>, data: D, toEmit: OutcomeToEmit<Outcome>): Promise<boolean> => {
-    const left = send(message, data, toEmit);
-    const { outcome, isLast, counts } = toEmit;
-    if (message.record.count === 1) show(outcome);
+  const emit = (item: Item<D, S>, emission: Emission): Promise<boolean> => {
+    const { message, shared } = item;
+    const { count } = message.record;
+    const { outcome } = emission;
+    const counts = item.count(kindsIn(tools, outcome));
+    const isLast = message.remaining === 0;
+    const left = send(item, emission, isLast && shared.list ? summaryOf(tools, count, counts) : undefined);
+    if (count === 1) show(outcome);
     else show(outcome, { counts: isLast ? { ...counts, alreadySent: alreadySentIn(counts) } : undefined });
     return left;
   };
@@ -518,7 +336,7 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
     const isSaved = journal || ((mayHold || waits) && (await isSavedFromBefore(tools, from)));
     const store = await (isSaved ? from.store() : from.memory());
     if (journal && !store.durable) tools.markUnsaved();
-    const opened = new Queue<D, S, Outcome>({
+    const opened: Queue<D, S> = new Queue<D, S>({
       store,
       node: node.id,
       type: node.type,
@@ -529,20 +347,16 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
       ...(waits && {
         waits: { clock: ageClock(from, store), longestPause: (shared) => waits.longestPause(shared) },
       }),
-      host: {
-        work,
-        outcomeFor,
-        emit,
-        kindsOf: (outcome) => kindsIn(tools, outcome),
-        changed: () => {
-          waiting?.draw();
-          changed();
-        },
-        held: (count, notBefore) => {
-          status.show(() => heldLook(words, count, notBefore, tools.clock.now()));
-        },
-        fault,
+      client: () => from.client(),
+      work: (item, reason) => (reason ? endWithout(item, reason) : work(item)),
+      emit,
+      changed: () => {
+        waiting?.draw();
+        const { count = 0, notBefore = 0 } = opened.heldItems ?? {};
+        if (count > 0) status.show(() => heldLook(words, count, notBefore, tools.clock.now()));
+        changed();
       },
+      fault,
     });
     queue = opened;
     environment = from;
@@ -594,13 +408,13 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
     else show(why);
   };
 
-  const save = (msg: Message, job: Job, { items, entries, count, shared }: Batch<D, S>): void => {
+  const save = (msg: Message, job: Job, batch: Batch<D, S>): void => {
     if (!queue) throw nodeError('not_configured', 'no_environment');
     const onSaved = job.takeHandOver();
     try {
       // Entries are saved themselves: the list is not saved twice.
-      const message = entries ? withoutList(msg, shared.list?.at) : msg;
-      queue.accept({ message, shared, items, count, entries, onSaved }, job);
+      const message = batch.entries ? withoutList(msg, batch.shared.list?.at) : msg;
+      queue.accept(message, batch, job, onSaved);
       changed();
     } catch (thrown) {
       onSaved?.();

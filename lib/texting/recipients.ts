@@ -9,14 +9,9 @@ import { entriesOf, excerpt, readAll, type Source } from '../runtime/inputs';
 import { hideNumbers } from '../runtime/log';
 import type { TextShared } from '../guards/text-hours';
 import { ownAdvisor, type Tools } from '../runtime/flow-node';
-import {
-  type Batch,
-  type ItemData,
-  type ItemNodeOptions,
-  type ItemOf,
-  type ReadingTools,
-} from '../runtime/item-node';
+import { type Batch, type ItemNodeOptions, type ItemOf, type ReadingTools } from '../runtime/item-node';
 import type { Outcome } from '../outbox/outcome';
+import type { ItemData } from '../outbox/records';
 import type { Message } from '../runtime/red';
 import { ServiceError, type MessageValue } from '../service/errors';
 

@@ -1,11 +1,12 @@
-import { consentOf, type Consent } from '../../lib/consent/consent';
+import { consentOf, subjectOf, waitOf, type Consent } from '../../lib/consent/consent';
 import { resultOfFault, nothingKnown, consentStatusOf } from '../../lib/consent/consent-status';
-import { subjectOf, waitOf } from '../../lib/consent/look';
 import { longestPause, paceOf } from '../../lib/consent/pace';
 import { doNotTextOf } from '../../lib/guards/do-not-text';
+import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import { anyId, entriesOf, type Source } from '../../lib/runtime/inputs';
-import { itemNode, type Item } from '../../lib/runtime/item-node';
+import type { Item } from '../../lib/outbox/item';
+import { itemNode } from '../../lib/runtime/item-node';
 import { fieldOf, isNothing, isRecord } from '../../lib/runtime/kinds';
 import type { Outcome } from '../../lib/outbox/outcome';
 import type { Message } from '../../lib/runtime/red';
@@ -80,9 +81,8 @@ const withNames = (
 };
 
 /** Checks one recipient's consent once. */
-const checkOnce = async (item: Item<Recipient, CheckShared>): Promise<Outcome> => {
+const checkOnce = async (item: Item<Recipient, CheckShared>, environment: Environment): Promise<Outcome> => {
   const {
-    environment,
     advisor,
     shared: { dryRun },
     data: recipient,
@@ -143,15 +143,14 @@ export const create = itemNode<Recipient, CheckShared>(spec, (tools) => {
       },
     ),
     async work(item) {
-      if (!item.turn.isWait || !consent) return checkOnce(item);
-      const ended = await consent.looks.look(item.turn, tools.node.id);
+      if (!item.isWait || !consent) return checkOnce(item, tools.environment());
+      const ended = await consent.look(item, tools.node.id);
       if (!ended) throw nodeError('cancelled', 'cancelled');
       return outcomeOfWait(ended, subjectOf(item.data));
     },
-    async endedBy({ turn }, reason) {
+    async endedBy(item, reason) {
       const isSaved = reason !== 'refused' && reason !== 'taken_over';
-      if (turn.isWait && isSaved)
-        return cancelledWait(turn.seen ?? (await consent?.looks.seenOf(waitOf(turn))));
+      if (item.isWait && isSaved) return cancelledWait(item.seen ?? (await consent?.seenOf(waitOf(item))));
       return reason === 'reset' ? cancelledWait() : undefined;
     },
     statusTexts: { first: 'status.accepted', third: 'status.notAccepted' },

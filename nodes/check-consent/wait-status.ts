@@ -1,12 +1,10 @@
-import type { Consent } from '../../lib/consent/consent';
-import { waitOf } from '../../lib/consent/look';
+import { waitOf, type Consent } from '../../lib/consent/consent';
 import type { Pace } from '../../lib/consent/pace';
 import { second } from '../../lib/durations';
 import type { TextShared } from '../../lib/guards/text-hours';
 import type { Queue } from '../../lib/outbox/queue';
 import type { Environment } from '../../lib/runtime/environment';
 import type { Tools } from '../../lib/runtime/flow-node';
-import type { Outcome } from '../../lib/outbox/outcome';
 import { problemOf } from '../../lib/runtime/outcomes';
 import { authorizeLook, failureLook, waitingLook, type StatusLook } from '../../lib/runtime/status';
 import type { Recipient } from '../../lib/texting/recipients';
@@ -39,7 +37,7 @@ export class WaitStatus {
   constructor(
     private readonly tools: Tools,
     private readonly environment: Environment,
-    private readonly queue: Queue<Recipient, CheckShared, Outcome>,
+    private readonly queue: Queue<Recipient, CheckShared>,
     private readonly consent: Consent,
     private readonly fault: (thrown: unknown) => void,
   ) {}
@@ -89,14 +87,14 @@ export class WaitStatus {
    * counted.
    */
   private async outlook(): Promise<{ readonly next: number; readonly people: number | undefined }> {
-    const { looks, clock } = this.consent;
-    const now = clock.now();
+    const { consent } = this;
+    const now = consent.clock.now();
     const people = new Set<unknown>();
     let next = Infinity;
     if (this.queue.waitCount <= countedWaits)
       for await (const accepted of this.queue.waits()) {
-        people.add(accepted.item.phone ?? accepted.item.memberId);
-        next = Math.min(next, looks.next(waitOf(accepted)));
+        people.add(accepted.data.phone ?? accepted.data.memberId);
+        next = Math.min(next, consent.next(waitOf(accepted)));
       }
     return { next: next === Infinity ? now : next, people: people.size > 0 ? people.size : undefined };
   }
@@ -109,7 +107,7 @@ export class WaitStatus {
       // The status is drawn by a timer, where nobody would catch a fault of the environment.
       return failureLook(words, problemOf(thrown), clock.now(), clock.now());
     }
-    const { outage } = this.consent.looks;
+    const { outage } = this.consent;
     return waitingLook(words, { count: this.queue.waitCount, next, people, outage }, clock.now());
   }
 

@@ -5,7 +5,9 @@ import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput } from '../../lib/runtime/errors';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { readAll } from '../../lib/runtime/inputs';
-import { faultOf, itemNode, type Item, type ItemNodeOptions, type Shared } from '../../lib/runtime/item-node';
+import type { Item } from '../../lib/outbox/item';
+import type { Shared } from '../../lib/outbox/records';
+import { faultOf, itemNode, type ItemNodeOptions } from '../../lib/runtime/item-node';
 import { fieldOf, isNothing } from '../../lib/runtime/kinds';
 import type { Outcome } from '../../lib/outbox/outcome';
 import type { MessageValue } from '../../lib/service/errors';
@@ -52,7 +54,10 @@ const checked = (tools: Tools): Environment => {
   return environment;
 };
 
-const carryOut = async ({ environment, shared, data }: Item<NumberToList, ListShared>): Promise<Outcome> => {
+const carryOut = async (
+  { shared, data }: Item<NumberToList, ListShared>,
+  environment: Environment,
+): Promise<Outcome> => {
   const { phone = '', reason = null } = data;
   const list = await doNotTextOf(environment);
   switch (shared.operation) {
@@ -123,7 +128,7 @@ export const create = itemNode<NumberToList, ListShared>(spec, (tools) => {
   const { fields, phonesOf } = texting(tools);
   return {
     read: reader(tools, operation),
-    work: carryOut,
+    work: (item) => carryOut(item, tools.environment()),
     fields,
     phonesOf,
     isLocal: true,

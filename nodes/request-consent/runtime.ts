@@ -9,8 +9,10 @@ import {
 import { hour } from '../../lib/durations';
 import { doNotTextGuard } from '../../lib/guards/do-not-text';
 import { textHours, validZone, type TextShared } from '../../lib/guards/text-hours';
+import type { Environment } from '../../lib/runtime/environment';
 import { nodeError } from '../../lib/runtime/errors';
-import { itemNode, type Guard, type Item, type Steps } from '../../lib/runtime/item-node';
+import type { Item, Steps } from '../../lib/outbox/item';
+import { itemNode, type Guard } from '../../lib/runtime/item-node';
 import type { Outcome } from '../../lib/outbox/outcome';
 import { failedOutcome } from '../../lib/runtime/outcomes';
 import { ServiceError } from '../../lib/service/errors';
@@ -84,7 +86,8 @@ const asked = ({ memberId, consentState, requested, requestedAt }: RequestResult
 
 /** A dry run: nobody is asked. The outcome follows from the record of earlier requests. */
 const preview = async (
-  { environment, shared, advisor, data, notBefore }: Request,
+  { shared, advisor, data, wouldHoldUntil: notBefore }: Request,
+  environment: Environment,
   rules: RequestRules,
 ): Promise<Outcome> => {
   // A dry run never leads to consent: asking again would loop forever.
@@ -112,10 +115,10 @@ export const create = itemNode<Recipient, RequestShared>(spec, (tools) => {
 
   const ask = async (item: Request): Promise<Outcome> => {
     const { phone = '' } = item.data;
-    const consent = await consentOf(item.environment);
+    const consent = await consentOf(tools.environment());
     if (!consent.store.durable) tools.markUnsaved();
     const result = await consent.history.ask(item.advisor, phone, rules, (begin, undo, leave) => {
-      const steps = { begin, undo, permit: () => leave().then(() => undefined) };
+      const steps = { start: begin, undo, permit: () => leave().then(() => undefined) };
       return request(phone, item, steps, consent);
     });
     return asked(result);
@@ -123,7 +126,8 @@ export const create = itemNode<Recipient, RequestShared>(spec, (tools) => {
 
   /** People who were asked recently are not held until their hours: no request is needed. */
   const askedLately: Guard<Recipient, RequestShared> = {
-    async pass({ environment, shared, advisor, data }, next) {
+    async pass({ shared, advisor, data }, next) {
+      const environment = tools.environment();
       if (!environment.settings.textHours || hours === 'any' || shared.isRoundTrip) return next();
       const { history } = await consentOf(environment);
       const result = await withLimit(history.known(advisor, data.phone ?? '', rules));
@@ -141,8 +145,8 @@ export const create = itemNode<Recipient, RequestShared>(spec, (tools) => {
         if (shared.dryRun && msg.outcome === 'notAccepted') shared.isRoundTrip = true;
       },
     ),
-    guards: [validZone(hours), doNotTextGuard(), askedLately, textHours({ hours })],
-    work: (item) => withLimit(item.shared.dryRun ? preview(item, rules) : ask(item)),
+    guards: [validZone(tools, hours), doNotTextGuard(tools), askedLately, textHours(tools, { hours })],
+    work: (item) => withLimit(item.shared.dryRun ? preview(item, tools.environment(), rules) : ask(item)),
     statusTexts: {
       first: (payload) => {
         const { requested, requestedAt } = payload as Pick<RequestResult, 'requested' | 'requestedAt'>;

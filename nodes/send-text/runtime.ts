@@ -18,10 +18,10 @@ import {
   itemNode,
   type Batch,
   type Guard,
-  type Item,
   type ItemNodeOptions,
   type ItemOf,
 } from '../../lib/runtime/item-node';
+import type { Item } from '../../lib/outbox/item';
 import type { Outcome } from '../../lib/outbox/outcome';
 import type { Message } from '../../lib/runtime/red';
 import {
@@ -277,12 +277,12 @@ export const create = itemNode<Text, SendShared>(spec, (tools) => {
     return key === undefined ? undefined : { key, within: onceFor };
   };
 
-  const deliveryDateOf = ({ shared: { delivery }, environment }: Pick<TextItem, 'shared' | 'environment'>) =>
-    delivery && millisecondsOf(delivery, environment.settings);
+  const deliveryDateOf = ({ shared: { delivery } }: Pick<TextItem, 'shared'>) =>
+    delivery && millisecondsOf(delivery, tools.environment().settings);
 
   const send = async (item: TextItem): Promise<Outcome> => {
-    const { shared, data, movedTo, environment } = item;
-    const { settings } = environment;
+    const { shared, data, movedTo } = item;
+    const { settings } = tools.environment();
     const delivery = shared.delivery && movedDelivery(shared.delivery, movedTo, settings);
     const { phone = '', text = '' } = data;
     const { data: answer, ...answered } = await item.call('sendMessage', {
@@ -312,7 +312,7 @@ export const create = itemNode<Text, SendShared>(spec, (tools) => {
       () => undefined,
     );
     if (state !== 'accepted' && state !== undefined) return outcome;
-    const notBefore = item.environment.clock.now() + (delaysOfReturned[item.delays] ?? Infinity);
+    const notBefore = tools.environment().clock.now() + (delaysOfReturned[item.delays] ?? Infinity);
     if (notBefore >= (deliveryDateOf(item) ?? Infinity))
       return state ? notBelieved(outcome.problem) : outcome;
     throw new Held(notBefore, item.delays + 1);
@@ -320,7 +320,7 @@ export const create = itemNode<Text, SendShared>(spec, (tools) => {
 
   /** A dry run: how the text would leave on an account that requires consent, as far as the consent status shows. */
   const preview = async (item: TextItem): Promise<Outcome> => {
-    const { environment, shared, data, notBefore, movedTo } = item;
+    const { shared, data, wouldHoldUntil: notBefore, movedTo } = item;
     const held = notBefore === undefined ? {} : { notBefore };
     const { text = '' } = data;
     const { state, memberId, attempts } = await consentOf(item);
@@ -329,7 +329,7 @@ export const create = itemNode<Text, SendShared>(spec, (tools) => {
         segments: countText(text).segments,
         ...held,
       });
-    const dates = datesOf(shared.delivery, movedTo, environment.settings);
+    const dates = datesOf(shared.delivery, movedTo, tools.environment().settings);
     return sent({ memberId }, { text, attempts, offset: shared.offset, ...dates }, held);
   };
 
@@ -339,7 +339,7 @@ export const create = itemNode<Text, SendShared>(spec, (tools) => {
     const { phone, text, onceKey } = data;
     if (phone === undefined || text === undefined) return undefined;
     const timeZone = zoneOf(item);
-    const deliveryDate = deliveryDateOf({ shared, environment: tools.environment() });
+    const deliveryDate = deliveryDateOf(item);
     const frequency = shared.delivery?.frequency;
     return {
       node: tools.node.id,
@@ -358,10 +358,10 @@ export const create = itemNode<Text, SendShared>(spec, (tools) => {
     read: reader(tools),
     guards: [
       ...longestText(tools.plain.number('maxSegments')),
-      validZone(hours),
-      doNotTextGuard(),
-      sendOnce(tools.node.id, onceOf),
-      textHours({ hours, deliveryDateOf }),
+      validZone(tools, hours),
+      doNotTextGuard(tools),
+      sendOnce(tools, onceOf),
+      textHours(tools, { hours, deliveryDateOf }),
     ],
     work(item) {
       const { data, shared } = item;

@@ -530,8 +530,8 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       what: 'nobody is texted or asked who is on the do-not-text list',
       file: 'lib/guards/do-not-text.ts',
       changes: [
-        ['      if (checked.by) throw refusalBy(checked.by);\n', ''],
-        ['          throw refusalBy(ended);\n', '          return () => undefined;\n'],
+        ['    if (by) throw refusalBy(by);\n', ''],
+        ['      throw refusalBy(ended);\n', '      return () => undefined;\n'],
       ],
       shownBy: {
         'unit/guards/do-not-text.test.ts': [
@@ -625,11 +625,11 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'a wait for somebody on the list ends',
-      file: 'lib/consent/look.ts',
+      file: 'lib/consent/consent.ts',
       changes: [
         [
-          'if (this.mayBeBlocked(wait, turn, isLast) && (await this.isBlocked(wait.subject)))',
-          'if (this.mayBeBlocked(wait, turn, isLast) && wait.advisor === undefined)',
+          'if (this.mayBeBlocked(wait, item, isLast) && (await this.isBlocked(wait.subject)))',
+          'if (this.mayBeBlocked(wait, item, isLast) && wait.advisor === undefined)',
         ],
       ],
       shownBy: {
@@ -860,7 +860,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'lib/guards/do-not-text.ts',
       changes: [
         [
-          '      if (!shared.dryRun && environment.isStoreLost) await environment.mayText?.(item.signal);\n',
+          '    if (!shared.dryRun && environment.isStoreLost) await environment.mayText?.(item.signal);\n',
           '',
         ],
       ],
@@ -905,9 +905,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'the item whose turn it was at a crash is not tried again',
       file: 'lib/outbox/queue.ts',
-      changes: [
-        ["    if (!isWait && this.careful.isSuspect(this.nameOf(arrival, item))) return 'crashes';\n", ''],
-      ],
+      changes: [["    if (!isWait && this.careful.isSuspect(this.nameOf(item))) return 'crashes';\n", '']],
       shownBy: {
         'unit/outbox/poisoned.test.ts': ['does so four times, then leaves, and all others are sent'],
       },

@@ -8,8 +8,9 @@ import { TokenEndpoints } from '../../lib/auth/token-endpoint';
 import { Tokens } from '../../lib/auth/tokens';
 import { Vault } from '../../lib/auth/vault';
 import { onceIn } from '../../lib/guards/once';
-import type { OutboxItem } from '../../lib/outbox/message-items';
-import { isResetBy, Queue } from '../../lib/outbox/queue';
+import { isResetBy } from '../../lib/outbox/item';
+import { Queue } from '../../lib/outbox/queue';
+import type { ItemData, Shared } from '../../lib/outbox/records';
 import type { Clock } from '../../lib/service/clock';
 import { ServiceError } from '../../lib/service/errors';
 import { CommitQueue } from '../../lib/state/commit-queue';
@@ -21,6 +22,7 @@ import { prefixOf } from '../../lib/state/slot';
 import { TakenOver, type Store } from '../../lib/state/store';
 import { sealerOf } from '../support/state/sealer';
 import { nextIteration } from '../support/event-loop';
+import { hosted, nobodys } from '../support/outbox/requests';
 import { Postgres } from '../support/postgres';
 import { peers } from '../support/state/peers';
 
@@ -232,7 +234,7 @@ const grantIn = async (memory: Store) => {
   return found?.value.grant;
 };
 
-interface Text extends OutboxItem {
+interface Text extends ItemData {
   readonly name: string;
 }
 interface Told {
@@ -243,7 +245,7 @@ interface Told {
 
 /** A send node on a store, and a service that carries out every request. */
 const startOutbox = async (process: Process, sent: string[], told: Told[]) => {
-  const outbox = new Queue<Text, object, string>({
+  const outbox = new Queue<Text>({
     store: process.store(false),
     node: 'send',
     type: 'send',
@@ -251,7 +253,7 @@ const startOutbox = async (process: Process, sent: string[], told: Told[]) => {
     width: 2,
     resumeWithin: hour,
     clock: process.clock,
-    host: {
+    ...hosted<Text, Shared, string>({
       outcomeFor: async (_text, reason) => reason,
       kindsOf: (outcome) => [outcome],
       emit: async (_job, { name }, { outcome, repeated }) => {
@@ -260,17 +262,17 @@ const startOutbox = async (process: Process, sent: string[], told: Told[]) => {
         return true;
       },
       fault: () => undefined,
-      work: async ({ item: { name }, begin, signal }) => {
-        await begin();
+      work: async (item) => {
+        const { signal } = item;
+        await item.start();
         await process.step('request');
         if (signal.aborted) return isResetBy(signal) ? 'failed' : undefined;
-        sent.push(name);
+        sent.push(item.data.name);
         // In flight for as long as other things may happen.
         for (let steps = 0; steps < 4; steps++) await process.step('answer');
         return 'sent';
       },
-      held: () => undefined,
-    },
+    }),
   });
   await outbox.start();
   return { outbox, process };
@@ -398,7 +400,7 @@ describe('in any order of events', function () {
               const { outbox } = await running;
               given.push(...names);
               const items = names.map((name, index): Text => ({ index, name }));
-              outbox.accept({ message: {}, items, count: items.length, shared: {} }, undefined);
+              outbox.accept({}, { items, count: items.length, shared: nobodys });
               return;
             }
             await (changing = changing.then(async () => {

@@ -4,12 +4,12 @@ import { newGrant } from '../../lib/auth/grants';
 import { TokenEndpoints } from '../../lib/auth/token-endpoint';
 import { Tokens } from '../../lib/auth/tokens';
 import { Vault } from '../../lib/auth/vault';
-import { Consent } from '../../lib/consent/consent';
+import { Consent, type WaitShared } from '../../lib/consent/consent';
 import type { WaitOutcome } from '../../lib/consent/consent-status';
-import type { WaitShared } from '../../lib/consent/look';
 import { longestPause, recommended } from '../../lib/consent/pace';
-import type { OutboxItem } from '../../lib/outbox/message-items';
-import { isResetBy, Queue, type ItemTurn, type OutcomeToEmit } from '../../lib/outbox/queue';
+import { isResetBy, type Item } from '../../lib/outbox/item';
+import { Queue } from '../../lib/outbox/queue';
+import type { ItemData } from '../../lib/outbox/records';
 import { Call, type Shared } from '../../lib/service/client';
 import { MovableClock, type Clock } from '../../lib/service/clock';
 import { listenersOn } from '../../lib/service/concurrency';
@@ -24,6 +24,7 @@ import type { Client } from '../../lib/service/client';
 import { createMemoryStore } from '../../lib/state/memory';
 import { isShared, type Operation, type Store, type Table } from '../../lib/state/store';
 import { nextIteration } from '../support/event-loop';
+import { hosted, type Told } from '../support/outbox/requests';
 import { faultsIn, type Deed, type Poll, type Step } from './history';
 import { peers } from '../support/state/peers';
 
@@ -183,7 +184,7 @@ class Service {
   }
 }
 
-interface Text extends OutboxItem {
+interface Text extends ItemData {
   readonly name: string;
   readonly kind: Step['kind'];
   readonly phone: string;
@@ -465,8 +466,8 @@ class Process {
 
 /** The nodes of a flow: one sends, one asks for consent, one waits for it. */
 class Boxes {
-  private readonly requests = new Map<Step['kind'], Queue<Text, object, Ending>>();
-  private waiting: Queue<Text, WaitShared, Ending> | undefined;
+  private readonly requests = new Map<Step['kind'], Queue<Text>>();
+  private waiting: Queue<Text, WaitShared> | undefined;
   private detach: () => void = () => undefined;
 
   constructor(
@@ -491,7 +492,7 @@ class Boxes {
       emit: async (
         _message: unknown,
         { name, kind, phone }: Text,
-        { outcome, repeated }: OutcomeToEmit<Ending>,
+        { outcome, repeated }: Pick<Told<Ending>, 'outcome' | 'repeated'>,
       ) => {
         await process.alive();
         process.world.tell({ name, kind, phone, repeated, ...outcome });
@@ -500,14 +501,21 @@ class Boxes {
       // Fenced off, like a process that slept too long.
       fault: () => undefined,
     };
-    type TextTurn = ItemTurn<Text, object>;
+    const stepsOf = (item: Item<Text>) => ({
+      signal: item.signal,
+      begin: () => item.start(),
+      undo: () => item.undo(),
+    });
     const work = {
-      send: async ({ item: { name, phone }, signal, begin, undo }: TextTurn): Promise<Ending> => {
-        const options = { advisor, signal, begin, undo };
+      send: async (item: Item<Text>): Promise<Ending> => {
+        const { name, phone } = item.data;
+        const options = { advisor, ...stepsOf(item) };
         await client.call('sendMessage', { body: { phone, text: name } }, options);
         return { type: 'ok' };
       },
-      ask: async ({ item: { phone }, signal, begin, undo }: TextTurn): Promise<Ending> => {
+      ask: async (item: Item<Text>): Promise<Ending> => {
+        const { phone } = item.data;
+        const { signal, begin, undo } = stepsOf(item);
         await consent.history.ask(
           advisor,
           phone,
@@ -544,7 +552,7 @@ class Boxes {
       },
     };
     for (const kind of ['send', 'ask'] as const) {
-      const outbox = new Queue<Text, object, Ending>({
+      const outbox = new Queue<Text>({
         store,
         node: kind,
         type: kind,
@@ -552,7 +560,7 @@ class Boxes {
         width: 4,
         resumeWithin: hour,
         clock,
-        host: {
+        ...hosted({
           ...common,
           work: (turn) =>
             work[kind](turn).catch((thrown: unknown): Ending | undefined => {
@@ -562,15 +570,14 @@ class Boxes {
               if (code === 'cancelled' && isBrokenOff) return undefined;
               return { type: code === 'outcome_unknown' ? 'unknown' : 'failed', code };
             }),
-          outcomeFor: async (_text, reason) =>
+          outcomeFor: async (_text, reason): Promise<Ending> =>
             reason === 'unknown' ? { type: 'unknown' } : { type: 'failed', code: reason },
-          held: () => undefined,
-        },
+        }),
       });
       this.requests.set(kind, outbox);
       await outbox.start();
     }
-    const queue = new Queue<Text, WaitShared, Ending>({
+    const queue = new Queue<Text, WaitShared>({
       store,
       node: 'wait',
       type: 'wait',
@@ -579,32 +586,35 @@ class Boxes {
       resumeWithin: hour,
       clock,
       waits: { clock, longestPause: ({ pace = recommended }) => longestPause(pace) },
-      host: {
+      ...hosted({
         ...common,
         work: async (turn): Promise<Ending | undefined> => {
-          const ended = await consent.looks.look(turn, 'wait');
+          const ended = await consent.look(turn, 'wait');
           return ended && endingOf(ended);
         },
-        outcomeFor: async () => ({ type: 'failed', code: 'cancelled' }),
-        held: () => undefined,
-      },
+        outcomeFor: async (): Promise<Ending> => ({ type: 'failed', code: 'cancelled' }),
+      }),
     });
     const endingOf = (outcome: WaitOutcome): Ending =>
       outcome.kind === 'accepted'
         ? { type: 'ok' }
         : { type: 'failed', code: outcome.kind === 'failed' ? outcome.problem.code : outcome.reason };
     this.waiting = queue;
-    this.detach = consent.attach('wait', queue, endingOf, () => undefined);
+    this.detach = consent.attach(
+      'wait',
+      queue,
+      (outcome) => ({ port: 0, payload: endingOf(outcome) }),
+      () => undefined,
+    );
     await queue.start();
   }
 
   accept(kind: Step['kind'], items: readonly Text[]): void {
-    const job = { message: {}, items, count: items.length };
+    const job = { items, count: items.length };
     const { world } = this.process;
     const pace = { ...recommended, giveUpAfter: world.giveUpAfter };
-    if (kind === 'wait')
-      this.waiting?.accept({ ...job, shared: { advisor, start: world.age, pace } }, undefined);
-    else this.requests.get(kind)?.accept({ ...job, shared: {} }, undefined);
+    if (kind === 'wait') this.waiting?.accept({}, { ...job, shared: { advisor, start: world.age, pace } });
+    else this.requests.get(kind)?.accept({}, { ...job, shared: { advisor } });
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,5 @@
 import type { WaitOutcome } from '../../../lib/consent/consent-status';
-import { Consent } from '../../../lib/consent/consent';
-import type { WaitItem, WaitShared } from '../../../lib/consent/look';
+import { Consent, type WaitItem, type WaitShared } from '../../../lib/consent/consent';
 import { recommended, type Pace } from '../../../lib/consent/pace';
 import { MovableClock } from '../../../lib/service/clock';
 import { ServiceError } from '../../../lib/service/errors';
@@ -161,8 +160,8 @@ export class World {
 
   async cancel({ n }: WaitOf): Promise<void> {
     const { queue } = await this.node;
-    for await (const { item, arrival } of queue.waits())
-      if (item.n === n) await queue.cancel(arrival, 0, true);
+    for await (const { data, arrival } of queue.waits())
+      if (data.n === n) await queue.cancel(arrival, 0, true);
     await this.clock.move(0);
   }
 
@@ -208,7 +207,7 @@ export class World {
   private acceptAt({ queue }: Node, waits: readonly WaitOf[]): Promise<void> {
     for (const wait of waits) {
       const { start, pace, advisor } = wait;
-      queue.accept({ message: {}, shared: { advisor, start, pace }, items: [wait], count: 1 }, undefined);
+      queue.accept({}, { shared: { advisor, start, pace }, items: [wait], count: 1 });
     }
     return queue.whenSaved();
   }

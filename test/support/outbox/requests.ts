@@ -1,28 +1,66 @@
 import { hour } from '../../../lib/durations';
-import type { OutboxItem } from '../../../lib/outbox/message-items';
-import { Queue, type QueueHost } from '../../../lib/outbox/queue';
+import type { Item, QueuedMessage } from '../../../lib/outbox/item';
+import { Queue, type Emission, type QueueOptions, type Reason } from '../../../lib/outbox/queue';
+import type { Counts, ItemData, Shared } from '../../../lib/outbox/records';
 import { systemClock } from '../../../lib/service/clock';
 import type { Store } from '../../../lib/state/store';
 
-export type Host = QueueHost<OutboxItem, object, string>;
-export type Requests = Queue<OutboxItem, object, string>;
-type Options = ConstructorParameters<typeof Queue<OutboxItem, object, string>>[0];
+export interface Told<E> extends Pick<Emission, 'repeated' | 'mark'> {
+  readonly outcome: E;
+  /** Those of the same message that have left, this one included. */
+  readonly counts: Counts;
+  readonly isLast: boolean;
+}
+
+/** What a node does, with outcomes as a test likes them. */
+export interface NodeHost<D extends ItemData, S extends Shared, E> {
+  work(item: Item<D, S>): Promise<E | undefined>;
+  outcomeFor(item: Item<D, S>, reason: Reason): Promise<E>;
+  emit(message: QueuedMessage<S>, data: D, told: Told<E>): Promise<boolean>;
+  kindsOf(outcome: E): readonly string[];
+  fault(fault: unknown): void;
+}
+
+/** The same as a queue takes it. */
+export const hosted = <D extends ItemData, S extends Shared, E>(
+  host: NodeHost<D, S, E>,
+): Pick<QueueOptions<D, S>, 'client' | 'work' | 'emit' | 'changed' | 'fault'> => ({
+  client: () => {
+    throw new Error('nothing is asked of the service');
+  },
+  work: async (item, reason) => {
+    const payload = await (reason ? host.outcomeFor(item, reason) : host.work(item));
+    return payload === undefined ? undefined : { port: 0, payload };
+  },
+  emit: (item, { outcome: { payload }, repeated, mark }) => {
+    const outcome = payload as E;
+    const counts = item.count(host.kindsOf(outcome));
+    const isLast = item.message.remaining === 0;
+    return host.emit(item.message, item.data, { outcome, repeated, mark, counts, isLast });
+  },
+  changed: () => undefined,
+  fault: (fault) => host.fault(fault),
+});
+
+export type Host = NodeHost<ItemData, Shared, string>;
+export type Requests = Queue;
 
 /** What every host here does: an outcome is its own kind, or the reason for it; a fault fails the test. */
-export const plainHost: Pick<Host, 'kindsOf' | 'outcomeFor' | 'held' | 'fault'> = {
+export const plainHost: Pick<Host, 'kindsOf' | 'outcomeFor' | 'fault'> = {
   kindsOf: (outcome) => [outcome],
   outcomeFor: async (_item, reason) => reason,
-  held: () => undefined,
   fault: (fault) => {
     throw fault;
   },
 };
 
+export const nobodys: Shared = { advisor: '' };
+
 /** The outbox of a node that does and emits what the test says. */
 export const requestsOn = (
   store: Store,
   host: Pick<Host, 'work' | 'emit'> & Partial<Host>,
-  options: Partial<Options> = {},
+  options: Partial<QueueOptions<ItemData, Shared>> = {},
 ): Requests =>
   new Queue({
     store,
@@ -32,24 +70,24 @@ export const requestsOn = (
     width: 16,
     resumeWithin: hour,
     clock: systemClock,
-    host: { ...plainHost, ...host },
+    ...hosted({ ...plainHost, ...host }),
     ...options,
   });
 
 /** Saves a list of so many, in one message. */
 export const acceptMany = (outbox: Requests, count: number, onSaved?: () => void): void => {
   const items = Array.from({ length: count }, (_, index) => ({ index }));
-  outbox.accept({ message: {}, shared: {}, items, count, onSaved }, undefined);
+  outbox.accept({}, { shared: nobodys, items, count }, undefined, onSaved);
 };
 
 /** Saves a single one. */
 export const acceptOne = (outbox: Requests, phone: string): void => {
-  outbox.accept({ message: {}, shared: {}, items: [{ index: 0, phone }], count: 1 }, undefined);
+  outbox.accept({}, { shared: nobodys, items: [{ index: 0, phone }], count: 1 });
 };
 
 /** Emits whose outcome it is, and the outcome. */
 export const tellingWhom = (told: string[]) => ({
-  emit: async (_job: unknown, { phone }: OutboxItem, { outcome }: { readonly outcome: string }) => {
+  emit: async (_job: unknown, { phone }: ItemData, { outcome }: { readonly outcome: string }) => {
     told.push(`${String(phone)} ${outcome}`);
     return true;
   },

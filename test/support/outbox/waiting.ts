@@ -1,11 +1,10 @@
 import { hour } from '../../../lib/durations';
-import type { Consent } from '../../../lib/consent/consent';
-import type { WaitItem, WaitShared } from '../../../lib/consent/look';
+import { waitOf, type Consent, type WaitItem, type WaitShared } from '../../../lib/consent/consent';
 import { longestPause, recommended } from '../../../lib/consent/pace';
 import type { WaitOutcome } from '../../../lib/consent/consent-status';
-import type { Batch } from '../../../lib/outbox/message-items';
-import { Queue, type AcceptedItem, type QueueHost } from '../../../lib/outbox/queue';
-import { plainHost } from './requests';
+import type { Outcome } from '../../../lib/outbox/outcome';
+import { Queue } from '../../../lib/outbox/queue';
+import { hosted, plainHost, type NodeHost } from './requests';
 
 export const space = 'environment/service';
 
@@ -13,7 +12,7 @@ export interface WaitingNodeOptions<I extends WaitItem, O extends WaitShared, E>
   readonly consent: Consent;
   readonly node?: string;
   readonly width?: number;
-  readonly emit: QueueHost<I, O, E>['emit'];
+  readonly emit: NodeHost<I, O, E>['emit'];
   readonly outcomeOf: (outcome: WaitOutcome) => E;
   readonly kindsOf?: (outcome: E) => readonly string[];
   readonly fault?: (fault: unknown) => void;
@@ -24,15 +23,15 @@ export interface WaitingNodeOptions<I extends WaitItem, O extends WaitShared, E>
 
 /** A node whose items wait. */
 export class WaitingQueue<I extends WaitItem, O extends WaitShared, E = string> {
-  readonly queue: Queue<I, O, E>;
+  readonly queue: Queue<I, O>;
   private readonly node: string;
   private detach: () => void = () => undefined;
 
   constructor(private readonly options: WaitingNodeOptions<I, O, E>) {
     const { consent, node = 'node', width = 16, emit, outcomeOf, fault, atOnce, kindsOf } = options;
-    const { store, clock, looks } = consent;
+    const { store, clock } = consent;
     this.node = node;
-    this.queue = new Queue<I, O, E>({
+    this.queue = new Queue<I, O>({
       store,
       node,
       type: 'type',
@@ -41,23 +40,21 @@ export class WaitingQueue<I extends WaitItem, O extends WaitShared, E = string> 
       resumeWithin: hour,
       clock,
       waits: { clock, longestPause: ({ pace = recommended }) => longestPause(pace) },
-      host: {
-        held: () => undefined,
+      ...hosted<I, O, E>({
         fault: fault ?? plainHost.fault,
         kindsOf: kindsOf ?? ((outcome) => [String(outcome)]),
         emit,
-        work: async (turn) => {
-          const ended = atOnce?.(turn.item);
+        work: async (item) => {
+          const ended = atOnce?.(item.data);
           if (ended !== undefined) return ended;
-          const outcome = await looks.look(turn, node);
+          const outcome = await consent.look(item, node);
           return outcome && outcomeOf(outcome);
         },
-        outcomeFor: async ({ seen, item, shared }: AcceptedItem<I, O>) => {
-          const subject = item.phone === undefined ? { memberId: item.memberId ?? 0 } : { phone: item.phone };
-          const status = await looks.seenOf({ seen, subject, advisor: item.advisor ?? shared.advisor });
+        outcomeFor: async (item) => {
+          const status = await consent.seenOf(waitOf(item));
           return outcomeOf({ kind: 'not_accepted', reason: 'cancelled', status });
         },
-      },
+      }),
     });
   }
 
@@ -67,14 +64,14 @@ export class WaitingQueue<I extends WaitItem, O extends WaitShared, E = string> 
 
   async start(): Promise<void> {
     const { consent, outcomeOf, changed = () => undefined } = this.options;
-    this.detach = consent.attach(this.node, this.queue, outcomeOf, changed);
+    const decided = (outcome: WaitOutcome): Outcome => ({ port: 0, payload: outcomeOf(outcome) });
+    this.detach = consent.attach(this.node, this.queue, decided, changed);
     await this.queue.start();
   }
 
   /** Resolves when the items are saved. */
   accept(items: readonly I[], shared: O): Promise<void> {
-    const batch: Batch<I, O> = { message: {}, shared, items, count: items.length };
-    this.queue.accept(batch, undefined);
+    this.queue.accept({}, { shared, items, count: items.length });
     return this.queue.whenSaved();
   }
 

@@ -1,5 +1,5 @@
 import should from 'should';
-import { paceOf } from '../../../lib/consent/pace';
+import { paceOf, recommended } from '../../../lib/consent/pace';
 import { TakenOver } from '../../../lib/state/store';
 import { nextIteration } from '../../support/event-loop';
 import { isLong } from '../../support/extent';
@@ -40,13 +40,13 @@ describe('waits', () => {
         await world.add(ann);
         await world.clock.move(hours(1));
         world.told.should.eql([]);
-        should((await world.consent).looks.outage?.code).equal(outage);
+        should((await world.consent).outage?.code).equal(outage);
         world.changes.should.equal(outage === undefined ? 0 : 1);
         await world.clock.move(hours(22));
         world.answer = () => 'accepted';
         await world.clock.move(hours(0.2));
         world.ends.should.eql([[0, 'accepted']]);
-        should((await world.consent).looks.outage).be.undefined();
+        should((await world.consent).outage).be.undefined();
       });
     }
 
@@ -149,6 +149,19 @@ describe('waits', () => {
       world.told.should.eql([]);
       await world.clock.move(hours(0.2));
       world.ends.should.eql([[0, 'expired']]);
+    });
+
+    it('have that hour after their node was away, even if others have looked meanwhile', async () => {
+      const world = new World();
+      await world.add(bob, { ...recommended, giveUpAfter: hours(100) });
+      const comeBack = await world.acceptElsewhere(world.wait(ann));
+      await world.clock.move(hours(72));
+      world.answer = () => refusal('network_error');
+      await comeBack();
+      await world.clock.move(hours(0.9));
+      should(world.ends).eql([]);
+      await world.clock.move(hours(0.2));
+      should(world.ends).eql([[1, 'expired']]);
     });
 
     it('end with the answer even if the machine slept while it was on its way', async () => {

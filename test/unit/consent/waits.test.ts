@@ -410,7 +410,7 @@ describe('waits', () => {
       consent.attach(
         'node',
         queue,
-        (outcome) => outcome,
+        (outcome) => ({ port: 0, payload: outcome }),
         () => undefined,
       );
     const detachEarlier = attach();
@@ -426,7 +426,7 @@ describe('waits', () => {
     const wait = await world.add(ann);
     for (const at of [1, 40, 290, 310, 5000, 86_200]) {
       await world.clock.move(seconds(at) - world.elapsed);
-      const next = (await world.consent).looks.next({
+      const next = (await world.consent).next({
         ...wait,
         subject: { phone: ann },
         seen: undefined,

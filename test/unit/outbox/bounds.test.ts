@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import should from 'should';
-import type { WaitItem, WaitShared } from '../../../lib/consent/look';
-import type { OutboxItem } from '../../../lib/outbox/message-items';
+import type { WaitItem, WaitShared } from '../../../lib/consent/consent';
+import type { ItemData } from '../../../lib/outbox/records';
 import { QueueFull } from '../../../lib/outbox/queue';
 import { openEmbedded } from '../../../lib/state/embedded';
 import { createMemoryStore } from '../../../lib/state/memory';
@@ -13,7 +13,7 @@ import { sealerOf } from '../../support/state/sealer';
 import { nextIteration } from '../../support/event-loop';
 import { gate } from '../../support/gate';
 import { collectGarbage } from '../../support/memory';
-import { plainHost, requestsOn, type Host } from '../../support/outbox/requests';
+import { nobodys, plainHost, requestsOn, type Host } from '../../support/outbox/requests';
 import { WaitingQueue } from '../../support/outbox/waiting';
 
 const refusing = (): never => {
@@ -46,7 +46,7 @@ const slowStore = (): { readonly store: Store; readonly open: () => void } => {
   return { store, open };
 };
 
-const listOf = (count: number): OutboxItem[] => Array.from({ length: count }, (_, index) => ({ index }));
+const listOf = (count: number): ItemData[] => Array.from({ length: count }, (_, index) => ({ index }));
 
 describe('long lists that a slow store has not saved yet', () => {
   it('are rejected beyond a million recipients, and accepted again when the earlier ones are saved', async () => {
@@ -54,7 +54,7 @@ describe('long lists that a slow store has not saved yet', () => {
     const outbox = requestsOn(store, idleHost);
     const items = listOf(150_000);
     const accept = (): void => {
-      outbox.accept({ message: {}, shared: {}, items, count: items.length }, undefined);
+      outbox.accept({}, { shared: nobodys, items, count: items.length });
     };
     for (let list = 0; list < 7; list++) accept();
     should(accept).throw(QueueFull);
@@ -126,11 +126,8 @@ describe('a queue during an outage of the service', function () {
     const outbox = requestsOn(counting, idleHost);
     const items = [{ index: 0 }, { index: 1 }];
     for (let list = 0; list < 3000; list++)
-      outbox.accept({ message: {}, shared: { advisor: 'default' }, items, count: 2 }, undefined);
-    outbox.accept(
-      { message: {}, shared: { advisor: 'default' }, items: [{ index: 0 }], count: 1 },
-      undefined,
-    );
+      outbox.accept({}, { shared: { advisor: 'default' }, items, count: 2 });
+    outbox.accept({}, { shared: { advisor: 'default' }, items: [{ index: 0 }], count: 1 });
     await outbox.close();
     reads = 0;
     should(await outbox.reader.count()).equal(6001);
@@ -150,7 +147,7 @@ describe('a queue during an outage of the service', function () {
     for (let n = 0; n < count; n++) {
       const message = { payload: `text ${n.toString()}` };
       messages.push(new WeakRef(message));
-      outbox.accept({ message, shared: {}, items: [{ index: 0 }], count: 1 }, undefined);
+      outbox.accept(message, { shared: nobodys, items: [{ index: 0 }], count: 1 });
       if (n % 100 === 99) await nextIteration();
     }
     while ((await outbox.reader.count()) < count) await nextIteration();
@@ -175,7 +172,7 @@ describe('a queue during an outage of the service', function () {
     for (let n = 0; n < 40; n++) {
       const message = { payload: `${n} `.repeat(100_000) };
       messages.push(new WeakRef(message));
-      outbox.accept({ message, shared: {}, items: [{ index: 0 }], count: 1 }, undefined);
+      outbox.accept(message, { shared: nobodys, items: [{ index: 0 }], count: 1 });
       await nextIteration();
     }
     while ((await outbox.reader.count()) < 40) await nextIteration();
@@ -200,7 +197,7 @@ describe('a queue during an outage of the service', function () {
       },
     });
     const before = requestsOn(counting, idleHost);
-    before.accept({ message: {}, shared: {}, items: listOf(60), count: 60 }, undefined);
+    before.accept({}, { shared: nobodys, items: listOf(60), count: 60 });
     await before.close();
     const { host, told } = telling(async () => 'sent');
     const after = requestsOn(counting, host);
@@ -219,7 +216,7 @@ describe('a queue during an outage of the service', function () {
     const payload = { csv: '"a","b"\n'.repeat(100_000), rows };
     const count = 100;
     for (let n = 0; n < count; n++)
-      outbox.accept({ message: { payload }, shared: {}, items: [{ index: 0 }], count: 1 }, undefined);
+      outbox.accept({ payload }, { shared: nobodys, items: [{ index: 0 }], count: 1 });
     while (told() < count) await nextIteration();
     await outbox.close();
     should(await outbox.reader.count()).equal(0);

@@ -4,12 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { open as openLmdb } from 'lmdb';
-import { Consent } from '../../../lib/consent/consent';
-import type { WaitItem, WaitShared } from '../../../lib/consent/look';
+import { Consent, type WaitItem, type WaitShared } from '../../../lib/consent/consent';
 import { paceOf } from '../../../lib/consent/pace';
 import { MovableClock } from '../../../lib/service/clock';
 import { openEmbedded } from '../../../lib/state/embedded';
-import type { Store } from '../../../lib/state/store';
+import { endOf, key, type Store } from '../../../lib/state/store';
 import { space, WaitingQueue } from '../../support/outbox/waiting';
 import { sealerOf } from '../../support/state/sealer';
 
@@ -120,6 +119,9 @@ describe('a wait whose records are damaged', () => {
     const second = await start();
     await until('the outcome', () => told.length > 0);
     await until('the end of the wait', () => second.outbox.count === 0);
+    const { store } = second;
+    for (const kind of ['number', 'member'])
+      assert.equal(await store.count('wait', key(kind), endOf(key(kind))), 0, 'nobody finds it any more');
     await second.stop();
     assert.deepEqual(told, ['cancelled']);
   });

@@ -8,8 +8,8 @@ import { nextIteration } from '../../support/event-loop';
 import { gate } from '../../support/gate';
 import { acceptMany, acceptOne, requestsOn, type Host, type Requests } from '../../support/outbox/requests';
 
-const sends: Host['work'] = async ({ begin }) => {
-  await begin();
+const sends: Host['work'] = async (item) => {
+  await item.start();
   return 'sent';
 };
 

@@ -141,7 +141,7 @@ describe('a great many held texts that become due', () => {
     const watching: Store = {
       ...store,
       keys: (table, range) => {
-        if (range.from.toString('latin1').startsWith('due\0')) sweptIn.add(turns);
+        if (range.from.toString('latin1').startsWith('item\0')) sweptIn.add(turns);
         return store.keys(table, range);
       },
     };

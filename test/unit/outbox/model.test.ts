@@ -1,18 +1,20 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import type { OutboxItem } from '../../../lib/outbox/message-items';
-import { Held, isResetBy, Queue, type OutcomeToEmit, type QueueHost } from '../../../lib/outbox/queue';
+import { isResetBy } from '../../../lib/outbox/item';
+import { Held, Queue } from '../../../lib/outbox/queue';
+import type { ItemData, Shared } from '../../../lib/outbox/records';
 import { MovableClock } from '../../../lib/service/clock';
 import type { Operation } from '../../../lib/state/store';
 import { nextIteration } from '../../support/event-loop';
 import { andOften, howOften } from '../../support/extent';
 import { Disk, kill, never, type Process } from '../../support/outbox/process';
+import { hosted, nobodys, type NodeHost } from '../../support/outbox/requests';
 
 const resumeWithin = 3_600_000;
 const phones = ['+12025550101', '+12025550102'] as const;
 const everything = [Buffer.of(0), Buffer.of(0xff)] as const;
 
-interface Text extends OutboxItem {
+interface Text extends ItemData {
   readonly name: number;
   readonly phone: string;
   /** Every second item of a held list is held. */
@@ -58,7 +60,7 @@ const delays = fc.array(fc.nat({ max: 6 }), { minLength: 1, maxLength: 8 });
 
 interface Life {
   readonly process: Process;
-  readonly outbox: Queue<Text, object, string>;
+  readonly outbox: Queue<Text>;
   readonly closed: AbortController;
 }
 
@@ -100,7 +102,7 @@ class Machine {
       width: 4,
       resumeWithin,
       clock: this.disk.clockOf(process, this.clock),
-      host: this.hostIn(process, closed.signal),
+      ...hosted(this.hostIn(process, closed.signal)),
     });
     void outbox.start();
     return { process, outbox, closed };
@@ -124,18 +126,20 @@ class Machine {
     else this.saved.push({ list: key.slice('item\0'.length, -6), name: item.name });
   }
 
-  private hostIn(process: Process, closed: AbortSignal): QueueHost<Text, object, string> {
+  private hostIn(process: Process, closed: AbortSignal): NodeHost<Text, Shared, string> {
     return {
-      work: async ({ item: { name, notBefore }, signal, begin, undo }) => {
+      work: async (item) => {
+        const { signal } = item;
+        const { name, notBefore } = item.data;
         const held = this.heldUntil(process, notBefore);
         if (held) return held;
         for (;;) {
           if (signal.aborted) return isResetBy(signal) ? 'reset' : undefined;
           this.started.add(name);
-          await begin();
+          await item.start();
           if (!this.mustWait()) break;
           // As after a 429: certainly not carried out.
-          await undo();
+          await item.undo();
           this.started.delete(name);
           while (this.mustWait(signal)) await nextIteration();
         }
@@ -145,13 +149,13 @@ class Machine {
         await nextIteration();
         return 'sent';
       },
-      outcomeFor: async ({ item: { name } }, reason) => {
+      outcomeFor: async ({ data: { name } }, reason) => {
         // As with a key, which is released first.
         for (let turns = name % 5; turns > 0; turns--) await nextIteration();
         return reason;
       },
       kindsOf: (outcome) => [outcome],
-      emit: async (job, { name }, { outcome, repeated, isLast, counts }: OutcomeToEmit<string>) => {
+      emit: async (job, { name }, { outcome, repeated, isLast, counts }) => {
         if (process.isDead) return never;
         if (closed.aborted) return false;
         this.told.push({ name, outcome, repeated });
@@ -163,7 +167,6 @@ class Machine {
         }
         return true;
       },
-      held: () => undefined,
       fault: (fault) => {
         throw fault;
       },
@@ -191,7 +194,7 @@ class Machine {
       return { index, name, phone: phones[name % 2] ?? phones[0], notBefore: index % 2 ? 0 : until };
     });
     this.texts.push(...items);
-    this.life.outbox.accept({ message: {}, shared: {}, items, count }, undefined);
+    this.life.outbox.accept({}, { shared: nobodys, items, count });
   }
 
   reset(phone: string | undefined): void {

@@ -54,7 +54,7 @@ describe('the records of deleted nodes', () => {
     );
     const people = [101, 102].map((n, index) => ({ index, phone: `+12025550${String(n)}` }));
     for (const items of [people, people.slice(0, 1)])
-      queue.accept({ message: {}, shared: { advisor: 'default' }, items, count: items.length }, undefined);
+      queue.accept({}, { shared: { advisor: 'default' }, items, count: items.length });
     await queue.close();
     const found = (): Promise<number> => store.count('wait', key('number'), endOf(key('number')));
     should(await found()).equal(3);

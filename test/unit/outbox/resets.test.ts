@@ -1,5 +1,5 @@
 import should from 'should';
-import type { WaitItem, WaitShared } from '../../../lib/consent/look';
+import type { WaitItem, WaitShared } from '../../../lib/consent/consent';
 import { Cancels } from '../../../lib/outbox/cancels';
 import { createMemoryStore } from '../../../lib/state/memory';
 import type { Store } from '../../../lib/state/store';

@@ -18,8 +18,8 @@ import {
 
 type Work = Host['work'];
 
-const sends: Work = async ({ begin }) => {
-  await begin();
+const sends: Work = async (item) => {
+  await item.start();
   return 'sent';
 };
 
@@ -46,9 +46,10 @@ describe('a text that was delayed when its node closed', () => {
   for (const count of [1, 3])
     it(`is sent by the next start if the service had certainly not accepted it: ${count}`, async () => {
       let putOff = 0;
-      const before = await start(async ({ begin, undo, signal }) => {
-        await begin();
-        await undo();
+      const before = await start(async (item) => {
+        const { signal } = item;
+        await item.start();
+        await item.undo();
         putOff += 1;
         await new Promise((resolve) => signal.addEventListener('abort', resolve));
         return undefined;
@@ -67,13 +68,14 @@ describe('a text that was delayed when its node closed', () => {
     it(`is sent by the next start if it had been held for long and was just due: ${count}`, async () => {
       const notBefore = clock.now() + 10 * hour;
       let [held, waiting] = [0, 0];
-      const before = await start(async ({ item: { index }, begin, signal }) => {
+      const before = await start(async (item) => {
+        const { signal } = item;
         if (clock.now() < notBefore) {
           held += 1;
           throw new Held(notBefore);
         }
         waiting += 1;
-        if (index === 1) await begin();
+        if (item.data.index === 1) await item.start();
         if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve));
         return undefined;
       });

@@ -8,7 +8,7 @@ import { gate } from '../../support/gate';
 import { until } from '../../support/until';
 import { Instance } from '../../support/instance';
 import { sendFolder } from '../../support/texting/setup';
-import { acceptMany, acceptOne, requestsOn, type Host } from '../../support/outbox/requests';
+import { acceptMany, acceptOne, nobodys, requestsOn, type Host } from '../../support/outbox/requests';
 import { peers } from '../../support/state/peers';
 
 const items = [Buffer.from('item\0'), Buffer.from('item\x01')] as const;
@@ -16,8 +16,8 @@ const items = [Buffer.from('item\0'), Buffer.from('item\x01')] as const;
 /** A node that sends its input; `told` has its outcomes. */
 const nodeOn = (
   store: Store,
-  work: Host['work'] = async ({ begin }) => {
-    await begin();
+  work: Host['work'] = async (item) => {
+    await item.start();
     return 'sent';
   },
 ) => {
@@ -49,8 +49,8 @@ describe('a message that a node accepts while another process takes its store ov
   for (const count of [1, 3, 250])
     it(`leaves as not carried out if it was not saved: ${count}`, async () => {
       let sent = 0;
-      const node = nodeOn(lost(false), async ({ begin }) => {
-        await begin();
+      const node = nodeOn(lost(false), async (item) => {
+        await item.start();
         sent += 1;
         return 'sent';
       });
@@ -97,7 +97,7 @@ describe('a list that the store rejects', () => {
     const onSaved = (): void => {
       concluded += 1;
     };
-    node.outbox.accept({ message, shared: {}, items, count: items.length, onSaved }, undefined);
+    node.outbox.accept(message, { shared: nobodys, items, count: items.length }, undefined, onSaved);
     node.accept(1);
     for (let turns = 0; turns < 1000 && node.told.length < 251; turns++) await nextIteration();
     const outcomes = node.told.map(({ outcome }) => outcome).sort();
@@ -192,9 +192,9 @@ describe('a process that another one took for dead', () => {
     const one = requestsOn(
       own,
       {
-        work: async ({ begin, item }) => {
-          await begin();
-          sent.push(`one ${String(item.phone)}`);
+        work: async (item) => {
+          await item.start();
+          sent.push(`one ${String(item.data.phone)}`);
           await answer.opened;
           return 'sent';
         },
@@ -211,10 +211,10 @@ describe('a process that another one took for dead', () => {
     const two = requestsOn(
       { ...base },
       {
-        work: async ({ begin, item }) => {
-          if (item.phone === 'f') return undefined;
-          await begin();
-          sent.push(`two ${String(item.phone)}`);
+        work: async (item) => {
+          if (item.data.phone === 'f') return undefined;
+          await item.start();
+          sent.push(`two ${String(item.data.phone)}`);
           return 'sent';
         },
         emit: async () => true,

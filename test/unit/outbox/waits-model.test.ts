@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { Consent } from '../../../lib/consent/consent';
-import type { WaitItem, WaitShared } from '../../../lib/consent/look';
+import { Consent, type WaitItem, type WaitShared } from '../../../lib/consent/consent';
 import { paceOf } from '../../../lib/consent/pace';
 import { MovableClock } from '../../../lib/service/clock';
 import { nextIteration } from '../../support/event-loop';

@@ -1,5 +1,5 @@
 import should from 'should';
-import type { WaitItem, WaitShared } from '../../../lib/consent/look';
+import type { WaitItem, WaitShared } from '../../../lib/consent/consent';
 import { hour } from '../../../lib/durations';
 import { Held } from '../../../lib/outbox/queue';
 import { itemAt, keysOf, newArrival, records } from '../../../lib/outbox/records';
@@ -196,7 +196,7 @@ describe('a flush or an acceptance right after the start', () => {
     const work = async (): Promise<string> => 'asked';
     const outbox = requestsOn(slow, { work, ...tellingWhom(told) }, { waits });
     const starting = outbox.start();
-    if (wait) await outbox.endWaits([itemAt(wait)], () => 'accepted');
+    if (wait) await outbox.endWaits([itemAt(wait)], () => ({ port: 0, payload: 'accepted' }));
     open();
     await starting;
     await until(() => told.length > 0);
