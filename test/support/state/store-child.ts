@@ -17,6 +17,17 @@ const reportCalls = <K extends string>(
   };
 };
 
+/** Prints a line after each claim of the store; `isStopped`, the process then waits for SIGUSR2. */
+const stepByClaims = (isStopped: boolean): void => {
+  const { claim } = DatabaseFile.prototype;
+  DatabaseFile.prototype.claim = async function (holder) {
+    await claim.call(this, holder);
+    const told = isStopped && new Promise((resolve) => process.once('SIGUSR2', resolve));
+    console.log('claims');
+    await told;
+  };
+};
+
 /** Time that passes so many times faster in this process. */
 const hurry = (rate: number): void => {
   const { setTimeout: later } = globalThis;
@@ -27,8 +38,8 @@ const hurry = (rate: number): void => {
 
 /**
  * A process with a store, for tests that kill it. Prints `owner` and `trouble …` as they happen, `asks`
- * whenever it asks for a sign of life, and `claims` whenever it claims the store from an owner that shows
- * none. Its time passes `RATE` times faster. With `write` it writes forever, with `hold` only from SIGUSR2
+ * whenever it asks for a sign of life, and `claims` when it has claimed the store from an owner that shows
+ * none; with `STEPS=claims` it then waits for SIGUSR2. Its time passes `RATE` times faster. With `write` it writes forever, with `hold` only from SIGUSR2
  * on, with `burst` 150 records, five at a time, and prints the number of each once it is saved; with `read`
  * it counts the records. Exits cleanly on SIGTERM.
  */
@@ -36,7 +47,8 @@ const run = async (directory: string, name: string, work: string): Promise<void>
   const asked = new Promise((resolve) => process.once('SIGUSR2', resolve));
   hurry(Number(process.env['RATE'] ?? 1));
   reportCalls(net, 'connect', 'asks');
-  reportCalls(DatabaseFile.prototype, 'claim', 'claims');
+  stepByClaims(process.env['STEPS'] === 'claims');
+  const stay = setInterval(() => undefined, 1000);
   console.log('begin');
   const warn = (text: string): void => console.log(`warning ${text}`);
   const store = await openEmbedded({ directory, sealer: sealerOf('test'), warn });
@@ -49,7 +61,6 @@ const run = async (directory: string, name: string, work: string): Promise<void>
     stop.isAsked = true;
     void store.close().then(() => process.exit(0));
   });
-  const stay = setInterval(() => undefined, 1000);
   if (work === 'hold') await asked;
   if (work === 'read') {
     for (const table of ['wait', 'work'] as const) {

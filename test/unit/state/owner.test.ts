@@ -8,25 +8,24 @@ import { openEmbedded } from '../../../lib/state/embedded';
 import { lifeOf, showLife } from '../../../lib/state/sign-of-life';
 import { endOf, key, type Store } from '../../../lib/state/store';
 import { sealerOf } from '../../support/state/sealer';
+import { until } from '../../support/until';
 import { startStore, type StoreProcess } from '../../support/state/processes';
 
 const owner = (line: string): boolean => line === 'owner';
 const troubled = (line: string): boolean => line.startsWith('trouble Another process');
 const isNumber = (line: string): boolean => /^\d+$/.test(line);
-/** Resolves when it has asked for a sign of life, or claimed the store, so many times without writing anything. */
-const onlyAsks = async (
-  process: StoreProcess,
-  { times, how = 'asks' }: { times: number; how?: 'asks' | 'claims' },
-): Promise<void> => {
+/**
+ * Resolves when it has asked for a sign of life, without writing anything, more often than in one attempt to own the
+ * store.
+ */
+const onlyAsks = async (process: StoreProcess): Promise<void> => {
   let next = process.lines.length;
-  for (let n = 0; n < times; n++) {
-    const line = await process.said((said) => said === how || isNumber(said), next);
-    assert.equal(line, how, 'two wrote at the same time');
-    next = process.lines.indexOf(how, next) + 1;
+  for (let n = 0; n < 5; n++) {
+    const line = await process.said((said) => said === 'asks' || isNumber(said), next);
+    assert.equal(line, 'asks', 'two wrote at the same time');
+    next = process.lines.indexOf('asks', next) + 1;
   }
 };
-/** More often than in one attempt to own the store. */
-const severalTimes = { times: 5 };
 
 const numbersOf = async (store: Store, name: string): Promise<number[]> => {
   const prefix = key('a', name);
@@ -65,7 +64,7 @@ describe('the owner of a store', function () {
     await first.said(isNumber);
     const second = start([directory, 'second', 'write'], environments[1]);
     await second.said(troubled);
-    await onlyAsks(second, severalTimes);
+    await onlyAsks(second);
     first.signal(signal);
     await first.ended;
     await second.said(isNumber);
@@ -109,7 +108,7 @@ describe('the owner of a store', function () {
     first.signal('SIGSTOP');
     const second = start([directory, 'second', 'write']);
     await second.said(troubled);
-    await onlyAsks(second, severalTimes);
+    await onlyAsks(second);
     const before = first.lines.length;
     first.signal('SIGCONT');
     await first.said(isNumber, before);
@@ -119,12 +118,27 @@ describe('the owner of a store', function () {
     const first = start([directory, 'first', 'write']);
     await first.said(isNumber);
     for (const name of readdirSync(directory)) if (name.endsWith('.sock')) rmSync(join(directory, name));
-    // The first has a few seconds to answer, however busy the machine is.
-    const second = start([directory, 'second', 'write'], { RATE: '2' });
-    // It claims again only what was answered.
-    await onlyAsks(second, { times: 3, how: 'claims' });
-    first.signal('SIGKILL');
+    const second = start([directory, 'second', 'write'], { STEPS: 'claims' });
+    let heard = 0;
+    const claims = async (): Promise<void> => {
+      const line = await second.said((said) => said === 'claims' || isNumber(said), heard);
+      assert.equal(line, 'claims', 'two wrote at the same time');
+      heard = second.lines.indexOf('claims', heard) + 1;
+    };
+    const file = new DatabaseFile(await loadLmdb(), join(directory, 'store.mdb'));
+    for (const times of [1, 2, 3]) {
+      await claims();
+      await until(() => {
+        file.refresh();
+        return file.meta('claim') === undefined;
+      }, 'The answer to the claim');
+      if (times === 3) first.signal('SIGKILL');
+      second.signal('SIGUSR2');
+    }
+    await file.close();
     await first.ended;
+    await claims();
+    second.signal('SIGUSR2');
     await second.said(isNumber);
   });
 
@@ -142,7 +156,7 @@ describe('the owner of a store', function () {
     await first.said(troubled, before);
     assert.equal(first.lines.some(isNumber), false, 'it wrote what the other might have overwritten');
     const told = first.lines.length;
-    await onlyAsks(first, severalTimes);
+    await onlyAsks(first);
     second.signal('SIGTERM');
     await second.ended;
     await first.said(isNumber, told);
