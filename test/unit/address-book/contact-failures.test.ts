@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
 import { alsoClose } from '../../support/closing';
 import { nextIteration } from '../../support/event-loop';
@@ -8,6 +7,7 @@ import { simulatedForEach, startSimulated } from '../../support/simulated';
 import { environmentOn } from '../../support/environment';
 import { Flow } from '../../support/flow';
 import { problemReply } from '../../support/service/setup';
+import { until } from '../../support/until';
 import { contactNode, groupNode, scripted } from '../../support/address-book/setup';
 
 const ann = 1001;
@@ -43,9 +43,7 @@ describe('contact node, failures', () => {
     should(created.map((one) => errorOf(one.msg).code)).deepEqual(Array(2).fill('authorization_required'));
     should(created.map(({ msg }) => msg.contact)).deepEqual(payload);
     for (const { msg } of created) should(msg.parts).containEql({ type: 'array', count: 2 });
-    // A status changes at most once a second.
-    await pause(1100);
-    should(creating.statuses.at(-1)?.text).equal('not authorized');
+    await until(() => creating.statuses.at(-1)?.text === 'not authorized', 'The status');
     await Flow.unload();
     const adding = await groupNode(environment, {
       operation: 'addContact',

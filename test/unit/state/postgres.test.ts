@@ -197,14 +197,14 @@ describe('several processes on one PostgreSQL', () => {
   });
 
   it('accept the work of another store, and continue it once it is released', async () => {
-    const one = start('one', 300);
-    const two = start('two', 300);
+    const one = start('one', 3000);
+    const two = start('two', 3000);
     await Promise.all([one.opened, two.opened]);
     const { store } = await one.database.takeIn('a file');
     await store.write([put('item', 'from a file')]);
     // Longer than any lease, and noticed by neither.
     const seen = server.query(`select count(*) from advisor_texting.lease`);
-    await pause(1000);
+    await pause(3500);
     assert.deepEqual([orphans.get(one), orphans.get(two)], [[], []]);
     assert.equal(server.query(`select count(*) from advisor_texting.lease`), seen);
     // As a returning process would.
