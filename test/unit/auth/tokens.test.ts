@@ -392,6 +392,14 @@ describe('tokens', () => {
       should(red.posted).have.length(2);
     });
 
+    it('are requested before one expires, while it is still used', async () => {
+      const first = await red.tokens.token(own(), 'default');
+      await clock.move((lifetime - 100) * 1000);
+      should(red.tokens.token(own(), 'default')).equal(first);
+      while (red.tokens.token(own(), 'default') === first) await nextIteration();
+      should(red.posted).have.length(2);
+    });
+
     it('report when the client is refused, and when the service is down', async () => {
       const refused = await failureOf(() => red.tokens.token({ ...own(), clientSecret: 'wrong' }, 'default'));
       should(refused.code).equal('authorization_required');

@@ -1,5 +1,6 @@
 import should from 'should';
 import { minute } from '../../../lib/durations';
+import { countReturn, setVisits, withVisit } from '../../../lib/outbox/hand-over';
 import type { Message } from '../../../lib/runtime/red';
 import { MovableClock } from '../../../lib/service/clock';
 import { createMemoryStore } from '../../../lib/state/memory';
@@ -215,5 +216,16 @@ describe('a message that keeps returning to a node', () => {
     const flow = await load(sendNode, { wires: [] });
     const [{ msg } = { msg: {} }] = await flow.ask({ phone, text: 'Hi', topic: 'a' });
     should(Object.keys(msg).sort()).eql(['_msgid', 'advisor', 'error', 'outcome', 'phone', 'text', 'topic']);
+  });
+
+  it('is counted anew when the clock was set back, and not delayed until it is as late again', () => {
+    const msg = {};
+    setVisits(msg, withVisit(msg, 'node'));
+    for (const [now, count] of [
+      [begin, 1],
+      [begin + 1, 2],
+      [begin - minute, 1],
+    ] as const)
+      should(countReturn(msg, 'node', { now: () => now }, minute)?.count).equal(count);
   });
 });
