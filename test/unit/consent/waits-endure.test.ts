@@ -129,12 +129,12 @@ describe('waits', () => {
     it('end with the answer when it comes', async () => {
       const world = new World();
       world.answer = () => refusal('network_error');
-      await world.accept(...range(50).map((n) => world.wait(numberOf(n), short)));
+      await world.accept(...range(10).map((n) => world.wait(numberOf(n), short)));
       await world.clock.move(seconds(1000));
       world.told.should.eql([]);
       world.answer = () => 'accepted';
       await world.clock.move(seconds(11));
-      world.told.length.should.equal(50);
+      world.told.length.should.equal(10);
     });
 
     it('have that hour even if nothing could be polled before', async () => {
