@@ -143,12 +143,15 @@ describe('the command check on a user directory', function () {
       /set it to a long/,
     ],
     ['has no login', () => (settings = settings.replace(/adminAuth.*$/, '')), 'adminAuth', /set it/],
-    [
-      'lets everybody deploy',
-      () => (settings = settings.replace('users: []', "users: [], default: { permissions: '*' }")),
-      'adminAuth',
-      /"default"/,
-    ],
+    ...Object.entries({ deploy: "'*'", text: "['read', 'advisor-texting.write']" }).map(
+      ([what, permissions]): [string, () => void, string, RegExp] => [
+        `lets everybody ${what}`,
+        () =>
+          (settings = settings.replace('users: []', `users: [], default: { permissions: ${permissions} }`)),
+        'adminAuth',
+        /"default"/,
+      ],
+    ),
     [
       'schedules without a time zone',
       () => [Object.assign(node('send'), { schedule: 'at' }), Object.assign(node('env'), { timeZone: '' })],

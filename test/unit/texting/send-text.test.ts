@@ -10,6 +10,7 @@ import { only } from '../../support/only';
 import { errorOf, inOrder } from '../../support/outcomes';
 import { sent } from '../../support/sent';
 import { type Reply, startServer } from '../../support/server';
+import { problemReply } from '../../support/service/setup';
 import { startSimulated, type Simulated } from '../../support/simulated';
 import { heldSendNode, sendNode } from '../../support/texting/setup';
 import { wordsIn } from '../../../lib/runtime/language';
@@ -484,6 +485,16 @@ describe('send text node', () => {
     const raised = only(await flow.errors.next());
     should(raised.error['message']).match(/msg\.error\.detail.+correct the number/);
     should(String(raised.error['message'])).not.match(/landline/);
+  });
+
+  it('does not log the words in which the service refuses a request: they may quote the text', async () => {
+    const { environment } = await scripted(() =>
+      problemReply('invalid_request', { detail: 'No "Hi", please' }),
+    );
+    const flow = await sendNode(environment, {}, { unwired: [1] });
+    flow.send({ phone: numbers.consented, text: 'Hi' });
+    const raised = only(await flow.errors.next());
+    should(raised.error['message']).match(/refused the request: check the values that were sent\.$/);
   });
 
   describe('status', () => {
