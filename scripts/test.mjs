@@ -66,7 +66,7 @@ const forbidLeavingOut = () => {
 
 const checks = async () => {
   const typesAndLint = at('scripts', 'test', 'types-and-lint.mjs');
-  if (isLong) await check('rules that ask for the types of tests', [typesAndLint, '--rest']);
+  if (isLong) await check('rules that ask for many types', [typesAndLint, '--rest']);
   if (isRest) return;
   await check('types and lint', [typesAndLint]);
   await check('format', [bin('prettier', 'bin/prettier.cjs'), '--check', '--log-level', 'warn', '.']);
