@@ -152,6 +152,8 @@ export class Vault {
   private isLoaded = false;
   /** The authorizations that this process has changed since all were last read. */
   private touched = new Set<string>();
+  /** The last confirmation or disconnection: each sees what the one before has done. */
+  private lastDecision: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly options: VaultOptions) {}
 
@@ -248,32 +250,42 @@ export class Vault {
    * False when nothing awaits confirmation. The authorization of a shared refresh token stays as it is, for its other
    * users.
    */
-  async confirm(environment: string, advisor: string, connection?: Connection): Promise<boolean> {
-    const own = entryName(environment, advisor);
-    const name = connection ? this.name(connection, advisor) : own;
-    const entry = this.kept.get(name)?.entry;
-    if (entry?.awaiting?.environment !== environment) return false;
-    await this.put(own, { grant: entry.awaiting, awaiting: null });
-    if (name !== own) await this.put(name, { ...entry, awaiting: null });
-    return true;
+  confirm(environment: string, advisor: string, connection?: Connection): Promise<boolean> {
+    return this.inTurn(async () => {
+      const own = entryName(environment, advisor);
+      const name = connection ? this.name(connection, advisor) : own;
+      const entry = this.kept.get(name)?.entry;
+      if (entry?.awaiting?.environment !== environment) return false;
+      await this.put(own, { grant: entry.awaiting, awaiting: null });
+      if (name !== own) await this.put(name, { ...entry, awaiting: null });
+      return true;
+    });
   }
 
   /**
    * False when there was none. A refresh token that was given as a credential stays used: disconnecting must not use it
    * again.
    */
-  async disconnect(environment: string, advisor: string, connection?: Connection): Promise<boolean> {
-    const name = connection ? this.name(connection, advisor) : entryName(environment, advisor);
-    const entry = connection ? this.get(connection, advisor) : this.kept.get(name)?.entry;
-    if (!entry) return false;
-    if (isSeed(name)) {
-      const grant = { ...entry.grant, accessToken: null, refreshToken: null, refused: true };
-      await this.put(name, { grant, awaiting: null });
-    } else {
-      await this.remove(name);
-      this.changed();
-    }
-    return true;
+  disconnect(environment: string, advisor: string, connection?: Connection): Promise<boolean> {
+    return this.inTurn(async () => {
+      const name = connection ? this.name(connection, advisor) : entryName(environment, advisor);
+      const entry = connection ? this.get(connection, advisor) : this.kept.get(name)?.entry;
+      if (!entry) return false;
+      if (isSeed(name)) {
+        const grant = { ...entry.grant, accessToken: null, refreshToken: null, refused: true };
+        await this.put(name, { grant, awaiting: null });
+      } else {
+        await this.remove(name);
+        this.changed();
+      }
+      return true;
+    });
+  }
+
+  private inTurn(decide: () => Promise<boolean>): Promise<boolean> {
+    const decision = this.lastDecision.then(decide);
+    this.lastDecision = decision.catch(() => undefined);
+    return decision;
   }
 
   environments(): Set<string> {

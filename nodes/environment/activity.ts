@@ -286,7 +286,7 @@ export const cancelItem = async (kind: 'w' | 'q' | 'l', asked: RouteRequest): Pr
  */
 export const pendingIn = async ({ form, request }: RouteRequest): Promise<object> => {
   const { node } = request.query;
-  const wanted = node === undefined ? undefined : [node].flat().map(String);
+  const wanted = node === undefined ? undefined : [node].flat().filter((id) => typeof id === 'string');
   const counts = await soon(Promise.all((form.running?.uses() ?? []).map((each) => each.pending(wanted))));
   return { count: counts.reduce((sum, count) => sum + count, 0) };
 };

@@ -301,6 +301,21 @@ describe('authorization', () => {
     should(await later.vault.confirm('env1', 'default')).be.false();
   });
 
+  it('is gone once it was disconnected, even if another person was confirmed at the same time', async () => {
+    for (const isConfirmedFirst of [true, false]) {
+      await finish(await returned('default', 'Alice'));
+      await finish(await returned('default', 'Bob'));
+      const { vault } = red;
+      const confirm = (): Promise<boolean> => vault.confirm('env1', 'default');
+      const disconnect = (): Promise<boolean> => vault.disconnect('env1', 'default');
+      const decided = await Promise.all(
+        isConfirmedFirst ? [confirm(), disconnect()] : [disconnect(), confirm()],
+      );
+      should(decided).deepEqual([true, isConfirmedFirst]);
+      should(vault.list('env1')).be.empty();
+    }
+  });
+
   it('keeps a seeded authorization until another person is confirmed, and for other environments after that', async () => {
     await finish(await returned('default', 'Alice'));
     const seed = red.vault.get(connection(), 'default')?.grant.refreshToken ?? '';
