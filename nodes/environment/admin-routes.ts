@@ -8,7 +8,7 @@ import { listAdvisors } from './advisor-list';
 import { readBlocked, unblock } from './blocked';
 import { bundleOf } from './bundle';
 import { runChecks } from './checks';
-import { addressBeside, connectionOf, serviceOf, type EnvironmentValues } from './config';
+import { addressBeside, checkScopes, connectionOf, serviceOf, type EnvironmentValues } from './config';
 import { FormReader, type RouteRequest } from './form';
 import { lookUp } from './lookup';
 import { needsOf } from './saved-nodes';
@@ -19,6 +19,7 @@ import type { Services } from './services';
 
 const codeConnection = (id: string, values: EnvironmentValues): Connection => {
   if (serviceOf(values) === 'simulator') throw new Refused(400, 'refused.simulator');
+  checkScopes(values);
   const connection = connectionOf(id, values);
   if (connection.grant === 'authorization_code') return connection;
   throw new Refused(400, 'refused.clientCredentials');

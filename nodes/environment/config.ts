@@ -246,7 +246,7 @@ const addressFault = (setting: Setting, value: string): NodeErrorKey | undefined
 /** Throws `not_configured` with what to fill in or correct. */
 const checkNeeded = (values: EnvironmentValues, settings: readonly Setting[]): void => {
   const name = environmentName(values);
-  const unset = unsetIn(values, [...settings, 'scopes']);
+  const unset = unsetIn(values, settings);
   if (unset.length > 0) throw variablesUnset(values, unset);
   const missing = settings.filter((setting) => text(values[setting]) === '');
   if (missing.length > 0) {
@@ -328,9 +328,16 @@ export const connectionOf = (environment: string, values: EnvironmentValues): Co
   };
 };
 
+/** Throws `not_configured` when a variable among the scopes is not set. Lists still show such a scope as it is written. */
+export const checkScopes = (values: EnvironmentValues): void => {
+  const unset = unsetIn(values, ['scopes']);
+  if (unset.length > 0) throw variablesUnset(values, unset);
+};
+
 /** Where to send requests, once the environment is complete. Throws `not_configured`. */
 export const serviceAddressOf = (values: EnvironmentValues): { baseUrl: string; apiKey: string } => {
   checkService(values);
+  checkScopes(values);
   checkNeeded(values, ['baseUrl', ...tokenFields(values), 'apiKey']);
   return { baseUrl: text(values['baseUrl']), apiKey: text(values['apiKey']) };
 };

@@ -120,6 +120,7 @@ describe('the settings of an environment', () => {
   const refused = (values: EnvironmentValues): [code: string, key: string | undefined] => {
     try {
       requestSettingsOf({ ...complete, ...values });
+      serviceAddressOf({ ...complete, ...values });
       connectionOf('env', { ...complete, ...values });
     } catch (fault) {
       if (fault instanceof ServiceError) return [fault.code, fault.problem.wording?.key];
