@@ -51,11 +51,11 @@ interface Kept {
   readonly key?: Buffer;
   readonly version?: Version;
   readonly entry: VaultEntry;
+  /** Set while the authorization is in use and not saved yet. */
+  readonly unsaved?: Unsaved | undefined;
 }
 
-/** An authorization that is in use and not saved yet. */
 interface Unsaved {
-  readonly entry: VaultEntry;
   /** It replaces a stored authorization with one of these refresh tokens; without them, any. */
   readonly replaces?: readonly (string | null)[];
 }
@@ -119,11 +119,10 @@ const keepOwn = <T>(read: Map<string, T>, own: ReadonlyMap<string, T>, name: str
 
 const hashOf = (secret: string): Buffer => createHash('sha256').update(secret).digest();
 
-/** What was looked up for a connection: the answers that every text needs. */
+/** What every text asks about a connection. */
 interface View {
-  readonly entries: Map<string, VaultEntry>;
-  list?: [advisor: string, entry: VaultEntry][];
-  advisors?: string[];
+  readonly entries: ReadonlyMap<string, VaultEntry>;
+  readonly advisors: readonly string[];
 }
 
 export interface VaultOptions {
@@ -142,7 +141,6 @@ export class Vault {
   private kept = new Map<string, Kept>();
   /** Refreshes that were started and are not saved as finished. */
   private intents = new Map<string, Intent>();
-  private readonly unsaved = new Map<string, Unsaved>();
   private readonly listeners = new Listeners();
   readonly onChange = this.listeners.add;
   private views = new WeakMap<Connection, View>();
@@ -214,26 +212,33 @@ export class Vault {
   }
 
   get(connection: Connection, advisor: string): VaultEntry | undefined {
-    const { entries } = this.view(connection);
-    const known = entries.get(advisor);
-    if (known) return known;
-    const found = this.find(connection, advisor);
-    if (found) entries.set(advisor, found);
-    return found;
+    return this.view(connection).entries.get(advisor);
   }
 
   /** The advisors of an environment; with a connection, also the one of its refresh token. */
-  list(environment: string, connection?: Connection): readonly [advisor: string, entry: VaultEntry][] {
-    if (connection?.environment !== environment) return this.listed(environment, connection);
-    return (this.view(connection).list ??= this.listed(environment, connection));
+  list(environment: string, connection?: Connection): [advisor: string, entry: VaultEntry][] {
+    if (connection) return [...this.view(connection).entries];
+    return [...this.kept].flatMap(([name, { entry }]): [string, VaultEntry][] =>
+      !isSeed(name) && entry.grant.environment === environment ? [[entry.grant.advisor, entry]] : [],
+    );
   }
 
   /** The keys of the advisors in the list. There may be many, and each message without an advisor asks. */
   advisors(connection: Connection): readonly string[] {
-    const { environment } = connection;
-    return (this.view(connection).advisors ??= this.list(environment, connection).map(
-      ([advisor]) => advisor,
-    ));
+    return this.view(connection).advisors;
+  }
+
+  private view(connection: Connection): View {
+    const known = this.views.get(connection);
+    if (known) return known;
+    const entries = new Map(this.list(connection.environment));
+    if (connection.seed !== '' && !entries.has(defaultAdvisor)) {
+      const kept = this.kept.get(seedName(connection))?.entry;
+      entries.set(defaultAdvisor, kept ?? { grant: seeded(connection), awaiting: null });
+    }
+    const view = { entries, advisors: [...entries.keys()] };
+    this.views.set(connection, view);
+    return view;
   }
 
   /** Records a new authorization. If it is another person's, it waits for confirmation while the old one goes on. */
@@ -326,7 +331,6 @@ export class Vault {
     const place = this.placeOf(store, name);
     const found = await store.get<GrantRecord>(table, place);
     if (found?.version === this.kept.get(name)?.version || this.isAhead(name, found?.value)) return;
-    this.unsaved.delete(name);
     if (found) this.kept.set(name, { key: place, version: found.version, entry: found.value });
     else this.kept.delete(name);
     // The other process has finished its refresh.
@@ -348,8 +352,8 @@ export class Vault {
    */
   async intend(name: string): Promise<boolean> {
     const { startId } = this.options;
-    if (this.unsaved.has(name)) return true;
     const known = this.kept.get(name);
+    if (known?.unsaved) return true;
     const store = await this.store();
     if (!store.peers && this.intents.get(name)?.by === startId) return true;
     const place = this.intentOf(store, name);
@@ -379,9 +383,10 @@ export class Vault {
    */
   async refreshed(name: string, entry: VaultEntry, from: string): Promise<void> {
     const { clock, warn } = this.options;
-    const unsaved = { entry, replaces: [...(this.unsaved.get(name)?.replaces ?? []), from] };
-    this.useUnsaved(name, unsaved);
-    const saving = this.keepSaving(name, unsaved);
+    const before = this.kept.get(name);
+    const unsaved = { replaces: [...(before?.unsaved?.replaces ?? []), from] };
+    this.take(name, { ...before, entry, unsaved });
+    const saving = this.keepSaving(name, entry, unsaved);
     if ((await within(clock, storingLimit, saving)) !== 'late') return;
     warn(
       'A refreshed authorization cannot be saved. It still works, but if Node-RED stopped now, the advisor would have to authorize again. Saving is retried until it succeeds. Check that the disk is writable and not full.',
@@ -392,8 +397,8 @@ export class Vault {
   }
 
   /** False when a newer authorization is stored. */
-  private async keepSaving(name: string, unsaved: Unsaved): Promise<boolean> {
-    for (let round = 0; this.unsaved.get(name) === unsaved; round++) {
+  private async keepSaving(name: string, entry: VaultEntry, unsaved: Unsaved): Promise<boolean> {
+    for (let round = 0; this.kept.get(name)?.unsaved === unsaved; round++) {
       try {
         const store = await this.store();
         const place = this.placeOf(store, name);
@@ -402,8 +407,8 @@ export class Vault {
           await this.reread(name);
           return false;
         }
-        const { awaiting } = found?.value ?? unsaved.entry;
-        const latest = { ...unsaved.entry, awaiting };
+        const { awaiting } = found?.value ?? entry;
+        const latest = { ...entry, awaiting };
         if (await this.write(store, name, latest, unsaved, [unchanged(table, place, found)])) return true;
       } catch {
         await new Promise<void>((resolve) => this.options.clock.after(backoff(round, 1), resolve));
@@ -412,14 +417,9 @@ export class Vault {
     return false;
   }
 
-  private useUnsaved(name: string, unsaved: Unsaved): void {
-    this.unsaved.set(name, unsaved);
-    this.take(name, { ...this.kept.get(name), entry: unsaved.entry });
-  }
-
   /** Whether the authorization in use is not saved yet and replaces the stored one. */
   private isAhead(name: string, stored: VaultEntry | undefined): boolean {
-    const unsaved = this.unsaved.get(name);
+    const unsaved = this.kept.get(name)?.unsaved;
     if (!unsaved?.replaces) return unsaved !== undefined;
     return stored ? unsaved.replaces.includes(stored.grant.refreshToken) : isSeed(name);
   }
@@ -506,10 +506,9 @@ export class Vault {
         `Saved authorizations cannot be decrypted. They are kept. If the credential secret has changed, start Node-RED once with the previous one in the environment variable ${previousSecretVariable} to restore them; otherwise authorize again.`,
       );
     }
-    for (const [name, { entry }] of this.unsaved) {
+    for (const [name, { entry, unsaved }] of this.kept) {
       const stored = kept.get(name);
-      if (this.isAhead(name, stored?.entry)) kept.set(name, { ...stored, entry });
-      else this.unsaved.delete(name);
+      if (this.isAhead(name, stored?.entry)) kept.set(name, { ...stored, entry, unsaved });
     }
     // What this process has changed meanwhile may be newer than what was read.
     for (const name of touched) {
@@ -560,15 +559,16 @@ export class Vault {
   /** Resolves when the authorization is saved, or after a while: it is then used although it is not saved yet. */
   private async put(name: string, entry: VaultEntry): Promise<void> {
     const { clock, warn } = this.options;
-    const unsaved = { entry };
+    const unsaved = {};
     const writing = this.write(await this.store(), name, entry, unsaved);
     if ((await within(clock, storingLimit, writing)) !== 'late') return;
     warn(
       'An authorization cannot be saved. It still works, but would be lost if Node-RED stopped now. Check that the disk is writable and not full.',
     );
-    this.useUnsaved(name, unsaved);
+    this.take(name, { ...this.kept.get(name), entry, unsaved });
     writing.catch(() => {
-      if (this.unsaved.get(name) === unsaved) this.unsaved.delete(name);
+      const kept = this.kept.get(name);
+      if (kept?.unsaved === unsaved) this.take(name, { ...kept, unsaved: undefined });
     });
   }
 
@@ -588,8 +588,9 @@ export class Vault {
     if (!(await store.write(operations, conditions))) return false;
     this.intents.delete(name);
     const version = (await store.get(table, place))?.version ?? '';
-    if (this.unsaved.get(name) === unsaved || !this.isAhead(name, entry)) this.unsaved.delete(name);
-    this.take(name, { key: place, version, entry: this.unsaved.get(name)?.entry ?? entry });
+    const inUse = this.kept.get(name);
+    const newer = inUse?.unsaved !== unsaved && this.isAhead(name, entry) ? inUse : undefined;
+    this.take(name, { entry, ...newer, key: place, version });
     return true;
   }
 
@@ -607,32 +608,9 @@ export class Vault {
       { table, remove: this.intentOf(store, name) },
       ...(store.peers ? [authorizationsChanged()] : []),
     ]);
-    this.unsaved.delete(name);
     this.kept.delete(name);
     this.intents.delete(name);
     this.touched.add(name);
-  }
-
-  private find(connection: Connection, advisor: string): VaultEntry | undefined {
-    const name = this.name(connection, advisor);
-    const entry = this.kept.get(name)?.entry;
-    if (!entry && isSeed(name)) return { grant: seeded(connection), awaiting: null };
-    return entry;
-  }
-
-  private view(connection: Connection): View {
-    const view: View = this.views.get(connection) ?? { entries: new Map() };
-    this.views.set(connection, view);
-    return view;
-  }
-
-  private listed(environment: string, connection?: Connection): [advisor: string, entry: VaultEntry][] {
-    const found = [...this.kept].flatMap(([name, { entry }]): [string, VaultEntry][] =>
-      !isSeed(name) && entry.grant.environment === environment ? [[entry.grant.advisor, entry]] : [],
-    );
-    const isKnown = found.some(([advisor]) => advisor === defaultAdvisor);
-    const seed = connection?.seed && !isKnown ? this.get(connection, defaultAdvisor) : undefined;
-    return seed ? [...found, [defaultAdvisor, seed]] : found;
   }
 
   private changed(): void {

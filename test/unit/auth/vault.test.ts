@@ -293,16 +293,22 @@ describe('the vault', () => {
   });
 
   it('does not use a refresh token before the intent to use it is saved', async () => {
+    const written: number[] = [];
     const red = await start({
       post: async (...request) => {
-        if (request[1]['grant_type'] === 'refresh_token') should(red.disk.bytes).be.above(0);
+        if (request[1]['grant_type'] === 'refresh_token') written.push(red.disk.bytes);
         return postForm(...request);
       },
     });
     await authorize(red, connection());
-    await clock.move(lifetime * 1000);
-    red.disk.bytes = 0;
-    await red.tokens.token(connection(), 'default');
-    should(red.posted).have.length(2);
+    // A service may keep its refresh tokens: the second refresh uses the same one.
+    simulator.change({ rotateRefreshTokens: false });
+    for (const refresh of [1, 2]) {
+      await clock.move(lifetime * 1000);
+      red.disk.bytes = 0;
+      await red.tokens.token(connection(), 'default');
+      should(written).have.length(refresh);
+      should(written.at(-1)).be.above(0);
+    }
   });
 });
