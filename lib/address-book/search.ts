@@ -1,4 +1,3 @@
-import type { MessageValue } from '../service/errors';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { checkOnePage, pageCountOf, pagesOf, totalOf, type ResultPage } from './paging';
 import { invalidInput } from '../runtime/errors';
@@ -7,7 +6,8 @@ import type { Outcome } from '../outbox/outcome';
 import type { Job } from '../runtime/delivery';
 import { folded } from '../runtime/kinds';
 import { largestPage } from '../contract-values';
-import type { Stream } from './operation';
+import type { SearchOperation, Stream } from './operation';
+import type { Message } from '../runtime/red';
 
 /** The paging and the output of a search, as set in the node. */
 export interface SearchSettings {
@@ -52,12 +52,21 @@ export const matcherOf = (
   };
 };
 
-/** The setting `filter` of a message. Throws `invalid_input` if it is not text. */
-export const filterFrom = (value: unknown, where: MessageValue): string => {
-  if (value === undefined || value === null) return '';
-  if (typeof value !== 'string' && typeof value !== 'number') throw invalidInput('filter_kind', { where });
-  return String(value);
+/** Reads the setting `filter` for each message. Throws `invalid_input` if it is not text. */
+export const filterOf = (tools: Tools, fields: readonly string[]) => {
+  const { read, where } = tools.source('filter');
+  return async (msg: Message): Promise<ReturnType<typeof matcherOf>> => {
+    const value = (await read(msg)) ?? '';
+    if (typeof value !== 'string' && typeof value !== 'number') throw invalidInput('filter_kind', { where });
+    return matcherOf(String(value), fields);
+  };
 };
+
+/** The settings of these names that are filled in: an empty one leaves the order to the service. */
+export const sortingOf = ({ plain }: Tools, ...names: readonly string[]): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    names.map((name) => [name, plain.text(name)] as const).filter(([, value]) => value !== ''),
+  );
 
 /** Holds one outcome back, so that the last of a sequence can carry the count. */
 export class Sequence {
@@ -270,6 +279,15 @@ export const runSearch = async <T>(
     return;
   }
   await streamed(stream, () => (search.matches ? allMatches : allPages)(stream, search, settings));
+};
+
+/** An operation that searches for what each message asks for. */
+export const searching = <T>(
+  tools: Tools,
+  searchFor: (stream: Stream) => Search<T> | Promise<Search<T>>,
+): SearchOperation => {
+  const settings = searchSettings(tools);
+  return { kind: 'search', run: async (stream) => runSearch(stream, await searchFor(stream), settings) };
 };
 
 /** Runs a stream to its end, unless it is stopped. */

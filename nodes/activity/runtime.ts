@@ -16,53 +16,29 @@ interface ActivityItem {
 
 /** Reads all items, or one page of them. */
 interface ActivityReading {
-  all(): Promise<{
-    readonly items: AsyncIterable<ActivityItem> | Iterable<ActivityItem>;
-    readonly count: number | null;
-  }>;
+  all(): AsyncIterable<ActivityItem> | Promise<readonly ActivityItem[]>;
   page(asked: { page: number; pageSize: number; advisor?: string }): Promise<ResultPage<ActivityItem>>;
 }
 
 const readingOf = (what: string, activity: Activity, tools: Tools): ActivityReading => {
-  const first = { page: 1, pageSize: 1 };
   switch (what) {
     case 'waits':
-      return {
-        all: async () => ({
-          count: (await activity.waits(first)).pageInfo.totalRecord,
-          items: activity.allWaits(),
-        }),
-        page: (asked) => activity.waits(asked),
-      };
+      return { all: () => activity.allWaits(), page: (asked) => activity.waits(asked) };
     case 'queue':
-      return {
-        all: async () => ({
-          count: (await activity.queue(first)).pageInfo.totalRecord,
-          items: activity.allQueued(),
-        }),
-        page: (asked) => activity.queue(asked),
-      };
+      return { all: () => activity.allQueued(), page: (asked) => activity.queue(asked) };
     case 'failures':
+      return { all: () => activity.allFailures(), page: (asked) => activity.failures(asked) };
+    default: {
+      const all = () => tools.environment().advisorList();
       return {
-        all: async () => {
-          const items = await activity.allFailures();
-          return { items, count: items.length };
-        },
-        page: (asked) => activity.failures(asked),
-      };
-    default:
-      return {
-        all: async () => {
-          const items = await tools.environment().advisorList();
-          return { items, count: items.length };
-        },
-        page: async ({ page, pageSize, advisor }) => {
-          const all = await tools.environment().advisorList();
-          const meant = advisor === undefined ? all : all.filter((each) => each.advisor === advisor);
+        all,
+        async page({ page, pageSize, advisor }) {
+          const meant = (await all()).filter((each) => advisor === undefined || each.advisor === advisor);
           const data = meant.slice((page - 1) * pageSize, page * pageSize);
           return { data, pageInfo: { page, pageSize, totalRecord: meant.length } };
         },
       };
+    }
   }
 };
 
@@ -73,10 +49,11 @@ const readingOf = (what: string, activity: Activity, tools: Tools): ActivityRead
 const inOrder = (
   reading: ActivityReading,
 ): ((page: number, pageSize: number) => Promise<ResultPage<ActivityItem>>) => {
-  let total: number | null = null;
+  let total: number | null | undefined;
   const items = (async function* () {
-    const { items: all, count } = await reading.all();
-    total = count;
+    const all = await reading.all();
+    total =
+      'length' in all ? all.length : (await reading.page({ page: 1, pageSize: 1 })).pageInfo?.totalRecord;
     yield* all;
   })();
   let before: Promise<unknown> = Promise.resolve();

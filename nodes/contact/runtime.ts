@@ -5,17 +5,16 @@ import {
   type ItemOperation,
   type OperationTurn,
   type BookOperation,
-  type Stream,
 } from '../../lib/address-book/operation';
 import { unknownFields } from '../../lib/address-book/record-fields';
-import { filterFrom, matcherOf, runSearch, searchSettings } from '../../lib/address-book/search';
+import { filterOf, searching, sortingOf } from '../../lib/address-book/search';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { anyId, idFrom, oneOrList } from '../../lib/runtime/inputs';
 import { invalidInput } from '../../lib/runtime/errors';
 import { oneAtATime } from '../../lib/service/concurrency';
 import { isNothing, isRecord } from '../../lib/runtime/kinds';
 import type { Config } from '../../lib/runtime/register';
-import type { Id, RequestOf, ResponseOf } from '../../lib/service/endpoints';
+import type { Id, ResponseOf } from '../../lib/service/endpoints';
 import { contactBody, changesOf, contactReader, merged, type ContactBody } from './input';
 import { Matcher, matchKey, matchValueOf, type MatchBy } from './matches';
 import { contactFieldKinds, spec } from './spec';
@@ -163,39 +162,23 @@ const deleting = (tools: Tools): ItemOperation =>
     }),
   );
 
-type Sorting = Pick<NonNullable<RequestOf<'searchContacts'>['query']>, 'sortBy' | 'sortDirection'>;
-
-/** Empty leaves the order to the service; an unknown value is refused before anything is sent. */
-const sortingOf = (tools: Tools): Sorting => {
-  const sortBy = tools.plain.text('sortBy');
-  const sortDirection = tools.plain.text('sortDirection');
-  return { ...(sortBy !== '' && { sortBy }), ...(sortDirection !== '' && { sortDirection }) } as Sorting;
-};
-
 /** The fields in which a filter searches. */
 const nameFields = ['fullName', 'firstName', 'lastName', 'email'];
 
-const searching = (tools: Tools): BookOperation => {
-  const settings = searchSettings(tools);
-  const sorting = sortingOf(tools);
-  const filter = tools.source('filter');
-  const run = async (stream: Stream): Promise<void> =>
-    runSearch(
-      stream,
-      {
-        matches: matcherOf(filterFrom(await filter.read(stream.msg), filter.where), nameFields),
-        fetch: (page, pageSize, signal) =>
-          stream.caller.call('searchContacts', { query: { page, pageSize, ...sorting } }, signal),
-        idOf: ({ contactId }) => contactId ?? undefined,
-        set: ({ contactId }) => (contactId == null ? {} : { contactId }),
-      },
-      settings,
-    );
-  return { kind: 'search', run };
+const searchingContacts = (tools: Tools): BookOperation => {
+  const sorting = sortingOf(tools, 'sortBy', 'sortDirection');
+  const filter = filterOf(tools, nameFields);
+  return searching(tools, async ({ msg, caller }) => ({
+    matches: await filter(msg),
+    fetch: (page, pageSize, signal) =>
+      caller.call('searchContacts', { query: { page, pageSize, ...sorting } }, signal),
+    idOf: ({ contactId }) => contactId ?? undefined,
+    set: ({ contactId }) => (contactId == null ? {} : { contactId }),
+  }));
 };
 
 const operationsOf = (tools: Tools, config: Config): Readonly<Record<string, BookOperation>> => ({
-  search: searching(tools),
+  search: searchingContacts(tools),
   get: getting(tools),
   create: creating(tools, config),
   update: updating(tools, config),

@@ -1,6 +1,6 @@
 import type { MessageValue } from '../../lib/service/errors';
-import { operationNode, type BookOperation, type SearchOperation } from '../../lib/address-book/operation';
-import { runSearch, searchSettings } from '../../lib/address-book/search';
+import { operationNode, type BookOperation } from '../../lib/address-book/operation';
+import { searching } from '../../lib/address-book/search';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { invalidInput } from '../../lib/runtime/errors';
 import { isWellFormed } from '../../lib/runtime/kinds';
@@ -24,28 +24,19 @@ const searchTextOf = (value: unknown, where: MessageValue): string => {
   return text;
 };
 
-const searching = (tools: Tools): BookOperation => {
-  const settings = searchSettings(tools);
+const searchingContent = (tools: Tools): BookOperation => {
   const search = tools.source('search');
   const contentType = tools.plain.text('contentType') as ContentType;
-  const run: SearchOperation['run'] = async (stream) => {
-    const searchText = searchTextOf(await search.read(stream.msg), search.where);
-    await runSearch(
-      stream,
-      {
-        fetch: (page, pageSize, signal) =>
-          stream.caller.call(
-            'searchContent',
-            { query: { contentType, ...(searchText !== '' && { searchText }), page, pageSize } },
-            signal,
-          ),
-        // The library may list one address under several titles.
-        idOf: ({ url, title }) => (typeof url === 'string' ? `${url} ${title ?? ''}` : undefined),
-      },
-      settings,
-    );
-  };
-  return { kind: 'search', run };
+  return searching(tools, async ({ msg, caller }) => {
+    const searchText = searchTextOf(await search.read(msg), search.where);
+    const query = { contentType, ...(searchText !== '' && { searchText }) };
+    return {
+      fetch: (page, pageSize, signal) =>
+        caller.call('searchContent', { query: { ...query, page, pageSize } }, signal),
+      // The library may list one address under several titles.
+      idOf: ({ url, title }) => (typeof url === 'string' ? `${url} ${title ?? ''}` : undefined),
+    };
+  });
 };
 
-export const create = operationNode(spec, (tools) => ({ search: searching(tools) }));
+export const create = operationNode(spec, (tools) => ({ search: searchingContent(tools) }));

@@ -6,10 +6,9 @@ import {
   type ItemOperation,
   type Fields,
   type BookOperation,
-  type Stream,
 } from '../../lib/address-book/operation';
 import { fieldsGiven, unknownFields } from '../../lib/address-book/record-fields';
-import { filterFrom, matcherOf, runSearch, searchSettings } from '../../lib/address-book/search';
+import { filterOf, searching, sortingOf } from '../../lib/address-book/search';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { entriesOf, idFrom, oneOrList, wholeId } from '../../lib/runtime/inputs';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
@@ -179,31 +178,21 @@ const setting = (tools: Tools): ItemOperation => {
   });
 };
 
-type Sorting = Pick<NonNullable<RequestOf<'searchGroups'>['query']>, 'sortDirection'>;
-
-const searching = (tools: Tools): BookOperation => {
-  const settings = searchSettings(tools);
-  const sortDirection = tools.plain.text('sortDirection');
-  const sorting = (sortDirection === '' ? {} : { sortDirection }) as Sorting;
-  const filter = tools.source('filter');
-  const run = async (stream: Stream): Promise<void> =>
-    runSearch(
-      stream,
-      {
-        matches: matcherOf(filterFrom(await filter.read(stream.msg), filter.where), ['name']),
-        fetch: (page, pageSize, signal) =>
-          stream.caller.call('searchGroups', { query: { page, pageSize, ...sorting } }, signal),
-        idOf: ({ groupId }) => groupId ?? undefined,
-        set: ({ groupId }) => (groupId == null ? {} : { groupId }),
-      },
-      settings,
-    );
-  return { kind: 'search', run };
+const searchingGroups = (tools: Tools): BookOperation => {
+  const sorting = sortingOf(tools, 'sortDirection');
+  const filter = filterOf(tools, ['name']);
+  return searching(tools, async ({ msg, caller }) => ({
+    matches: await filter(msg),
+    fetch: (page, pageSize, signal) =>
+      caller.call('searchGroups', { query: { page, pageSize, ...sorting } }, signal),
+    idOf: ({ groupId }) => groupId ?? undefined,
+    set: ({ groupId }) => (groupId == null ? {} : { groupId }),
+  }));
 };
 
 const operationsOf = (tools: Tools): Readonly<Record<string, BookOperation>> => ({
   create: creating(tools),
-  search: searching(tools),
+  search: searchingGroups(tools),
   members: listingMembers(tools),
   delete: deleting(tools),
   addContact: adding(tools),
