@@ -1,8 +1,7 @@
-import { parseArgs } from 'node:util';
 import { UsageError } from '../lib/usage-error';
 import { visible } from '../lib/visible';
 import { settingsTold, installedVersions } from '../nodes/environment/bundle';
-import { askRunning, flowFileIn, isEnvironment, savedNodesIn, usualUserDir } from './installation';
+import { askRunning, flowFileIn, isEnvironment, optionsIn, savedNodesIn, usualUserDir } from './installation';
 
 import type { Variables } from '../lib/service/proxy';
 export const help = `Usage: advisor-texting bundle [--user-dir DIR] [--url URL]
@@ -21,20 +20,12 @@ or complete phone numbers. Read it before you send it to anybody.
 /** Resolves with the exit code: 0, or 2 when the bundle could not be made. */
 export const bundle = async (args: readonly string[], variables: Variables): Promise<number> => {
   try {
-    let options;
-    try {
-      options = parseArgs({
-        args: [...args],
-        options: {
-          'user-dir': { type: 'string' },
-          flows: { type: 'string' },
-          url: { type: 'string' },
-          help: { type: 'boolean', short: 'h' },
-        },
-      }).values;
-    } catch (error) {
-      throw new UsageError(error instanceof Error ? error.message : String(error));
-    }
+    const options = optionsIn(args, {
+      'user-dir': { type: 'string' },
+      flows: { type: 'string' },
+      url: { type: 'string' },
+      help: { type: 'boolean', short: 'h' },
+    });
     if (options.help === true) {
       process.stdout.write(help);
       return 0;

@@ -3,7 +3,6 @@ import type { Variables } from '../lib/service/proxy';
 import { minute } from '../lib/durations';
 import { visible } from '../lib/visible';
 import { closeSync, fsyncSync, openSync, unlinkSync, writeSync } from 'node:fs';
-import { parseArgs } from 'node:util';
 import { authorizeAgain, operationScopesOf, TokenEndpoints } from '../lib/auth/token-endpoint';
 import type { Connection } from '../lib/auth/connection';
 import { scopesIn, type TokenAnswer } from '../lib/auth/grants';
@@ -11,9 +10,9 @@ import { rehearseAuthorization, rehearseClient, type Chance } from '../lib/check
 import { wordsIn, type Words } from '../lib/runtime/language';
 import { isRecord } from '../lib/runtime/kinds';
 import { systemClock } from '../lib/service/clock';
-import { serviceError, ServiceError, type MessageValues } from '../lib/service/errors';
+import { serviceError, ServiceError } from '../lib/service/errors';
 import { contractScope } from '../lib/service/prefixes';
-import { checkNames, factNames, rehearse, type Finding, type Verdict } from '../lib/check/rehearsal';
+import { checkNames, factNames, finding, rehearse, type Finding } from '../lib/check/rehearsal';
 import { postForm } from '../lib/service/transport';
 import { faultInDatabase } from '../lib/state/postgres-connection';
 import { canReadIn, markOf, neverHad, spoken, type MarkedCheck } from '../nodes/environment/checks';
@@ -30,6 +29,7 @@ import { hiderOf, resolveValues, type VariableValue } from '../nodes/environment
 import {
   askRunning,
   isEnvironment,
+  optionsIn,
   savedCredentials,
   savedNodesIn,
   placeIn,
@@ -119,27 +119,19 @@ The exit code is 0 if everything was tested and nothing is wrong, 1 if something
 not be tested or the check could not run; the output then says what is missing.
 `;
 
-const read = (args: readonly string[]) => {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        settings: { type: 'string' },
-        'user-dir': { type: 'string' },
-        flows: { type: 'string' },
-        environment: { type: 'string' },
-        also: { type: 'string', multiple: true },
-        url: { type: 'string' },
-        advisor: { type: 'string' },
-        'use-refresh-token': { type: 'string' },
-        json: { type: 'boolean' },
-        help: { type: 'boolean', short: 'h' },
-      },
-    }).values;
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
-  }
-};
+const read = (args: readonly string[]) =>
+  optionsIn(args, {
+    settings: { type: 'string' },
+    'user-dir': { type: 'string' },
+    flows: { type: 'string' },
+    environment: { type: 'string' },
+    also: { type: 'string', multiple: true },
+    url: { type: 'string' },
+    advisor: { type: 'string' },
+    'use-refresh-token': { type: 'string' },
+    json: { type: 'boolean' },
+    help: { type: 'boolean', short: 'h' },
+  });
 type CheckOptions = ReturnType<typeof read>;
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value.trim() : '');
@@ -195,12 +187,8 @@ const missingIn = (values: EnvironmentValues, wanted: readonly string[]): string
 const ways = (missing: readonly string[]): string =>
   missing.map((setting) => `${setting} (${variableOf(setting)})`).join(', ');
 
-const untried = (check: 'client' | 'authorization', missing: readonly string[]): Finding => ({
-  check,
-  ok: 'untried',
-  key: 'check.clientUntried',
-  values: { settings: ways(missing) },
-});
+const untried = (check: 'client' | 'authorization', missing: readonly string[]): Finding =>
+  finding(check)('untried', 'check.clientUntried', { settings: ways(missing) });
 
 /** Whether the token endpoint answers and knows the application, independent of the token in use. */
 const clientFinding = async (
@@ -390,10 +378,10 @@ const isLine = (value: unknown): value is Omit<CheckLine, 'mark'> & { mark?: Che
 };
 
 /** The first line says why nothing was tried; the others refer to it. */
-const untriedFor = (finding: Omit<Finding, 'check' | 'ok'>, names: readonly Finding['check'][]): Finding[] =>
+const untriedFor = (first: Omit<Finding, 'check' | 'ok'>, names: readonly Finding['check'][]): Finding[] =>
   names.map((name, index) =>
     index === 0
-      ? { check: name, ok: 'untried', ...finding }
+      ? { check: name, ok: 'untried', ...first }
       : { check: name, ok: 'untried', key: 'check.untriedAbove' },
   );
 const ofService = [...checkNames, ...factNames];
@@ -438,22 +426,17 @@ const storeFinding = async (
   values: EnvironmentValues,
   unread: string | undefined,
 ): Promise<Finding<string>> => {
-  const of = (ok: Verdict, key: string, said: MessageValues = {}): Finding<string> => ({
-    check: 'store',
-    ok,
-    key: `check.${key}`,
-    values: said,
-  });
-  if (values['store'] !== 'postgres') return of(true, 'storeEmbedded');
+  const found = finding<string>('store');
+  if (values['store'] !== 'postgres') return found(true, 'check.storeEmbedded');
   if (unread !== undefined && textOf(values['storeUrl']) === '')
-    return of('untried', 'credentialsUnread', { file: unread, variables: variableOf('storeUrl') });
+    return found('untried', 'check.credentialsUnread', { file: unread, variables: variableOf('storeUrl') });
   const { service, store, storeUrl } = values;
   const fault = faultInValues({ service, store, storeUrl });
   if (fault) return { check: 'store', ok: false, key: '', problem: fault.problem };
   const reason = await faultInDatabase(textOf(storeUrl));
   return reason === undefined
-    ? of(true, 'storeReached')
-    : of(false, 'storeUnreached', { setting: { setting: 'storeUrl' }, reason });
+    ? found(true, 'check.storeReached')
+    : found(false, 'check.storeUnreached', { setting: { setting: 'storeUrl' }, reason });
 };
 
 /** A running Node-RED tests what it has deployed: settings given on the command line would seem to have been tested. */
@@ -480,8 +463,8 @@ const linesOf = async (
     (name) => variables[name],
     () => false,
   );
-  const lineOf = (finding: Finding<string>): CheckLine => {
-    const line = spoken(finding, words);
+  const lineOf = (one: Finding<string>): CheckLine => {
+    const line = spoken(one, words);
     return { ...line, message: hide(line.message) };
   };
   const { url, 'use-refresh-token': refreshFile } = options;

@@ -5,12 +5,25 @@ import { createDecipheriv, createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { basename, join, resolve } from 'node:path';
+import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { isConfidential } from '../lib/addresses';
 import { isRecord } from '../lib/runtime/kinds';
 import { UsageError } from '../lib/usage-error';
 import type { EnvironmentValues } from '../nodes/environment/config';
 import type { SavedNode } from '../nodes/environment/saved-nodes';
 import { spec } from '../nodes/environment/spec';
+
+/** The options of a command line. */
+export const optionsIn = <const T extends NonNullable<ParseArgsConfig['options']>>(
+  args: readonly string[],
+  options: T,
+) => {
+  try {
+    return parseArgs({ args: [...args], options }).values;
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+};
 
 export const usualUserDir = (): string => join(homedir(), '.node-red');
 

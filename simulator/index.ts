@@ -3,8 +3,6 @@ import { resolve } from 'node:path';
 import { MovableClock } from '../lib/service/clock';
 import { ChangeStream } from './control/events';
 import { stateView, type StateView } from './control/view';
-import type { Faults } from './faults';
-import type { Ledger } from './ledger';
 import { inFile, Keeper, restore, type SnapshotStorage } from './persistence';
 import { basePath, createSimulatorServer, guarded, listen, servePageAndControl, type Served } from './server';
 import type { ProfileName } from './profiles';
@@ -48,15 +46,15 @@ export interface SimulatorOptions {
   readonly hasFlows?: () => boolean;
 }
 
-export interface Simulator {
+export interface Simulator extends Pick<
+  Simulation,
+  'clock' | 'ledger' | 'faults' | 'advance' | 'resetPhone' | 'revoke' | 'reset' | 'onReset'
+> {
   readonly url: string;
   readonly baseUrl: string;
   readonly authUrl: string;
   readonly tokenUrl: string;
   readonly credentials: ClientCredentials;
-  readonly clock: MovableClock;
-  readonly ledger: Ledger;
-  readonly faults: Faults;
   readonly settings: Settings;
   change(settings: SettingsChange): void;
   /** What the phones page shows. */
@@ -64,22 +62,11 @@ export interface Simulator {
   /** Answers for the owner of a number: to one advisor, else in every account that knows the number. */
   accept(phone: string, advisor?: string): void;
   decline(phone: string, advisor?: string): void;
-  resetPhone(phone: string, advisor?: string): void;
-  /** Moves the clock forward, in seconds. */
-  advance(seconds: number): Promise<void>;
   /**
    * A token for an advisor, without the OAuth flow; with all provisioned scopes by default. Cheap enough for each
    * request.
    */
   accessToken(advisor: string, scopes?: readonly string[]): string;
-  /** Revokes authorizations, so that a refresh gets a 400; returns their number. */
-  revoke(advisor?: string): number;
-  /**
-   * Returns to the seed immediately; the clock and the authorizations stay. Resolves when all listeners have forgotten
-   * too.
-   */
-  reset(): Promise<void>;
-  onReset(listener: () => Promise<void>): void;
   onChange(listener: () => void): () => void;
   /** Notifies open pages that there are flows now, or none any more. */
   flowsChanged(): void;

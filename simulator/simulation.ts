@@ -69,12 +69,13 @@ export class Simulation {
     this.state.changed();
   }
 
+  /** Moves the clock forward. */
   async advance(seconds: number): Promise<void> {
     await this.clock.move(seconds * second);
     this.state.changed();
   }
 
-  /** Revokes authorizations, so that a refresh gets a 400. */
+  /** Revokes authorizations, so that a refresh gets a 400; returns their number. */
   revoke(advisor?: string): number {
     const count = this.tokens.revoke(advisor);
     this.state.changed();
