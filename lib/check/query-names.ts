@@ -362,14 +362,16 @@ const checkPaging = async (
   if (second && isRight === true && isOne(second, whole)) return both('right', configured);
   if (second && isRight === undefined) return both('unclear');
 
-  const attempt =
-    (queryOf: (names: readonly string[]) => Query, isSo: (page: AnsweredPage) => boolean): NamesAttempt =>
-    async (names) => {
-      const tried = await source.read(queryOf(names));
-      const found = pageIn(tried);
-      if (found) return isSo(found) ? 'works' : 'not';
-      return 'refused';
-    };
+  const find = (
+    names: readonly string[],
+    queryOf: (some: readonly string[]) => Query,
+    isSo: (page: AnsweredPage) => boolean,
+  ): Promise<string | undefined> =>
+    findName(names, async (some) => {
+      const tried = pageIn(await source.read(queryOf(some)));
+      if (!tried) return 'refused';
+      return isSo(tried) ? 'works' : 'not';
+    });
   const known = (name: string): string[] =>
     before.flatMap((each) => (each.name === name && each.found !== undefined ? [each.found] : []));
   const found: { page?: string; pageSize?: string } = {};
@@ -379,40 +381,32 @@ const checkPaging = async (
     // A search that gives nothing without a page is asked for its first page.
     const start = whole
       ? undefined
-      : await findName(
+      : await find(
           pages,
-          attempt(
-            (names) => all(names, 1),
-            () => true,
-          ),
+          (some) => all(some, 1),
+          () => true,
         );
     const started: Query = start === undefined ? {} : { [start]: 1 };
-    const size = await findName(
+    const size = await find(
       [pageSize, ...known('pageSize'), ...likelySizes],
-      attempt(
-        (names) => ({ ...started, ...all(names, 1) }),
-        (each) => isOne(each, whole),
-      ),
+      (some) => ({ ...started, ...all(some, 1) }),
+      (each) => isOne(each, whole),
     );
     if (size !== undefined) found.pageSize = size;
     const sized: Query = size === undefined ? {} : { [size]: 1 };
     const length = size === undefined ? (whole?.pageInfo?.pageSize ?? whole?.data.length ?? 1) : 1;
-    const number = await findName(
+    const number = await find(
       pages,
-      attempt(
-        (names) => ({ ...sized, ...all(names, 2) }),
-        (each) => isSecond(each, whole, length) === true,
-      ),
+      (some) => ({ ...sized, ...all(some, 2) }),
+      (each) => isSecond(each, whole, length) === true,
     );
     if (number !== undefined) found.page = number;
     const [first, next] = whole?.data ?? [];
     if (number !== undefined || size === undefined || next === undefined || same(first, next)) return;
-    fromZero = await findName(
+    fromZero = await find(
       [page, ...likelyPages, ...likelyOffsets],
-      attempt(
-        (names) => ({ ...sized, ...all(names, 1) }),
-        (each) => same(each.data[0], next),
-      ),
+      (some) => ({ ...sized, ...all(some, 1) }),
+      (each) => same(each.data[0], next),
     );
   };
   await orUnanswered(search(), undefined);

@@ -139,18 +139,10 @@ class EventsNode {
     if (!this.isClosed) this.schedule();
   }
 
-  /** Undefined while the list of advisors cannot be read: what was reported about them stays saved. */
-  private async advisors(): Promise<readonly AdvisorItem[] | undefined> {
-    try {
-      return await this.environment.advisorList();
-    } catch {
-      // The environment is not configured yet, or the store is unavailable, which has its own event.
-      return undefined;
-    }
-  }
-
   private async lookAtAdvisors(store: Store): Promise<void> {
-    const advisors = await this.advisors();
+    // Not if the environment is not configured yet, or the store is unavailable, which has its own event: what was
+    // reported about the advisors stays saved.
+    const advisors = await this.environment.advisorList().catch(() => undefined);
     if (!advisors) return;
     if (!this.hasBegun) await this.begin(store, advisors);
     for (const item of advisors) {

@@ -51,6 +51,8 @@ export const updateContact = endpoint({
   },
 });
 
+const fieldNames = Object.keys(contactFields.shape) as (keyof Contact['fields'])[];
+
 export const getContact = endpoint({
   method: 'GET',
   path: '/core/contact/contacts/{contactId}',
@@ -58,7 +60,6 @@ export const getContact = endpoint({
   handle({ params: { contactId } }, account) {
     const contact = account.contacts.get(contactId);
     if (contact === undefined) throw missing();
-    const { fields } = contact;
     return {
       body: {
         contactId: contact.contactId,
@@ -66,25 +67,12 @@ export const getContact = endpoint({
         ...crm(contact),
         source: contact.source,
         sourceText: contactSources[contact.source],
-        firstName: fields.firstName,
-        lastName: fields.lastName,
-        nickname: fields.nickname,
-        emailAddress: fields.emailAddress,
-        phone: fields.phone,
-        birthDate: fields.birthDate,
-        clientAnniversary: fields.clientAnniversary,
+        ...Object.fromEntries(fieldNames.map((name) => [name, contact.fields[name]])),
         dateTimeUnsubscribed: undefined,
         dateTimeCreated: stamp(contact.created),
         dateTimeModified: stamp(contact.modified),
-        gender: fields.gender,
-        maritalStatus: fields.maritalStatus,
         emailStatus: emailStatusOf(contact),
         disableEmailStatus: false,
-        address1: fields.address1,
-        address2: fields.address2,
-        city: fields.city,
-        state: fields.state,
-        postalCode: fields.postalCode,
         groupIds: [...contact.groupIds],
         customFields: [{ key: 'segment', label: 'Segment', author: 'simulator', ...segmentOf(contact) }],
       },

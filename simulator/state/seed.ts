@@ -25,48 +25,35 @@ export const seededGroups = [
   { groupId: 104, name: 'Newsletter' },
 ] as const;
 
-interface Friend {
-  readonly firstName: string;
-  readonly lastName: string;
-  readonly phone: string;
-  readonly city: string;
-  readonly state: string;
-  /** Year, month and day. A leap year alone means that the birthday is always today, also on the 29th of February. */
-  readonly born: string;
-  readonly groupIds: readonly number[];
-  readonly consented: boolean;
-}
-
-const friend = (
-  name: readonly [string, string],
+type FriendRow = readonly [
+  name: string,
   phone: string,
-  place: readonly [string, string],
+  place: string,
+  /** Year, month and day. A leap year alone means that the birthday is always today, also on the 29th of February. */
   born: string,
   groupIds: readonly number[],
   consented: boolean,
-): Friend => ({
-  firstName: name[0],
-  lastName: name[1],
-  phone,
-  city: place[0],
-  state: place[1],
-  born,
-  groupIds,
-  consented,
-});
-
-const friends: readonly Friend[] = [
-  friend(['Ann', 'Ito'], '+12065550101', ['Seattle', 'WA'], '1960', [101, 103], true),
-  friend(['Ben', 'Okafor'], '+12125550102', ['New York', 'NY'], '1976', [101], true),
-  friend(['Carla', 'Reyes'], '+12135550103', ['Los Angeles', 'CA'], '1958-11-23', [101, 103], true),
-  friend(['Dev', 'Patel'], '+12145550104', ['Dallas', 'TX'], '1983-02-09', [102], false),
-  friend(['Elif', 'Kaya'], '+12155550105', ['Philadelphia', 'PA'], '1990-07-30', [102, 104], false),
-  friend(['Frank', 'Novak'], '+12165550106', ['Cleveland', 'OH'], '1949-12-05', [101, 103, 104], true),
-  friend(['Grace', 'Lindqvist'], '+12175550107', ['Springfield', 'IL'], '1967-04-18', [101], false),
-  friend(['Hiro', 'Tanaka'], '+12185550108', ['Duluth', 'MN'], '1979-09-01', [104], false),
-  friend(['Ines', 'Moreau'], '+12195550109', ['Gary', 'IN'], '1986-06-14', [102, 104], true),
-  friend(['Jonas', 'Weber'], '+12245550110', ['Evanston', 'IL'], '1955-01-27', [101, 103], false),
 ];
+
+const friendRows: readonly FriendRow[] = [
+  ['Ann Ito', '+12065550101', 'Seattle, WA', '1960', [101, 103], true],
+  ['Ben Okafor', '+12125550102', 'New York, NY', '1976', [101], true],
+  ['Carla Reyes', '+12135550103', 'Los Angeles, CA', '1958-11-23', [101, 103], true],
+  ['Dev Patel', '+12145550104', 'Dallas, TX', '1983-02-09', [102], false],
+  ['Elif Kaya', '+12155550105', 'Philadelphia, PA', '1990-07-30', [102, 104], false],
+  ['Frank Novak', '+12165550106', 'Cleveland, OH', '1949-12-05', [101, 103, 104], true],
+  ['Grace Lindqvist', '+12175550107', 'Springfield, IL', '1967-04-18', [101], false],
+  ['Hiro Tanaka', '+12185550108', 'Duluth, MN', '1979-09-01', [104], false],
+  ['Ines Moreau', '+12195550109', 'Gary, IN', '1986-06-14', [102, 104], true],
+  ['Jonas Weber', '+12245550110', 'Evanston, IL', '1955-01-27', [101, 103], false],
+];
+
+const friends = friendRows.map(([name, phone, place, born, groupIds, consented]) => {
+  const [firstName = '', lastName = ''] = name.split(' ');
+  const [city = '', state = ''] = place.split(', ');
+  return { firstName, lastName, phone, city, state, born, groupIds, consented };
+});
+type Friend = (typeof friends)[number];
 
 const firstNames =
   'Ada Bruno Cleo Dario Edith Farid Gina Hugo Iris Jamal Kira Leon Mona Nils Olga Pedro'.split(' ');
