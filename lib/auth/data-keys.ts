@@ -229,6 +229,8 @@ export class DataKeys {
   private isDirty = false;
   /** Whether the key file may still hold keys that are wrapped now. */
   private isFileStale = false;
+  /** Keys that should be in the file, which could not be written yet. */
+  private readonly unfiled = new Set<DataKey>();
   private saving: Promise<void> = Promise.resolve();
   private isRetrying = false;
 
@@ -305,6 +307,7 @@ export class DataKeys {
     const isKept = current !== undefined || this.putIntoFile(key);
     const keeping = current === undefined ? null : wrap(key, current);
     const kept = isKept || before === undefined ? keeping : before;
+    if (!isKept && before === undefined && this.file) this.unfiled.add(key);
     this.document = { ...this.document, keys: new Map(this.document.keys).set(key.id, kept) };
     this.isDirty = true;
   }
@@ -358,6 +361,8 @@ export class DataKeys {
     const { active, keys, aside } = this.document;
     const document = { version: 1, active, keys: Object.fromEntries(keys), aside };
     const written = await this.holder.write(document);
+    for (const key of this.unfiled) if (this.putIntoFile(key)) this.unfiled.delete(key);
+    if (this.unfiled.size > 0) this.saveLater();
     if (written === 'stored') {
       if (this.isFileStale) this.clearFile(keys);
       return;

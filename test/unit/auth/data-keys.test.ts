@@ -217,6 +217,16 @@ describe('data keys', () => {
     }
   });
 
+  it('are put into the file as soon as it can be written, without another change', async () => {
+    const place = join(folder, 'advisor-texting');
+    fs.writeFileSync(place, '');
+    const sealed = await start({ ...noSecret, retryAfter: 5 }).seal('text');
+    should(start(noSecret).open(sealed)).be.undefined();
+    fs.rmSync(place);
+    while (!existsSync(keyPath(folder))) await pause(5);
+    should(start(noSecret).open(sealed)).equal('text');
+  });
+
   it('work in memory when the runtime has no settings at all', async () => {
     const refuse = (): never => {
       throw new Error('Settings not available');
