@@ -1,8 +1,9 @@
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { install, npm, root, tarball } from '../../test/support/installation';
-import { figureOf, type Goal, megabyte, type Row } from '../figures';
+import { type Figure, figureOf, type Goal, megabyte, type Row } from '../figures';
 import type { Part } from '../part';
 
 /** Any absolute address, and whatever else a browser would fetch. */
@@ -58,10 +59,31 @@ const installed = (): Installed => {
   }
 };
 
-const row = (measurement: string, unit: string, value: number, goal?: Goal): Row => ({
+const dist = join(root, 'dist');
+/** What Node-RED loads when it starts. */
+const registered = (): string[] => readdirSync(join(dist, 'nodes')).filter((name) => name.endsWith('.js'));
+/** What a text on the simulator needs as well. */
+const forText = [
+  'nodes/environment/runtime',
+  'nodes/send-text/runtime',
+  'lib/service/client',
+  'lib/state/embedded',
+  'simulator',
+];
+
+/** Milliseconds of CPU time that a fresh process takes to load modules of the package. */
+const loading = (modules: readonly string[]): Figure => {
+  const paths = JSON.stringify(modules.map((path) => join(dist, path)));
+  const script = `const before = process.cpuUsage(); ${paths}.forEach((path) => require(path));
+    const { user, system } = process.cpuUsage(before); console.log((user + system) / 1000); process.exit();`;
+  const run = (): number => Number(execFileSync(process.execPath, ['-e', script], { encoding: 'utf8' }));
+  return figureOf(Array.from({ length: 9 }, run));
+};
+
+const row = (measurement: string, unit: string, value: number | Figure, goal?: Goal): Row => ({
   measurement,
   unit,
-  ours: figureOf([value]),
+  ours: typeof value === 'number' ? figureOf([value]) : value,
   ...(goal ? { goal: { of: 'ours', ...goal } } : {}),
 });
 
@@ -76,12 +98,15 @@ export const size: Part = {
     const { packed, unpacked, files } = packageSize();
     const all = installed();
     const code = editorCode();
+    const nodes = registered().map((name) => `nodes/${name}`);
     return Promise.resolve([
       row(packedMeasurement, 'kB', packed / 1000),
       row('the package: unpacked', 'kB', unpacked / 1000),
       row('the package: files', '', files),
       row('installed with its dependencies', 'MB', all.bytes / megabyte),
       row('packages installed, ours included', '', all.packages),
+      row('CPU to load it, unused', 'ms', loading(nodes)),
+      row('CPU to load it, used for a text on the simulator', 'ms', loading([...nodes, ...forText])),
       row('editor code of all nodes', 'kB', code.bytes / 1000, { below: 200 }),
       row('requests by the editor code to other hosts', '', code.fetched, { atMost: 0 }),
     ]);

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { addTestPort, freshUserDir, type Version } from '../../test/support/installation';
-import { type FlowNode, startRed } from '../../test/support/node-red';
-import { figureOf, interleaved, nameOf, ratioOf, type Row } from '../figures';
+import { startRed } from '../../test/support/node-red';
+import { figureOf, interleaved, nameOf, type Row } from '../figures';
 import type { Part, Surroundings } from '../part';
 
 const heavy = ['axios', 'zod', 'undici', 'lmdb', 'libphonenumber-js'];
@@ -15,15 +15,8 @@ interface Started {
   readonly scripts: readonly string[];
 }
 
-/** The minimum that uses the package: it must load what a text needs. */
-const oneSendNode: readonly FlowNode[] = [
-  { id: 'tab', type: 'tab', label: 'start' },
-  { id: 'environment', type: 'advisor-environment', name: 'Simulator', service: 'simulator' },
-  { id: 'send', type: 'advisor-send-text', z: 'tab', environment: 'environment', wires: [[], [], []] },
-];
-
-const startOnce = async (version: Version, userDir: string, flows: readonly FlowNode[]): Promise<Started> => {
-  const red = await startRed({ version, isWhole: true, userDir, flows });
+const startOnce = async (version: Version, userDir: string): Promise<Started> => {
+  const red = await startRed({ version, isWhole: true, userDir, flows: [] });
   try {
     const { user, system } = await red.cpu();
     const scripts = (await red.scripts()).filter((path) => path.includes(join(userDir, 'node_modules')));
@@ -70,31 +63,21 @@ const measured = async (
     for (const version of versions) {
       const where = nameOf(version);
       const sides = {
-        ours: () => startOnce(version, installed, []),
-        without: () => startOnce(version, bare, []),
-        used: () => startOnce(version, installed, oneSendNode),
+        ours: () => startOnce(version, installed),
+        without: () => startOnce(version, bare),
       };
       await interleaved(1, sides);
-      const { ours = [], without = [], used = [] } = await interleaved(rounds, sides);
+      const { ours = [], without = [] } = await interleaved(rounds, sides);
       const cpu = (starts: readonly Started[]): number[] => starts.map((each) => each.cpu);
       const added = cpu(ours).map((value, index) => value - (cpu(without)[index] ?? Number.NaN));
       const how = isOnOneCore ? ', on one core' : '';
-      const against = { what: 'without the package', figure: figureOf(cpu(without)) };
       rows.push(
         {
           measurement: `${where}: CPU added to its start by the package, unused${how}`,
           unit: 'ms',
           ours: figureOf(added),
-          against,
+          against: { what: 'without the package', figure: figureOf(cpu(without)) },
           goal: { of: 'ours', below: 30 },
-        },
-        {
-          measurement: `${where}: CPU of its start with one send node on the simulator${how}`,
-          unit: 'ms',
-          ours: figureOf(cpu(used)),
-          against,
-          ratio: ratioOf(cpu(used), cpu(without)),
-          goal: { of: 'ratio', atMost: 1.5 },
         },
         {
           measurement: `${where}: heavy modules loaded by then: ${heavy.join(', ')}`,
@@ -110,10 +93,10 @@ const measured = async (
   return rows;
 };
 
-/** The start of Node-RED with the package installed and unused, installed and used, and without it. */
+/** The start of Node-RED with the package installed and unused, and without it. */
 export const start: Part = {
   name: 'start',
-  title: 'Node-RED start with the package installed, unused and used',
+  title: 'Node-RED start with the package installed and unused',
   // A single pair of starts differs by as much as the effect: the median of 120 is accurate to two or three ms.
   roundsFor: (asked) => 24 * asked,
   run: (around) => onOneCore((isSo) => measured(around, isSo)),
