@@ -5,7 +5,7 @@ import { numbers } from '../../support/numbers';
 import { nodeTypes } from '../../support/examples/node-types';
 import { root } from '../../support/installation';
 import type { FlowNode } from '../../support/node-red';
-import { examples, examplesWithDashboard, nameOf } from '../../support/examples/setup';
+import { examples, examplesIn, examplesWithDashboard, nameOf } from '../../support/examples/setup';
 
 interface Port {
   readonly wires: readonly { readonly id: string; readonly port?: number }[];
@@ -29,6 +29,14 @@ describe('the example flows, as files', () => {
     );
     const ids = examples.flatMap(({ nodes }) => nodes.map(({ id }) => id));
     should(new Set(ids).size).equal(ids.length);
+  });
+
+  it('and the recipes have no inject node that the editor flags: it wants the interval, even an empty one', () => {
+    const recipes = examplesIn(join(root, 'examples', 'recipes'));
+    const injects = [...examples, ...examplesWithDashboard, ...recipes].flatMap(({ nodes }) =>
+      nodes.filter(({ type }) => type === 'inject'),
+    );
+    should(injects.filter(({ repeat }) => typeof repeat !== 'string').map(nameOf)).eql([]);
   });
 
   it('that need more than this package are in a separate folder, and say first what they need', () => {
