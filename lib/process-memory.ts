@@ -8,8 +8,6 @@ type ProcessMemory =
   | 'stores'
   /** Stores that are in memory because the disk cannot be used: they last as long as the process. */
   | 'storesInMemory'
-  /** The keys that seal records on disk, where the runtime has no settings. */
-  | 'unsavedKeys'
   /** What all environments of a runtime share: vault, tokens, simulator. */
   | 'services'
   /** The running environments, for routes that name one. */

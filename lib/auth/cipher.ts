@@ -10,7 +10,7 @@ import {
 } from 'node:crypto';
 
 /**
- * * Encrypted bytes: version (1), key id (8), nonce (12), tag (16), ciphertext. The name of a record is its associated
+ * Encrypted bytes: version (1), key id (8), nonce (12), tag (16), ciphertext. The name of a record is its associated
  * data, so that one record cannot replace another.
  */
 const version = 1;
@@ -69,15 +69,10 @@ export const seal = (key: DataKey, plain: Buffer, name: string): Buffer => {
   return sealed;
 };
 
-/** The id of the key that encrypted these bytes; undefined when we did not encrypt them. */
-export const keyIdOf = (sealed: Buffer): string | undefined =>
-  sealed.length >= headLength && sealed[0] === version
-    ? sealed.subarray(1, 1 + idLength).toString('hex')
-    : undefined;
-
 /** Undefined when the bytes are damaged, were stored under another name, or have another key. */
 export const unseal = (key: DataKey, sealed: Buffer, name: string): Buffer | undefined => {
-  if (keyIdOf(sealed) !== key.id) return undefined;
+  const isOurs = sealed.length >= headLength && sealed[0] === version;
+  if (!isOurs || sealed.toString('hex', 1, nonceAt) !== key.id) return undefined;
   const decipher = createDecipheriv('aes-256-gcm', secretOf(key), sealed.subarray(nonceAt, tagAt));
   decipher.setAAD(Buffer.from(name));
   decipher.setAuthTag(sealed.subarray(tagAt, headLength));

@@ -4,9 +4,8 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 import { within, type Clock } from '../service/clock';
 import { backoff } from '../service/retry';
 import type { Movable } from '../state/moving';
-import { endOf, key, pagesUnder, unchanged, type Operation, type Store, type Version } from '../state/store';
+import { key, pagesUnder, unchanged, type Operation, type Store, type Version } from '../state/store';
 import type { Connection } from './connection';
-import { previousSecretVariable } from './data-keys';
 import { isOver, newGrant, type Grant } from './grants';
 import { second } from '../durations';
 import { Listeners } from '../listeners';
@@ -485,27 +484,13 @@ export class Vault {
     const touched = (this.touched = new Set<string>());
     const kept = new Map<string, Kept>();
     const intents = new Map<string, Intent>();
-    let read = 0;
     for await (const entries of pagesUnder<GrantRecord>(store, table, key(grantKind), entriesAtOnce)) {
-      read += entries.length;
-      for (const { key: place, version, value } of entries) {
-        const before = kept.get(nameIn(value))?.entry.grant.refreshedAt ?? -1;
-        // Two records of one name lie under different keys, as after a start with another credential secret: the newer
-        // one counts.
-        if (before <= (value.grant.refreshedAt ?? 0))
-          kept.set(nameIn(value), { key: place, version, entry: value });
-      }
+      for (const { key: place, version, value } of entries)
+        kept.set(nameIn(value), { key: place, version, entry: value });
       if (entries.length === entriesAtOnce) await nextTick();
     }
     for await (const entries of pagesUnder<Intent>(store, table, key(intentKind), entriesAtOnce))
       for (const { value } of entries) intents.set(value.name, value);
-    const prefix = key(grantKind);
-    const count = await store.count(table, prefix, endOf(prefix));
-    if (count > read) {
-      this.options.warn(
-        `Saved authorizations cannot be decrypted. They are kept. If the credential secret has changed, start Node-RED once with the previous one in the environment variable ${previousSecretVariable} to restore them; otherwise authorize again.`,
-      );
-    }
     for (const [name, { entry, unsaved }] of this.kept) {
       const stored = kept.get(name);
       if (this.isAhead(name, stored?.entry)) kept.set(name, { ...stored, entry, unsaved });

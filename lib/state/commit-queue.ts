@@ -6,9 +6,9 @@ export interface Fence {
   readonly isLost: boolean;
 }
 
-/** A put of a record as bytes; without `bytes`, a removal. The tables `damaged` and `meta` are for engines alone. */
+/** A put of a record as bytes; without `bytes`, a removal. The table `meta` is for engines alone. */
 export interface Change {
-  readonly table: Table | 'damaged' | 'meta';
+  readonly table: Table | 'meta';
   readonly key: Buffer;
   readonly bytes?: Buffer | undefined;
 }
@@ -38,7 +38,7 @@ export class Batch<F extends Fence> {
   /** An attempt was made without an answer. */
   isInDoubt = false;
 
-  constructor(public writes: readonly Pending<F>[]) {}
+  constructor(public writes: Pending<F>[]) {}
 
   /** The number of the last attempt. */
   get attempt(): number {
@@ -73,7 +73,7 @@ export class Batch<F extends Fence> {
 /** Makes the commits of a queue. */
 export interface Committer<F extends Fence> {
   /** Resolves when a commit can be tried, or a fence was lost. */
-  ready(): Promise<void>;
+  ready?(): Promise<void>;
   /** Begins an attempt and makes its changes; false means that they were not made. Throws when that is not known. */
   apply(batch: Batch<F>): Promise<boolean>;
   /** The number of the attempt that was made after all, 0 when none was. */
@@ -129,8 +129,9 @@ export class CommitQueue<F extends Fence> {
     }
   }
 
-  private withoutLost(writes: readonly Pending<F>[], isInDoubt: boolean): Pending<F>[] {
+  private withoutLost(writes: Pending<F>[], isInDoubt: boolean): Pending<F>[] {
     const lost = writes.filter(({ fences }) => fences.some((fence) => fence.isLost));
+    if (lost.length === 0) return writes;
     this.reject(lost, new TakenOver(isInDoubt));
     return writes.filter((write) => !lost.includes(write));
   }
@@ -163,7 +164,7 @@ export class CommitQueue<F extends Fence> {
     for (;;) {
       try {
         if (this.isOver(batch)) return;
-        await committer.ready();
+        await committer.ready?.();
         let made = batch.attempt > 0 ? await committer.lastMade(batch) : 0;
         if (made === 0) {
           if (this.isOver(batch)) return;

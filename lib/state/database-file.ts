@@ -11,7 +11,7 @@ export type Lmdb = Awaited<ReturnType<typeof loadLmdb>>;
 
 type Raw = Database<Buffer, Buffer>;
 
-/** A table of the store; `damaged` holds records that cannot be read, and `meta` what belongs to the file as a whole. */
+/** A table of the store; `meta` holds what belongs to the file as a whole. */
 type FileTable = Change['table'];
 
 /**
@@ -31,12 +31,20 @@ export interface Ownership {
   readonly time: number;
 }
 
-/** The format of the whole file. A file with a newer format is left alone. */
-export const format = { version: 1 };
+/** A file with a newer format is left alone. */
+export const formatVersion = 1;
+
+export interface Format {
+  readonly version: number;
+  /** The key that encrypts the records. */
+  readonly keyId?: string | undefined;
+  /** Records were lost whose keys are unknown. */
+  readonly hasLostKeys?: boolean;
+}
 
 /** Small records that belong to the file as a whole. */
 interface Meta {
-  readonly format: { readonly version: number };
+  readonly format: Format;
   readonly owner: Ownership;
   /** Written by a process that cannot see whether the owner lives. An owner that lives removes it. */
   readonly claim: { readonly holder: string };
@@ -45,17 +53,6 @@ interface Meta {
 const keyOf = (name: keyof Meta): Buffer => Buffer.from(name);
 export const claimKey = keyOf('claim');
 const bytesOf = (value: object): Buffer => Buffer.from(JSON.stringify(value));
-
-/**
- * The key of the record of a loss, among the damaged records. Their keys begin with a table and a slash, so none is
- * equal.
- */
-const lossKey = Buffer.from('loss');
-export const lossOf = (time: number): Change => ({
-  table: 'damaged',
-  key: lossKey,
-  bytes: bytesOf({ time }),
-});
 
 const firstKey = Buffer.from([0]);
 /** The empty key sorts before all others, but lmdb accepts no empty key. */
@@ -174,7 +171,6 @@ export class DatabaseFile {
         meta: this.metaTable,
         wait: open('wait'),
         work: open('work'),
-        damaged: open('damaged'),
       };
       for (const each of [path, `${path}-lock`]) chmodSync(each, 0o600);
     } catch (fault) {
@@ -196,16 +192,6 @@ export class DatabaseFile {
   /** The bytes are valid until the next read. */
   peek(place: FileTable, key: Buffer): Buffer | undefined {
     return this.places[place].getBinaryFast(key);
-  }
-
-  get hasDamage(): boolean {
-    return this.places.damaged.getKeysCount({ limit: 1 }) > 0;
-  }
-
-  /** The store's time when records were lost whose keys are unknown; undefined when none were. */
-  get lossAt(): number | undefined {
-    const found = this.places.damaged.getBinary(lossKey);
-    return found && (JSON.parse(found.toString()) as { readonly time: number }).time;
   }
 
   get(place: FileTable, key: Buffer): Buffer | undefined {
@@ -255,9 +241,13 @@ export class DatabaseFile {
   }
 
   /** Changes the owner, unless somebody has changed it since version `before` was read. */
-  hand(before: number | undefined, owner: Ownership): Promise<boolean> {
+  hand(
+    before: number | undefined,
+    owner: Ownership,
+    format: Omit<Format, 'version'> | undefined = this.meta('format')?.value,
+  ): Promise<boolean> {
     return this.write(before, () => {
-      void this.metaTable.put(keyOf('format'), bytesOf(format), 1);
+      void this.metaTable.put(keyOf('format'), bytesOf({ ...format, version: formatVersion }), 1);
       void this.metaTable.remove(claimKey);
       void this.metaTable.put(keyOf('owner'), bytesOf(owner), (before ?? 0) + 1);
     });

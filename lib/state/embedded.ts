@@ -9,26 +9,26 @@ import {
   claimKey,
   CommitFailed,
   DatabaseFile,
-  format,
+  formatVersion,
   loadLmdb,
+  type Format,
   type Lmdb,
   type Ownership,
 } from './database-file';
 import { createMemoryEngine } from './memory';
-import { someRow, storeOver, type Engine, type Row } from './engine';
+import { storeOver, type Engine, type Row } from './engine';
 import { bootId, forget, lifeOf, livingOwner, showLife, type SignOfLife } from './sign-of-life';
 import { compactFile, forgetStarts, isDamage, prepareFile } from './recovery';
 import { Sealing, versionOf, type Sealer } from './sealing';
 import {
-  asName,
   NewerFormat,
+  OtherSecret,
   reasonOf,
   storeClosed,
   type Condition,
   type Range,
   type Store,
   type Table,
-  type Version,
 } from './store';
 import { Listeners } from '../listeners';
 import { processMemory } from '../process-memory';
@@ -70,9 +70,6 @@ type FoundOwner = NonNullable<ReturnType<typeof ownerIn>>;
 const ownerIn = (file: DatabaseFile): { readonly value: Ownership; readonly version: number } | undefined =>
   file.meta('owner');
 
-/** Where a record of a table is set aside. */
-const asideKey = (table: Table, key: Buffer): Buffer => Buffer.concat([Buffer.from(`${table}/`), key]);
-
 /** The file in one directory: one for the whole process. */
 class EmbeddedEngine implements Engine, Committer<Fence> {
   readonly durable = true;
@@ -80,7 +77,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
   private readonly path: string;
   private readonly lmdb: Lmdb;
   readonly sealing: Sealing;
-  private readonly warn: (text: string) => void;
+  readonly warn: (text: string) => void;
   private readonly clock: { readonly now: () => number; readonly elapsed: () => number };
   private readonly earliest: number;
   /** The store's time was taken from the record, because the wall clock was wrong at the start. */
@@ -121,12 +118,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
   private calm: NodeJS.Timeout | undefined;
   private failures = 0;
   private retry: NodeJS.Timeout | undefined;
-
-  private hasToldOfLocked = false;
-  private readonly movingAside = new Set<string>();
-  private newlyDamaged = 0;
-  /** Whether the file has damaged records, or notes that some were lost. */
-  private hasDamage = true;
+  hasLostKeys = false;
 
   constructor(
     lmdb: Lmdb,
@@ -173,8 +165,10 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     const { file, owned, fence } = this;
     if (!this.isWritable || !file || owned === undefined) return false;
     file.refresh();
-    const changes = batch.begin((table, key) => this.versionIn(file, table, key));
-    if (this.sealing.sawLocked) changes.push(...this.lockedUnder(file, changes));
+    const changes = batch.begin((table, key) => {
+      const sealed = file.peek(table, key);
+      return sealed && versionOf(sealed);
+    });
     if (changes.length === 0) return true;
     const commit = this.lastCommit + batch.attempt;
     const committing = file.commit(owned, this.ownership(commit), changes);
@@ -198,25 +192,6 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     if (this.owned !== undefined && !this.isGone) this.setTrouble(undefined);
   }
 
-  /** A record whose key is not at hand counts as absent, or nothing could ever take its place. */
-  private versionIn(file: DatabaseFile, table: Table, key: Buffer): Version | undefined {
-    const sealed = file.peek(table, key);
-    if (!sealed) return undefined;
-    const version = versionOf(sealed);
-    return this.sealing.isLocked(sealed) ? undefined : version;
-  }
-
-  /** Sets aside the records whose key may come back, where new ones take their place. */
-  private lockedUnder(file: DatabaseFile, changes: readonly Change[]): Change[] {
-    return changes.flatMap(({ table, key, bytes }) => {
-      if (!bytes || table === 'damaged' || table === 'meta') return [];
-      const sealed = file.get(table, key);
-      const aside = asideKey(table, key);
-      if (!sealed || !this.sealing.isLocked(sealed) || file.peek('damaged', aside)) return [];
-      return [{ table: 'damaged', key: aside, bytes: sealed }];
-    });
-  }
-
   // Reading
 
   get(table: Table, key: Buffer): Buffer | undefined | Promise<Buffer | undefined> {
@@ -233,24 +208,6 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
 
   count(table: Table, from: Buffer, to: Buffer): number | Promise<number> {
     return this.read((file) => file.count(table, from, to));
-  }
-
-  async hasLost(table: Table, from: Buffer, to: Buffer, at = 0): Promise<boolean> {
-    // Every text asks this, and nearly always nothing was lost.
-    if (this.owned !== undefined && !this.hasDamage && !this.sealing.sawLocked) return false;
-    const lossAt = await this.read((file) => file.lossAt);
-    if (lossAt !== undefined && at <= lossAt) return true;
-    const [first, end] = [asideKey(table, from), asideKey(table, to)];
-    for (const name of this.movingAside) if (name >= asName(first) && name < asName(end)) return true;
-    if ((await this.read((file) => file.count('damaged', first, end))) > 0) return true;
-    return (
-      this.sealing.sawLocked &&
-      someRow(this, table, { from, to }, ({ value }) => this.sealing.isLocked(value))
-    );
-  }
-
-  async hasLostKeys(): Promise<boolean> {
-    return this.sealing.sawLocked || (await this.read((file) => file.lossAt)) !== undefined;
   }
 
   /** Reads at once while this process owns the file: a promise costs more than most reads. */
@@ -289,44 +246,6 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     for (const { resolve } of this.waiting.splice(0)) resolve();
   }
 
-  unreadable(table: Table, row: Row): void {
-    if (this.sealing.isLocked(row.value)) this.passOver();
-    else this.setAside(table, row);
-  }
-
-  private passOver(): void {
-    if (this.hasToldOfLocked) return;
-    this.hasToldOfLocked = true;
-    this.warn(
-      'Saved records are encrypted with a key that is unavailable, as after a start with another credential secret. ' +
-        'They are kept, and can be read again once the key is back. Everything else continues.',
-    );
-  }
-
-  private setAside(table: Table, { key, value: sealed }: Row): void {
-    const aside = asideKey(table, key);
-    const name = asName(aside);
-    if (this.movingAside.has(name)) return;
-    this.movingAside.add(name);
-    this.hasDamage = true;
-    const move = [
-      { table: 'damaged', key: aside, bytes: sealed },
-      { table, key },
-    ] as const;
-    this.write(move, [{ table, key, version: versionOf(sealed) }])
-      .catch(() => undefined)
-      .finally(() => this.movingAside.delete(name));
-    this.newlyDamaged += 1;
-    if (this.newlyDamaged > 1) return;
-    setImmediate(() => {
-      this.warn(
-        `${this.newlyDamaged} saved record(s) were damaged and were moved to the table "damaged". ` +
-          'Everything else continues.',
-      );
-      this.newlyDamaged = 0;
-    });
-  }
-
   // Owning
 
   private lookLater(): void {
@@ -341,15 +260,19 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     clearTimeout(this.look);
     this.looking = this.lookOnce()
       .catch((fault: unknown) => {
-        this.setTrouble(
-          fault instanceof NewerFormat
-            ? `The state in ${this.directory} was written by a newer version of this package and is not used: nothing is sent. Install that version again.`
-            : `The state in ${this.directory} cannot be opened (${reasonOf(fault)}): nothing is sent until this is fixed. ` +
-                'Make the directory writable, or free some space; sending then resumes on its own.',
-        );
+        this.setTrouble(this.openingTrouble(fault));
       })
       .finally(() => this.lookLater());
     await this.looking;
+  }
+
+  private openingTrouble(fault: unknown): string {
+    const state = `The state in ${this.directory}`;
+    if (fault instanceof NewerFormat)
+      return `${state} was written by a newer version of this package and is not used: nothing is sent. Install that version again.`;
+    if (fault instanceof OtherSecret)
+      return `${state} is encrypted with another credentialSecret than that of this Node-RED: nothing is sent. Set the same credentialSecret again, or start once with the previous one in the environment variable ADVISOR_TEXTING_PREVIOUS_SECRET. If it is lost, move that directory away.`;
+    return `${state} cannot be opened (${reasonOf(fault)}): nothing is sent until this is fixed. Make the directory writable, or free some space; sending then resumes on its own.`;
   }
 
   private async lookOnce(): Promise<void> {
@@ -427,7 +350,12 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     this.hasLooked = true;
     this.isDamaged = false;
     const file = (this.file = new DatabaseFile(this.lmdb, this.path));
-    if ((file.meta('format')?.value.version ?? 0) > format.version) throw new NewerFormat();
+    const { version = 0, keyId = this.sealing.keyId }: Partial<Format> = file.meta('format')?.value ?? {};
+    if (version > formatVersion) throw new NewerFormat();
+    if (keyId === undefined || keyId !== this.sealing.keyId) {
+      forgetStarts(this.path);
+      throw new OtherSecret();
+    }
     const owner = ownerIn(file);
     if (owner?.value.holder !== undefined && !(await this.hasEnded(file, owner))) {
       this.leaveTo(owner.value.pid);
@@ -462,7 +390,8 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     const time = Math.max(this.clock.now(), before?.value.time ?? 0, this.now());
     const epoch = time - this.clock.elapsed();
     const commit = (before?.value.commit ?? 0) + 1;
-    if (!(await file.hand(before?.version, { ...this.ownership(commit), time }))) return false;
+    const format = { ...file.meta('format')?.value, keyId: this.sealing.keyId };
+    if (!(await file.hand(before?.version, { ...this.ownership(commit), time }, format))) return false;
     this.epoch = epoch;
     this.isTimeOld = this.isClockWrong;
     this.owned = (before?.version ?? 0) + 1;
@@ -487,7 +416,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
   private begin(): boolean {
     const { file } = this;
     if (!file || this.owned === undefined) return false;
-    this.hasDamage = file.hasDamage;
+    this.hasLostKeys = file.meta('format')?.value.hasLostKeys === true;
     this.inode = statSync(this.path, { throwIfNoEntry: false })?.ino;
     this.isGone = false;
     clearTimeout(this.calm);
@@ -506,7 +435,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
   }
 
   /**
-   * * Another process has wrongly taken this one for dead. Writes in the queue follow from earlier reads, and the new
+   * Another process has wrongly taken this one for dead. Writes in the queue follow from earlier reads, and the new
    * owner may have made the same ones: they are dropped.
    */
   private lose(): void {

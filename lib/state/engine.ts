@@ -1,7 +1,10 @@
 import { bytesIn, type Change } from './commit-queue';
 import { versionOf, type Sealing } from './sealing';
 import {
+  asideKey,
+  asName,
   checkSize,
+  isAside,
   nextKey,
   type Condition,
   type Operation,
@@ -10,6 +13,7 @@ import {
   type StoreEntry,
   type Table,
 } from './store';
+import { second } from '../durations';
 
 /** A promise costs more than most reads, so an engine answers at once where it can. */
 type Answer<T> = T | Promise<T>;
@@ -33,37 +37,79 @@ export interface RecordChange extends Change {
   readonly table: Table;
 }
 
-type ByteMethods = 'get' | 'keys' | 'count' | 'write';
+type StoreMethods =
+  'hash' | 'get' | 'page' | 'keys' | 'count' | 'hasLost' | 'hasLostKeys' | 'write' | 'backing' | 'peers';
 
 /** Keeps bytes by key. */
-export interface Engine extends Omit<Store, 'backing' | 'peers' | 'hash' | 'page' | ByteMethods> {
+export interface Engine extends Omit<Store, StoreMethods> {
   readonly sealing: Sealing;
+  /** Records were lost whose keys are unknown, as with a page of a file. Each read brings it up to date. */
+  readonly hasLostKeys?: boolean;
   get(table: Table, key: Buffer): Answer<Buffer | undefined>;
   range(table: Table, range: Range): Answer<readonly Row[]>;
   keys(table: Table, range: Range): Answer<readonly Buffer[]>;
   count(table: Table, from: Buffer, to: Buffer): Answer<number>;
   write(changes: readonly RecordChange[], conditions: readonly Condition[]): Promise<boolean>;
-  /** Called with each record that cannot be decrypted. */
-  unreadable(table: Table, row: Row): void;
+  warn(text: string): void;
 }
 
-const rowsAtOnce = 1000;
+/** Milliseconds for which it is known that nothing of a range was set aside: every text asks that. */
+const knownFor = 10 * second;
 
-/** Whether the test holds for a record of the range, which is read a page at a time. */
-export const someRow = async (
-  engine: Pick<Engine, 'range'>,
-  table: Table,
-  { from, to }: Pick<Range, 'from' | 'to'>,
-  test: (row: Row) => boolean,
-): Promise<boolean> => {
-  for (let start = from; ;) {
-    const rows = await engine.range(table, { from: start, to, limit: rowsAtOnce });
-    if (rows.some(test)) return true;
-    const last = rows.at(-1);
-    if (!last || rows.length < rowsAtOnce) return false;
-    start = nextKey(last.key);
+/** The records of an engine that could not be decrypted. They are kept under other keys, and count as lost. */
+class SetAside {
+  private readonly moving = new Set<string>();
+  private moves = 0;
+  private newly = 0;
+  /** Ranges of which nothing was set aside, by the buffer of their start: whoever asks often keeps that. */
+  private readonly sound = new WeakMap<
+    Buffer,
+    { readonly to: Buffer; readonly at: number; readonly by: string }
+  >();
+
+  constructor(private readonly engine: Engine) {}
+
+  add(table: Table, { key, value: bytes }: Row): void {
+    const aside = asideKey(table, key);
+    const name = asName(aside);
+    if (this.moving.has(name) || isAside(key)) return;
+    this.moving.add(name);
+    const move = [
+      { table: 'work', key: aside, bytes },
+      { table, key },
+    ] as const;
+    const moved = (): void => {
+      this.moves += 1;
+      this.moving.delete(name);
+    };
+    // What could not be moved counts as moving: it is reported once.
+    this.engine.write(move, [{ table, key, version: versionOf(bytes) }]).then(moved, () => undefined);
+    this.newly += 1;
+    if (this.newly > 1) return;
+    setImmediate(() => {
+      const text = `${this.newly} saved record(s) were damaged and were set aside. Everything else continues.`;
+      this.newly = 0;
+      this.engine.warn(text);
+    });
   }
-};
+
+  async has(table: Table, from: Buffer, to: Buffer): Promise<boolean> {
+    const { engine, moving } = this;
+    if (engine.hasLostKeys) return true;
+    const by = `${table} ${this.moves} ${engine.losses ?? 0}`;
+    const known = engine.trouble === undefined && moving.size === 0 ? this.sound.get(from) : undefined;
+    if (known?.by === by && known.to.equals(to) && performance.now() - known.at < knownFor) return false;
+    const [first, end] = [asideKey(table, from), asideKey(table, to)];
+    for (const each of moving) if (each >= asName(first) && each < asName(end)) return true;
+    const found = await engine.keys('work', { from: first, to: end, limit: 1 });
+    if (found.length > 0 || this.engine.hasLostKeys) return true;
+    this.sound.set(from, { to, at: performance.now(), by });
+    return false;
+  }
+}
+
+/** By engine, because several stores may be over one. */
+const setAside = new WeakMap<Engine, SetAside>();
 
 /** The operations as an engine takes them. */
 export const changesOf = (sealing: Sealing, operations: readonly Operation[]): RecordChange[] => {
@@ -82,10 +128,12 @@ const readOn = 100;
 
 /** A store over an engine. `close` is given where it is one of several: what closing this one does. */
 export const storeOver = (engine: Engine, close?: () => Promise<void>): Store => {
+  const aside = setAside.get(engine) ?? new SetAside(engine);
+  setAside.set(engine, aside);
   const open = <T>(table: Table, row: Row): StoreEntry<T> | undefined => {
     const opened = engine.sealing.open(table, row.key, row.value);
     if (opened) return { key: row.key, value: opened.value as T, version: versionOf(row.value) };
-    engine.unreadable(table, row);
+    aside.add(table, row);
     return undefined;
   };
   return {
@@ -133,8 +181,8 @@ export const storeOver = (engine: Engine, close?: () => Promise<void>): Store =>
     },
     keys: async (table, range) => engine.keys(table, range),
     count: async (table, from, to) => engine.count(table, from, to),
-    hasLost: (table, from, to, at) => engine.hasLost(table, from, to, at),
-    hasLostKeys: () => engine.hasLostKeys(),
+    hasLost: (table, from, to) => aside.has(table, from, to),
+    hasLostKeys: async () => engine.hasLostKeys === true,
     write: async (operations, conditions = []) => {
       checkKeys(conditions);
       return engine.write(changesOf(engine.sealing, operations), conditions);

@@ -74,10 +74,6 @@ export class FencedCommits<F extends Leased> implements Committer<F> {
     ({ failed: this.failed, succeeded: this.succeeded } = options);
   }
 
-  async ready(): Promise<void> {
-    // `failed` waits until the database may be back.
-  }
-
   async lastMade(batch: Batch<F>): Promise<number> {
     for (const fence of fencesOf(batch)) {
       if (fence.isLost) continue;

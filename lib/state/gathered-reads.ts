@@ -2,11 +2,10 @@ import type { Pool } from 'pg';
 import { schema } from './leases';
 import { asName, type Table } from './store';
 
-/** A lookup that waits for its answer. */
-interface GatheredRead<A, T> {
-  readonly of: A;
-  readonly settle: (found: T | undefined) => void;
-  readonly reject: (fault: unknown) => void;
+/** Lookups of one kind, and their answers in the same order. */
+interface Lookups<A> {
+  readonly all: A[];
+  readonly found: Promise<readonly (Buffer | undefined)[]>;
 }
 
 /** The most lookups in one query. */
@@ -22,7 +21,7 @@ interface Bounds {
  * begin in one turn: a query for each would take longer than the poll itself.
  */
 export class GatheredReads {
-  private readonly waiting = new Map<string, GatheredRead<never, Buffer>[]>();
+  private readonly waiting = new Map<string, Lookups<unknown>>();
 
   constructor(private readonly pool: () => Pool) {}
 
@@ -56,36 +55,22 @@ export class GatheredReads {
   }
 
   /** `ask` gives one answer for each lookup, in the same order. */
-  private add<A>(
+  private async add<A>(
     kind: string,
     of: A,
     ask: (all: readonly A[]) => Promise<readonly (Buffer | undefined)[]>,
   ): Promise<Buffer | undefined> {
-    return new Promise((settle, reject) => {
-      const known = this.waiting.get(kind) as GatheredRead<A, Buffer>[] | undefined;
-      if (known) {
-        known.push({ of, settle, reject });
-        return;
-      }
-      const lookups: GatheredRead<A, Buffer>[] = [{ of, settle, reject }];
-      this.waiting.set(kind, lookups as GatheredRead<never, Buffer>[]);
-      setImmediate(() => {
+    let lookups = this.waiting.get(kind) as Lookups<A> | undefined;
+    if (!lookups || lookups.all.length === most) {
+      const all: A[] = [];
+      const found = new Promise((resolve) => setImmediate(resolve)).then(() => {
         this.waiting.delete(kind);
-        for (let from = 0; from < lookups.length; from += most) {
-          const some = lookups.slice(from, from + most);
-          // The async function turns a throw into a rejection: `pool()` throws when the database is closed.
-          (async () => ask(some.map((each) => each.of)))().then(
-            (found) => {
-              some.forEach((each, place) => {
-                each.settle(found[place]);
-              });
-            },
-            (fault: unknown) => {
-              for (const each of some) each.reject(fault);
-            },
-          );
-        }
+        return ask(all);
       });
-    });
+      lookups = { all, found };
+      this.waiting.set(kind, lookups);
+    }
+    const place = lookups.all.push(of) - 1;
+    return (await lookups.found)[place];
   }
 }

@@ -10,6 +10,15 @@ export const schema = 'advisor_texting';
 /** The slot of the records that all processes share. Nobody holds it. */
 export const common = 0;
 
+export const prefixLength = 12;
+/** The first bytes of all keys of a slot. */
+export const prefixOf = (group: Buffer, slot: number): Buffer => {
+  const bytes = Buffer.alloc(prefixLength);
+  group.copy(bytes);
+  bytes.writeUInt32BE(slot, 8);
+  return bytes;
+};
+
 export interface Lease {
   readonly slot: number;
   readonly token: string;
@@ -75,6 +84,10 @@ export class Leases {
           order by slot for update)`,
       [this.group, this.holder, this.leaseFor, slots, isBusy, calm],
     );
+    return this.read();
+  }
+
+  private async read(): Promise<Beat> {
     const { rows } = await this.pool().query<LeaseRow & { readonly time: string }>(
       `select ${rowOf}, extract(epoch from clock_timestamp()) * 1000 as time
        from ${schema}.lease where grp = $1 and not ${isMoving} order by slot`,
@@ -97,10 +110,7 @@ export class Leases {
     readonly others: readonly LeaseRow[];
     readonly isAlone: boolean;
   }> {
-    const { rows } = await this.pool().query<LeaseRow>(
-      `select ${rowOf} from ${schema}.lease where grp = $1 and slot <> ${common} and not ${isMoving} order by slot`,
-      [this.group],
-    );
+    const { rows } = await this.read();
     const isMine = (row: LeaseRow): boolean =>
       before.some(({ slot, token }) => slot === row.slot && token === row.token);
     const free = rows.filter(({ holder }) => holder === '');
@@ -187,7 +197,7 @@ export class Leases {
 }
 
 /**
- * * Tells which leases have run out. A living process renews its lease while this one watches: after the database was
+ * Tells which leases have run out. A living process renews its lease while this one watches: after the database was
  * unreachable or its clock was changed, every process first gets the time to do so.
  */
 export class LeaseWatch {

@@ -116,6 +116,7 @@ const plainSealer = (): Sealer => {
   const secret = randomBytes(32);
   let version = 0;
   return {
+    keyId: 'none',
     seal: (plain) => {
       const head = Buffer.alloc(headLength);
       head.writeUIntBE(++version, 9, 6);
@@ -153,9 +154,7 @@ export const createMemoryEngine = (clock: { now(): number } = Date): Engine => {
       })),
     keys: (table, range) => Array.from(memory[table].range(range), keyOf),
     count: (table, from, to) => memory[table].keys.count(asName(from), asName(to)),
-    unreadable: () => undefined,
-    hasLost: async () => false,
-    hasLostKeys: async () => false,
+    warn: () => undefined,
     write: async (changes, conditions) => {
       if (isClosed) throw storeClosed();
       if (!conditions.every(holds)) return false;

@@ -32,10 +32,10 @@ interface Progress {
   /** The name of the destination. */
   readonly id: string;
   /**
-   * `copied`: the records that are left here must be removed. `removed`: they have been removed, and records that are
-   * here now came later. `given up`: the copies at the destination must not be used.
+   * `copying`: the copies at the destination must not be used. `copied`: the records that are left here must be removed.
+   * `removed`: they have been removed, and records that are here now came later.
    */
-  readonly state: 'copying' | 'copied' | 'removed' | 'given up';
+  readonly state: 'copying' | 'copied' | 'removed';
 }
 
 const table = 'work';
@@ -69,8 +69,7 @@ const copyAll = async (from: Store, to: Store, movables: readonly Movable[]): Pr
         for (const operation of operations) {
           const place = 'put' in operation ? operation.put : operation.remove;
           // A record that all processes share may exist there already, and be newer.
-          if (isShared(operation.table, place))
-            writes.push(to.write([operation], [{ table: operation.table, key: place }]));
+          if (isShared(place)) writes.push(to.write([operation], [{ table: operation.table, key: place }]));
           else own.push(operation);
         }
         count += 1;
@@ -109,10 +108,10 @@ export const moveRecords = async (
   const known = (await from.get<Progress>(table, place))?.value;
   const all = await movables();
   if (!known && all.length === 0) return 0;
-  if (known?.state === 'given up') await (await open(known.id)).discard();
+  // What was copied before may have been done here since.
+  if (known?.state === 'copying') await (await open(known.id)).discard();
   if (known?.state === 'removed') await (await open(known.id)).release();
-  const isUnderWay = known?.state === 'copying' || known?.state === 'copied';
-  const id = isUnderWay ? known.id : randomUUID();
+  const id = known?.state === 'copied' ? known.id : randomUUID();
   let count = 0;
   const destination = await open(id);
   if (known?.state !== 'copied') {
@@ -126,10 +125,7 @@ export const moveRecords = async (
   return count;
 };
 
-/**
- * Ends a move without its destination. After a full copy, the records here are removed; a copy that was cut short is
- * given up.
- */
+/** The environment stays here: after a full copy, the records here are removed. */
 export const stayHere = async (
   from: Store,
   name: string,
@@ -137,11 +133,7 @@ export const stayHere = async (
 ): Promise<void> => {
   const place = progressKey(name);
   const known = (await from.get<Progress>(table, place))?.value;
-  const note = (state: Progress['state']): Promise<boolean> =>
-    from.write([{ table, put: place, value: { ...known, state } }]);
-  if (known?.state === 'copied') {
-    await removeAll(from, await movables());
-    await note('removed');
-  }
-  if (known?.state === 'copying') await note('given up');
+  if (known?.state !== 'copied') return;
+  await removeAll(from, await movables());
+  await from.write([{ table, put: place, value: { ...known, state: 'removed' } satisfies Progress }]);
 };

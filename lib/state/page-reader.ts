@@ -35,6 +35,12 @@ interface Meta {
   readonly main: Tree;
 }
 
+interface Node {
+  readonly key: Buffer;
+  readonly data: Buffer;
+  readonly flags: number;
+}
+
 export class NotReadable extends Error {}
 
 const treeAt = (bytes: Buffer, at: number, name: string): Tree => {
@@ -100,38 +106,31 @@ export class PageReader {
 
   /** All tables that can be read; the others are counted in `lost`. */
   tables(): readonly Tree[] {
-    return [...this.nodes(this.meta.main)].flatMap(({ key, data, flags }) =>
+    return [...this.records(this.meta.main)].flatMap(({ key, data, flags }) =>
       flags & isTree && data.length >= 48 ? [treeAt(data, 0, key.toString().replace(/\0+$/, ''))] : [],
     );
   }
 
+  private trees(): readonly Tree[] {
+    return [this.meta.free, this.meta.main, ...this.tables()];
+  }
+
   /** The number of pages in use, as the file itself states it. */
   usedPages(): number {
-    const trees = [this.meta.free, this.meta.main, ...this.tables()];
-    return 2 + trees.reduce((sum, { pages }) => sum + pages, 0);
+    return this.trees().reduce((sum, { pages }) => sum + pages, 2);
   }
 
   /** Whether the root page of each table can be read. */
   isSoundAtFirstSight(): boolean {
-    const trees = [this.meta.free, this.meta.main, ...this.tables()];
-    for (const { root } of trees) if (root !== undefined) this.page(root);
+    for (const { root } of this.trees()) if (root !== undefined) this.page(root);
     return this.lost === 0;
   }
 
-  *records(table: Tree): Generator<{ readonly key: Buffer; readonly data: Buffer }> {
-    for (const { key, data } of this.nodes(table)) yield { key, data };
+  records({ root }: Tree): Iterable<Node> {
+    return root === undefined ? [] : this.below(root, 0);
   }
 
-  private *nodes(
-    tree: Tree,
-  ): Generator<{ readonly key: Buffer; readonly data: Buffer; readonly flags: number }> {
-    if (tree.root !== undefined) yield* this.below(tree.root, 0);
-  }
-
-  private *below(
-    number: number,
-    depth: number,
-  ): Generator<{ readonly key: Buffer; readonly data: Buffer; readonly flags: number }> {
+  private *below(number: number, depth: number): Generator<Node> {
     const page = depth < deepest ? this.page(number) : undefined;
     if (!page) return;
     for (const at of page.nodes) {

@@ -1,8 +1,8 @@
 import type { Pool, PoolClient } from 'pg';
 import type { ReasonWord } from '../service/errors';
 import { schema } from './leases';
-import { Sealing, type Sealer } from './sealing';
-import { NewerFormat, storeClosed } from './store';
+import { Sealing, type KeyHolder, type Sealer } from './sealing';
+import { NewerFormat, OtherSecret, storeClosed } from './store';
 import { second } from '../durations';
 
 /** `pg` is an optional peer, which may not be installed: it is loaded only when a database is opened. */
@@ -39,13 +39,6 @@ export const isPgInstalled = (): boolean => {
   }
 };
 
-/** The wrapped keys of a group. Their row is locked while the sealer is made. */
-export interface KeyRow {
-  read(): unknown;
-  reread(): Promise<unknown>;
-  write(document: object): Promise<'stored' | 'failed' | 'unkept'>;
-}
-
 /**
  * A database or a role may have another level as its default. Under it, a transaction that has waited for a lock would
  * still see what was there before, and conditions that no longer hold would be met.
@@ -80,7 +73,7 @@ export class PostgresConnection {
   constructor(
     private readonly url: string,
     private readonly group: Buffer,
-    private readonly sealer: (keys: KeyRow) => Promise<Sealer>,
+    private readonly sealer: (keys: KeyHolder) => Promise<Sealer>,
     private readonly leaseFor: number,
   ) {}
 
@@ -150,6 +143,7 @@ export class PostgresConnection {
     if (Number(rows[0]?.value) > formatVersion) throw new NewerFormat();
   }
 
+  /** The row of the key is locked while the sealer is made. */
   private async readKeys(pool: Pool): Promise<Sealer> {
     const name = `keys ${this.group.toString('hex')}`;
     const client = await pool.connect();
@@ -166,7 +160,6 @@ export class PostgresConnection {
       const write = `update ${schema}.meta set value = $2 where name = $1`;
       const sealer = await this.sealer({
         read: () => (found === '' ? undefined : (JSON.parse(found) as unknown)),
-        reread: () => Promise.resolve(undefined),
         write: async (document) => {
           // Once the row is unlocked, it may hold the keys of another process.
           if (!isLocked) return 'unkept';
@@ -179,6 +172,7 @@ export class PostgresConnection {
           }
         },
       });
+      if (sealer.keyId === undefined) throw new OtherSecret();
       // Nothing may be encrypted with keys that other processes could not read.
       if (failure) throw failure as Error;
       await client.query('commit');

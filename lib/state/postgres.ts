@@ -1,13 +1,15 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { Pool } from 'pg';
 import { CommitQueue, type Change } from './commit-queue';
-import { FencedCommits } from './fenced-writes';
+import { FencedCommits, type Leased } from './fenced-writes';
 import { GatheredReads } from './gathered-reads';
 import {
   common,
   leaseIn,
   Leases,
   LeaseWatch,
+  prefixLength,
+  prefixOf,
   schema,
   ServerTime,
   shareOf,
@@ -15,24 +17,28 @@ import {
   type LeaseRow,
 } from './leases';
 import type { Destination } from './moving';
-import { pause, PostgresConnection, type KeyRow } from './postgres-connection';
-import { changesOf } from './engine';
-import type { Sealer, Sealing } from './sealing';
-import { doubtKey, prefixOf, SlotEngine, slotOver, type Slot, type SlotDatabase } from './slot';
+import { pause, PostgresConnection } from './postgres-connection';
+import { changesOf, storeOver, type Engine, type RecordChange, type Row } from './engine';
+import type { KeyHolder, Sealer, Sealing } from './sealing';
 import {
   asName,
   endOf,
+  isShared,
   keptAfterRemoval,
   key as keyOf,
   NewerFormat,
+  OtherSecret,
   reasonOf,
   storeClosed,
   TakenOver,
   type Condition,
   type JointWriter,
   type Operation,
+  type Peers,
+  type Range,
   type Store,
   type StoreCommand,
+  type Table,
 } from './store';
 import { minute, second } from '../durations';
 import { Listeners } from '../listeners';
@@ -51,7 +57,7 @@ export interface PostgresOptions {
   /** Processes that run the same flows name the same group: they take over from each other. */
   readonly group: string;
   /** Makes the sealer from the wrapped keys, which lie in the database too. */
-  readonly sealer: (keys: KeyRow) => Promise<Sealer>;
+  readonly sealer: (keys: KeyHolder) => Promise<Sealer>;
   readonly warn: (text: string) => void;
   /** Milliseconds that a lease lasts without renewal: a process that dies is succeeded after that time. */
   readonly leaseFor?: number;
@@ -80,14 +86,237 @@ const tablesGone =
   'The tables of this package are gone from the database: nothing is sent. Stop Node-RED, restore a backup, and start it. ' +
   'Without a backup, the next start begins with an empty store, and nobody is texted until you confirm it.';
 
-/** The data key in the database cannot be opened with this process's credential secret. */
-export class OtherSecret extends Error {}
+const troubleIn = (fault: unknown): string => {
+  const { code } = fault as { code?: string };
+  const reason = reasonOf(fault);
+  if (fault instanceof NewerFormat)
+    return 'The state in the database was written by a newer version of this package and is not used: nothing is sent. Install that version here too.';
+  if (fault instanceof OtherSecret)
+    return 'The state in the database is encrypted with another credentialSecret than that of this Node-RED: nothing is sent from here. Set the same credentialSecret in settings.js of all instances.';
+  if (code === '42P01' || code === '3F000') return tablesGone;
+  if (code === '25006')
+    return 'The database is read-only: nothing is sent until it accepts writes. Sending then resumes on its own.';
+  if (code === '42501')
+    return `The role in the address of the database lacks a permission (${reason}): nothing is sent until it has it. See docs/scaling.md for what it needs.`;
+  if (code === '53100') return 'The disk of the database is full: nothing is sent until there is room.';
+  return `The database cannot be used (${reason}): nothing is sent until it can. Sending then resumes on its own.`;
+};
 
 /** Carries out a command for a slot; resolves with whether it was carried out. */
 export type StoreCommandListener = (slot: Slot, command: StoreCommand) => Promise<boolean>;
 
+/** The key of a mark in a slot whose last commits the database has lost; its value is the time when that was noticed. */
+const doubtKey = keyOf('doubt');
+const bare = (key: Buffer): Buffer => key.subarray(prefixLength);
+
+/** The records that one lease covers. */
+class SlotEngine implements Engine, Leased {
+  readonly durable = true;
+  /** Another process has the slot: nothing may be done that follows from what was read here. */
+  isLost = false;
+  private isClosed = false;
+  /** The monotonic time from which on this process knows the slot. */
+  readonly since = performance.now();
+  /** When the database was last known to have lost commits of this slot. */
+  doubt = -Infinity;
+
+  /** The kind `elsewhere` means that another process has the slot: it is only read here. */
+  constructor(
+    readonly database: SlotRegister,
+    readonly lease: Lease,
+    readonly kind: 'own' | 'orphan' | 'elsewhere',
+  ) {}
+
+  get trouble(): string | undefined {
+    if (!this.isLost) return this.database.trouble;
+    return 'This instance lost contact with the database for longer than its lease: another instance has taken over its work.';
+  }
+
+  get isGone(): boolean {
+    return this.database.isGone;
+  }
+
+  get crashes(): number {
+    return this.lease.crashes;
+  }
+
+  get unwritten(): number {
+    return this.database.unwritten;
+  }
+
+  get sealing(): Sealing {
+    return this.database.sealing;
+  }
+
+  onChange(listener: () => void): () => void {
+    return this.database.onChange(listener);
+  }
+
+  now(): number {
+    return this.database.now();
+  }
+
+  async isAlive(processName: string): Promise<boolean> {
+    if (processName === this.database.holder) return true;
+    // A holder can write after the end of its lease, until another process takes the slot.
+    const select = `select 1 from ${schema}.lease where grp = $1 and holder = $2 limit 1`;
+    return (await this.read(select, [this.database.group, processName])).length > 0;
+  }
+
+  get(table: Table, key: Buffer): Promise<Buffer | undefined> {
+    return this.patiently(() => this.database.reads.value(table, this.full(key)));
+  }
+
+  async keys(table: Table, range: Range): Promise<readonly Buffer[]> {
+    const { limit, skip = 0, reverse = false } = range;
+    if (limit === 1 && skip === 0 && Buffer.compare(range.from, range.to) < 0) {
+      const [from, to] = this.limits(range.from, range.to);
+      const first = await this.patiently(() => this.database.reads.firstKey(table, { from, to }, reverse));
+      return first ? [bare(first)] : [];
+    }
+    return (await this.rows(table, 'key', range)).map(({ key }) => key);
+  }
+
+  range(table: Table, range: Range): Promise<readonly Row[]> {
+    return this.rows(table, 'key, value', range);
+  }
+
+  async count(table: Table, from: Buffer, to: Buffer): Promise<number> {
+    if (Buffer.compare(from, to) >= 0) return 0;
+    const select = `select count(*) from ${schema}.${table} where key >= $1 and key < $2`;
+    const [row] = (await this.read(select, this.limits(from, to))) as { count: string }[];
+    return Number(row?.count ?? 0);
+  }
+
+  async write(changes: readonly RecordChange[], conditions: readonly Condition[]): Promise<boolean> {
+    if (this.isClosed) throw storeClosed();
+    return this.database.fenced([this], this.whole(changes), this.whole(conditions));
+  }
+
+  /** Changes or conditions by their keys in the database. */
+  whole<T extends { readonly key: Buffer }>(each: readonly T[]): T[] {
+    return each.map((one) => ({ ...one, key: this.full(one.key) }));
+  }
+
+  /** Reads that wait for the database are rejected. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+  }
+
+  /** Reads whether the last commits of the slot were lost before this process took it. */
+  async readDoubt(pool: Pool): Promise<void> {
+    const select = `select value from ${schema}.work where key = $1`;
+    const { rows } = await pool.query<{ value: Buffer }>(select, [this.full(doubtKey)]);
+    const [row] = rows;
+    if (!row) return;
+    // When the mark cannot be read, everything is in doubt.
+    const found = this.sealing.open('work', doubtKey, row.value);
+    this.doubt = found ? (found.value as number) : Infinity;
+  }
+
+  /** Whether the slot has waits, or items of a queue. */
+  async hasWork(pool: Pool): Promise<boolean> {
+    const [items, waits] = [keyOf('item'), keyOf('wait')];
+    const { rows } = await pool.query<{ found: boolean }>(
+      `select exists (select 1 from ${schema}.work where key >= $1 and key < $2)
+           or exists (select 1 from ${schema}.work where key >= $3 and key < $4) as found`,
+      [...this.limits(items, endOf(items)), ...this.limits(waits, endOf(waits))],
+    );
+    return rows[0]?.found !== false;
+  }
+
+  /** Removes all records of the slot, and its lease. */
+  async drop(pool: Pool): Promise<void> {
+    this.isLost = true;
+    const { group } = this.database;
+    const { slot, token } = this.lease;
+    await pool.query(
+      `with f as (delete from ${schema}.lease where grp = $1 and slot = $2 and token = $3 returning slot),
+       w as (delete from ${schema}.wait where key >= $4 and key < $5 and exists (select 1 from f))
+       delete from ${schema}.work where key >= $4 and key < $5 and exists (select 1 from f)`,
+      [group, slot, token, prefixOf(group, slot), prefixOf(group, slot + 1)],
+    );
+  }
+
+  private full(key: Buffer): Buffer {
+    const slot = isShared(key) ? common : this.lease.slot;
+    return Buffer.concat([prefixOf(this.database.group, slot), key]);
+  }
+
+  private limits(from: Buffer, to: Buffer): [Buffer, Buffer] {
+    const slot = isShared(from) ? common : this.lease.slot;
+    const prefix = prefixOf(this.database.group, slot);
+    return [Buffer.concat([prefix, from]), Buffer.concat([prefix, to])];
+  }
+
+  private async rows(
+    table: Table,
+    columns: string,
+    { from, to, limit, skip = 0, reverse = false }: Range,
+  ): Promise<readonly Row[]> {
+    if (limit <= 0 || Buffer.compare(from, to) >= 0) return [];
+    const select =
+      `select ${columns} from ${schema}.${table} where key >= $1 and key < $2 ` +
+      `order by key ${reverse ? 'desc' : 'asc'} limit $3 offset $4`;
+    const rows = (await this.read(select, [...this.limits(from, to), limit, skip])) as Row[];
+    return rows.map((row) => ({ ...row, key: bare(row.key) }));
+  }
+
+  private read(statement: string, values: unknown[]): Promise<unknown[]> {
+    return this.patiently(async () => (await this.database.reading.query<object>(statement, values)).rows);
+  }
+
+  /** Repeats the read while the database is unreachable. */
+  private async patiently<T>(read: () => Promise<T>): Promise<T> {
+    for (;;) {
+      if (this.isClosed) throw storeClosed();
+      if (this.isLost) throw new TakenOver(false);
+      try {
+        return await read();
+      } catch (fault) {
+        await this.database.failed(fault);
+      }
+    }
+  }
+
+  warn(text: string): void {
+    this.database.warn(text);
+  }
+}
+
+/** A slot as a store. */
+export interface Slot extends Store {
+  readonly backing: SlotEngine;
+  readonly lease: Lease;
+  readonly kind: SlotEngine['kind'];
+  readonly peers: SlotPeers;
+}
+
+interface SlotPeers extends Peers {
+  others(): readonly Slot[];
+}
+
+const slotOver = (engine: SlotEngine, close?: () => Promise<void>): Slot => {
+  const { database, lease, kind } = engine;
+  const { slot } = lease;
+  const peers: SlotPeers = {
+    part: String(slot),
+    joint: database,
+    processName: database.holder,
+    get isLost() {
+      return engine.isLost;
+    },
+    isInDoubt: (at) => at <= engine.doubt,
+    isAlive: (processName) => engine.isAlive(processName),
+    others: () => database.slotsBeside(slot),
+    tellHolder: (command) => database.tell({ only: slot }, command),
+    tellOthers: (command) => database.tell({ allBut: slot }, command),
+  };
+  return Object.assign(storeOver(engine, close), { backing: engine, lease, kind, peers });
+};
+
 /** The slots of a group in one database, as this process holds and sees them: by the pulse of its leases. */
-class SlotRegister implements SlotDatabase, JointWriter {
+class SlotRegister implements JointWriter {
   readonly holder = randomUUID();
   readonly group: Buffer;
   readonly slots = new Map<number, Slot>();
@@ -348,31 +577,7 @@ class SlotRegister implements SlotDatabase, JointWriter {
   }
 
   private say(fault: unknown): void {
-    const { code } = fault as { code?: string };
-    const reason = reasonOf(fault);
-    if (fault instanceof NewerFormat)
-      this.setTrouble(
-        'The state in the database was written by a newer version of this package and is not used: nothing is sent. Install that version here too.',
-      );
-    else if (fault instanceof OtherSecret)
-      this.setTrouble(
-        'The state in the database is encrypted with another credentialSecret than that of this Node-RED: nothing is sent from here. Set the same credentialSecret in settings.js of all instances.',
-      );
-    else if (code === '42P01' || code === '3F000') this.setTrouble(tablesGone);
-    else if (code === '25006')
-      this.setTrouble(
-        'The database is read-only: nothing is sent until it accepts writes. Sending then resumes on its own.',
-      );
-    else if (code === '42501')
-      this.setTrouble(
-        `The role in the address of the database lacks a permission (${reason}): nothing is sent until it has it. See docs/scaling.md for what it needs.`,
-      );
-    else if (code === '53100')
-      this.setTrouble('The disk of the database is full: nothing is sent until there is room.');
-    else
-      this.setTrouble(
-        `The database cannot be used (${reason}): nothing is sent until it can. Sending then resumes on its own.`,
-      );
+    this.setTrouble(troubleIn(fault));
   }
 
   /** Gives up the slots of this process, and resolves with their leases. */
@@ -617,8 +822,6 @@ export interface PostgresHandle {
 
 /** The store of a handle; it closes with the handle. */
 export const storeOf = (slot: Slot, close: () => Promise<void>): Store => slotOver(slot.backing, close);
-
-export type { Slot } from './slot';
 
 interface SharedDatabase {
   users: number;

@@ -31,7 +31,7 @@ export interface RememberedStore {
 }
 
 /**
- * * Distinguishes an empty store that replaces a lost one from a first start. The do-not-text list and the record of
+ * Distinguishes an empty store that replaces a lost one from a first start. The do-not-text list and the record of
  * who was texted and asked are lost with a store: nobody is texted until somebody has confirmed that.
  */
 export class StoreRecognition {

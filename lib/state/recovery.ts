@@ -16,9 +16,9 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Change } from './commit-queue';
-import { DatabaseFile, format, lossOf, type Lmdb, type Ownership } from './database-file';
+import { DatabaseFile, formatVersion, type Format, type Lmdb, type Ownership } from './database-file';
 import { NotReadable, PageReader, type Tree } from './page-reader';
-import { NewerFormat } from './store';
+import { NewerFormat, tables } from './store';
 import { second } from '../durations';
 
 /**
@@ -96,9 +96,9 @@ const rebuild = async (lmdb: Lmdb, path: string, made: string): Promise<Rebuilt>
   try {
     await file.hand(undefined, { commit: 0, time: 0 });
     const trees = reader?.tables() ?? [];
-    const before = reader && ownershipIn(reader, trees);
-    const owner: Ownership = { commit: before?.commit ?? 0, time: before?.time ?? 0 };
-    for (const place of ['wait', 'work', 'damaged'] as const) {
+    const { commit = 0, time = 0 } = (reader && metaIn<Ownership>(reader, trees, 'owner')) ?? {};
+    const owner: Ownership = { commit, time };
+    for (const place of tables) {
       const tree = trees.find(({ name }) => name === place);
       if (!reader || !tree) continue;
       let batch: Change[] = [];
@@ -118,8 +118,9 @@ const rebuild = async (lmdb: Lmdb, path: string, made: string): Promise<Rebuilt>
       kept += count;
       lost += Math.max(0, tree.records - count);
     }
-    if (!reader || trees.length < 4) lost = Math.max(lost, reader?.lost ?? 1);
-    if (lost > 0) await file.commit(1, owner, [lossOf(Math.max(owner.time, Date.now()))]);
+    if (!reader || trees.length < 1 + tables.length) lost = Math.max(lost, reader?.lost ?? 1);
+    const format = reader && metaIn<Format>(reader, trees, 'format');
+    await file.hand(1, owner, { ...format, ...(lost > 0 && { hasLostKeys: true }) });
   } finally {
     reader?.close();
     await file.close();
@@ -128,22 +129,19 @@ const rebuild = async (lmdb: Lmdb, path: string, made: string): Promise<Rebuilt>
 };
 
 /** A record of the table `meta` begins with its version, 8 bytes. */
-const metaIn = (reader: PageReader, trees: readonly Tree[], name: string): unknown => {
+const metaIn = <T>(reader: PageReader, trees: readonly Tree[], name: string): Partial<T> | undefined => {
   const tree = trees.find((each) => each.name === 'meta');
   if (!tree) return undefined;
   for (const { key, data } of reader.records(tree)) {
     if (key.toString() !== name) continue;
     try {
-      return JSON.parse(data.toString('utf8', 8));
+      return JSON.parse(data.toString('utf8', 8)) as Partial<T>;
     } catch {
       return undefined;
     }
   }
   return undefined;
 };
-
-const ownershipIn = (reader: PageReader, trees: readonly Tree[]): Ownership | undefined =>
-  metaIn(reader, trees, 'owner') as Ownership | undefined;
 
 type FileState = 'sound' | 'damaged' | 'unknown';
 
@@ -157,8 +155,8 @@ const firstSight = (path: string): { readonly verdict: FileState; readonly isMos
   try {
     const reader = new PageReader(path);
     try {
-      const found = metaIn(reader, reader.tables(), 'format') as { readonly version?: number } | undefined;
-      if ((found?.version ?? 0) > format.version) throw new NewerFormat();
+      const { version = 0 } = metaIn<Format>(reader, reader.tables(), 'format') ?? {};
+      if (version > formatVersion) throw new NewerFormat();
       // Pages change while they are read if another process writes to the file whose sign of life cannot be seen from
       // here.
       const verdict = reader.isSoundAtFirstSight() ? 'sound' : isStill(path, reader) ? 'damaged' : 'unknown';

@@ -1,16 +1,28 @@
 import { deserialize, serialize } from 'node:v8';
 import type { Table } from './store';
 
-/** Encrypts records under the runtime's data key. */
+/** Encrypts records under the data key of their store. */
 export interface Sealer {
+  /** The name of the key; undefined when it cannot be unwrapped, and the store must not be opened. */
+  readonly keyId: string | undefined;
   /**
    * The name is authenticated with the bytes, so that no record can stand in for another. The first 9 bytes of the
    * result name the key; the next 12 are a nonce, which never repeats.
    */
   seal(plain: Buffer, name: string): Buffer;
-  /** Undefined, or a throw, when the bytes are damaged or their key is not at hand. */
+  /** Undefined, or a throw, when the bytes are damaged. */
   open(sealed: Buffer, name: string): Buffer | undefined;
   hash(text: string): string;
+}
+
+/** The place of a wrapped key. */
+export interface KeyHolder {
+  /** The document as this process knows it. */
+  read(): unknown;
+  /** The saved document, which another process may have written; undefined when it cannot be read. */
+  reread?(): Promise<unknown>;
+  /** `failed`: another attempt may succeed. `unkept`: the key lives only as long as the process. */
+  write(document: object): Promise<'stored' | 'failed' | 'unkept'>;
 }
 
 const keyNameLength = 9;
@@ -49,7 +61,7 @@ const survivesJson = (value: unknown): boolean => {
 };
 
 /**
- * * The parts that V8 can serialize. Functions and the like are left out, because one of them must not prevent its
+ * The parts that V8 can serialize. Functions and the like are left out, because one of them must not prevent its
  * record from being saved.
  */
 const copyable = (value: unknown, path: readonly object[] = []): unknown => {
@@ -86,38 +98,24 @@ export const decode = (bytes: Buffer): unknown => {
 
 /** Encrypts values to bytes and decrypts them: a store's engine sees bytes alone. */
 export class Sealing {
-  private readonly keysAtHand = new Set<string>();
-  /** True once a record was found whose key is not at hand. */
-  sawLocked = false;
-
   constructor(private readonly sealer: Sealer) {}
+
+  get keyId(): string | undefined {
+    return this.sealer.keyId;
+  }
 
   seal(table: Table, key: Buffer, value: unknown): Buffer {
     return this.sealer.seal(encode(value), recordName(table, key));
   }
 
-  /** Undefined when the record cannot be read; `isLocked` tells whether its key may come back. */
+  /** Undefined when the record is damaged. */
   open(table: Table, key: Buffer, sealed: Buffer): { readonly value: unknown } | undefined {
     try {
       const plain = this.sealer.open(sealed, recordName(table, key));
-      if (!plain) return undefined;
-      this.keysAtHand.add(keyNameOf(sealed));
-      return { value: decode(plain) };
+      return plain && { value: decode(plain) };
     } catch {
       return undefined;
     }
-  }
-
-  /**
-   * Whether the record is encrypted with a key that is not at hand, as after a start with another credential secret. The
-   * key may come back.
-   */
-  isLocked(sealed: Buffer): boolean {
-    if (sealed.length < keyNameLength || this.keysAtHand.has(keyNameOf(sealed))) return false;
-    this.keysAtHand.add(keyNameOf(this.sealer.seal(Buffer.alloc(0), '')));
-    const isLocked = !this.keysAtHand.has(keyNameOf(sealed));
-    this.sawLocked ||= isLocked;
-    return isLocked;
   }
 
   hash(text: string): Buffer {
@@ -127,7 +125,6 @@ export class Sealing {
 
 /** The name of a record, unique over all tables. */
 export const recordName = (table: string, key: Buffer): string => `${table}/${key.toString('latin1')}`;
-const keyNameOf = (sealed: Buffer): string => sealed.toString('latin1', 0, keyNameLength);
 
 /** A part of the nonce, which changes with every seal. */
 export const versionOf = (sealed: Buffer): number =>

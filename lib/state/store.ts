@@ -38,16 +38,13 @@ export interface Store {
   count(table: Table, from: Buffer, to: Buffer): Promise<number>;
   /**
    * Whether a record of this range could not be read, now or in an earlier process. When a whole page was lost, its
-   * keys are unknown: then any record written between `at` and the loss may be among them.
+   * keys are unknown: then any record may be among them.
    */
-  hasLost(table: Table, from: Buffer, to: Buffer, at?: number): Promise<boolean>;
-  /**
-   * Whether records may be lost whose keys are unknown: pages of a file, or records under another data key, by which what
-   * is personal in a key has another hash.
-   */
+  hasLost(table: Table, from: Buffer, to: Buffer): Promise<boolean>;
+  /** Whether records may be lost whose keys are unknown. It is known once `hasLost` has been asked. */
   hasLostKeys(): Promise<boolean>;
   /**
-   * * Writes all operations or none; resolves when they would survive a power cut. False means that a condition did not
+   * Writes all operations or none; resolves when they would survive a power cut. False means that a condition did not
    * hold and nothing was written. All writes of one turn of the event loop are one commit, and they take effect in
    * order. A write waits while nothing can be written (disk full, another owner, server unreachable). It rejects only
    * when the store closes before, when another process takes it over, or when a record is too large.
@@ -101,6 +98,11 @@ export interface JointWriter {
 /** The stored data was written by a newer version of this package, and is left alone. */
 export class NewerFormat extends Error {
   override readonly message = 'it was written by a newer version of this package';
+}
+
+/** The data key of the store cannot be unwrapped with the secrets of this process. */
+export class OtherSecret extends Error {
+  override readonly message = 'it is encrypted with another credentialSecret';
 }
 
 export const reasonOf = (fault: unknown): string =>
@@ -249,11 +251,18 @@ const sharedKinds: ReadonlySet<string> = new Set([
  */
 const sharedInSpace = 'asked';
 
-export const isShared = (_table: Table, key: Buffer): boolean => {
+/** The first text of the keys of records that could not be read. */
+const asideKind = 'damaged';
+/** The key under which a record is kept that could not be read. */
+export const asideKey = (table: Table, record: Buffer): Buffer => key(asideKind, table, record);
+export const isAside = (record: Buffer): boolean => record.toString('latin1').startsWith(`${asideKind}\0`);
+
+export const isShared = (key: Buffer): boolean => {
   const first = key.indexOf(0);
   if (first <= 0) return false;
   const name = key.toString('utf8', 0, first);
   if (sharedKinds.has(name)) return true;
+  if (name === asideKind) return isShared(key.subarray(key.indexOf(0, first + 1) + 1));
   // Only the name of a space has a slash. The second text of other keys is the id of a node, which may be any word.
   return name.includes('/') && key.toString('utf8', first + 1, key.indexOf(0, first + 1)) === sharedInSpace;
 };

@@ -69,7 +69,7 @@ const longestClose = 8 * second;
 const lookAgainAfter = 2 * second;
 
 /** An `advisor-environment` that is deployed. */
-export class RunningEnvironment implements Environment {
+export class RunningEnvironment implements SharedStoreHost {
   readonly name: string;
   readonly service: Service;
   readonly clock: Clock;
@@ -79,14 +79,14 @@ export class RunningEnvironment implements Environment {
   private readonly elapsed: () => number;
   private readonly shared: SharedServices | undefined;
   /** For an environment with a database. */
-  private readonly sharedStore: SharedStore | undefined;
-  private load = (): number => 0;
+  readonly sharedStore: SharedStore | undefined;
+  load = (): number => 0;
   private toldPause = -Infinity;
   /** Listeners by the id of their node. */
   private readonly controlListeners = new Map<string, ControlListener>();
   private readonly listeners = new Listeners();
   readonly onChange = this.listeners.add;
-  private readonly changed = this.listeners.call;
+  readonly changed = this.listeners.call;
   private readonly pendingCounts = new Set<{
     readonly path: readonly string[];
     readonly count: () => number | Promise<number>;
@@ -130,7 +130,7 @@ export class RunningEnvironment implements Environment {
     const url = this.fault || this.service === 'simulator' ? '' : storeUrlOf(values);
     this.shared = url === '' ? undefined : services.inDatabase(url, id);
     this.ownServices = this.shared ?? services;
-    this.sharedStore = this.shared && new SharedStore(this, this.sharedStoreHost());
+    this.sharedStore = this.shared && new SharedStore(this);
     if (this.service === 'simulator') this.endings.push(services.simulator.use(() => this.forgetTexts()));
     else {
       const unlisten = this.ownServices.recognition.onChange(this.changed);
@@ -217,7 +217,7 @@ export class RunningEnvironment implements Environment {
       .catch(() => undefined);
   }
 
-  private async handleCommand(command: StoreCommand, view: Environment | undefined): Promise<boolean> {
+  async handleCommand(command: StoreCommand, view: Environment | undefined): Promise<boolean> {
     if (isBlockCommand(command)) {
       await noteBlocked(view ?? this, command);
       return true;
@@ -415,21 +415,10 @@ export class RunningEnvironment implements Environment {
     return this.read;
   }
 
-  private sharedStoreHost(): SharedStoreHost {
-    return {
-      uses: () => this.uses().flatMap(({ sharedStore }) => sharedStore ?? []),
-      replace: (store) => {
-        this.openedStore = Promise.resolve(store);
-        forgetLists();
-        this.recognize(store).catch(() => undefined);
-      },
-      noteTrouble: (trouble, isOpen) => {
-        this.noteTrouble(trouble, isOpen, this.sharedStore?.isGone);
-      },
-      changed: this.changed,
-      load: () => this.load(),
-      handleCommand: (command, view) => this.handleCommand(command, view),
-    };
+  replaceStore(store: Store): void {
+    this.openedStore = Promise.resolve(store);
+    forgetLists();
+    this.recognize(store).catch(() => undefined);
   }
 
   private async openDatabase({ openDatabase }: SharedServices, shared: SharedStore): Promise<Store> {
@@ -526,7 +515,7 @@ export class RunningEnvironment implements Environment {
   }
 
   /** A store that is still being opened, as after a deploy, does not end an outage. */
-  private noteTrouble(trouble: string | undefined, isOpen = true, isGone = false): void {
+  noteTrouble(trouble: string | undefined, isOpen: boolean, isGone: boolean): void {
     this.storeTrouble = trouble;
     this.isStoreGone = isGone;
     const { outage } = this.ownServices;

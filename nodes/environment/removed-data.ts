@@ -1,4 +1,4 @@
-import { isStateKept } from '../../lib/auth/data-keys';
+import { isStateKept } from '../../lib/auth/data-key';
 import { lazy } from '../../lib/runtime/lazy';
 import type { Red } from '../../lib/runtime/red';
 import { keptAfterRemoval } from '../../lib/state/store';

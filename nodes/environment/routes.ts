@@ -1,5 +1,5 @@
 import type { Express, RequestHandler } from 'express';
-import { areKeysKept, isStateKept, type RuntimeSettings } from '../../lib/auth/data-keys';
+import { isKeyKept, isStateKept, type RuntimeSettings } from '../../lib/auth/data-key';
 import { processMemory } from '../../lib/process-memory';
 import type { Red } from '../../lib/runtime/red';
 import type { OpenRoutes } from './open-routes';
@@ -43,7 +43,7 @@ export const routes = (RED: Red, onDemand: () => OnDemand): void => {
   const settings: RuntimeSettings = RED.settings;
   // This runs before Node-RED has loaded its credentials: the secret that Node-RED once generated is still there, so
   // that data keys can be wrapped again by a secret that was set since.
-  if (areKeysKept(settings)) onDemand().readKeys(RED);
+  if (isKeyKept(settings)) onDemand().readKeys(RED);
 
   const { events } = RED;
   let areAdded = false;

@@ -2,15 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { Authorizations } from '../../lib/auth/authorization';
 import {
-  DataKeys,
+  StoreKey,
   isStateKept,
-  keysInMemory,
-  keysInSettings,
+  keyHolderOf,
   readSecrets,
-  type KeyHolder,
   type RuntimeSettings,
   type Secrets,
-} from '../../lib/auth/data-keys';
+} from '../../lib/auth/data-key';
 import { TokenEndpoints, type PostForm } from '../../lib/auth/token-endpoint';
 import { Tokens } from '../../lib/auth/tokens';
 import { Vault } from '../../lib/auth/vault';
@@ -22,6 +20,7 @@ import { SharedSimulator } from '../../lib/runtime/simulator';
 import { systemClock, type Clock } from '../../lib/service/clock';
 import type { PostgresHandle } from '../../lib/state/postgres';
 import { StoreRecognition, type RememberedStore } from '../../lib/state/recognition';
+import type { KeyHolder } from '../../lib/state/sealing';
 import type { Store } from '../../lib/state/store';
 import { isRecord } from '../../lib/is-record';
 import { processMemory } from '../../lib/process-memory';
@@ -67,27 +66,6 @@ const post: PostForm = async (address, fields, options) => {
   }
 };
 
-/**
- * The keys of runtimes without settings, as in tests, by user directory: records in that directory are encrypted with
- * them, so they live as long as the process.
- */
-const unsaved = processMemory('unsavedKeys', new Map<string, DataKeys>());
-
-const dataKeysOf = (settings: RuntimeSettings, isAvailable: boolean, log: Log): DataKeys => {
-  const secrets = (): Secrets => readSecrets(settings, process.env);
-  const { userDir } = settings;
-  if (isAvailable) {
-    const warn = (message: string): void => {
-      log.warn(message);
-    };
-    return new DataKeys({ holder: keysInSettings(settings), secrets, userDir, warn });
-  }
-  const keys =
-    unsaved.get(userDir ?? '') ?? new DataKeys({ holder: keysInMemory(), secrets, warn: () => undefined });
-  if (userDir) unsaved.set(userDir, keys);
-  return keys;
-};
-
 /** Where the runtime's settings remember which stores there were, by their places. */
 const storesProperty = 'advisorTextingStores';
 
@@ -131,7 +109,15 @@ const start = (RED: Red): Services => {
   };
   const settings: RuntimeSettings = RED.settings;
   const { userDir } = settings;
-  const keys = dataKeysOf(settings, isAvailable(RED), log);
+  const secrets = (): Secrets => readSecrets(settings, process.env);
+  const hasSettings = isAvailable(RED);
+  const key = new StoreKey({
+    holder: keyHolderOf(settings, hasSettings),
+    secrets,
+    isNeeded: () => isStateKept(userDir),
+    userDir,
+    warn: hasSettings ? warn : () => undefined,
+  });
   const clock = systemClock;
   const endpoints = new TokenEndpoints({ clock, post });
   let inMemory: Store | undefined;
@@ -139,8 +125,8 @@ const start = (RED: Red): Services => {
   const openStore = async (): Promise<Store> => {
     if (!userDir) return memory();
     const { openEmbedded } = lazy.store();
-    await keys.ready();
-    return openEmbedded({ directory: join(userDir, 'advisor-texting'), sealer: keys, warn, earliest });
+    await key.ready();
+    return openEmbedded({ directory: join(userDir, 'advisor-texting'), sealer: key, warn, earliest });
   };
   const startId = randomUUID();
   const authorizing = (open: () => Promise<Store>): Pick<Services, 'vault' | 'tokens' | 'authorizations'> => {
@@ -164,11 +150,9 @@ const start = (RED: Red): Services => {
     inDatabase(url, environment) {
       const name = JSON.stringify([url, environment]);
       const openDatabase = (): PostgresHandle => {
-        const { openPostgres, OtherSecret } = lazy.postgres();
-        const sealer = async (holder: KeyHolder): Promise<DataKeys> => {
-          const secrets = (): Secrets => readSecrets(settings, process.env);
-          const inCommon = new DataKeys({ holder, secrets, userDir, warn });
-          if (inCommon.isLocked) throw new OtherSecret();
+        const { openPostgres } = lazy.postgres();
+        const sealer = async (holder: KeyHolder): Promise<StoreKey> => {
+          const inCommon = new StoreKey({ holder, secrets, isNeeded: () => true, userDir, warn });
           await inCommon.ready();
           return inCommon;
         };

@@ -24,13 +24,13 @@ const over = (environment: Environment, store: Store, isElsewhere = false): Envi
   });
 
 /** What a shared store needs of its environment. */
-export interface SharedStoreHost {
-  /** The shared stores of this environment and of its copies in other uses of the same subflow. */
-  uses(): readonly SharedStore[];
+export interface SharedStoreHost extends Environment {
+  /** This environment, and its copies in other uses of the same subflow. */
+  uses(): readonly { readonly sharedStore: SharedStore | undefined }[];
   /** The store was lost to another process, and this one has taken its place. */
-  replace(store: Store): void;
-  noteTrouble(trouble: string | undefined, isOpen: boolean): void;
-  changed(): void;
+  replaceStore(store: Store): void;
+  noteTrouble(trouble: string | undefined, isOpen: boolean, isGone: boolean): void;
+  readonly changed: () => void;
   /** The most requests at once that were wanted since the last call. */
   load(): number;
   /** Carries out a command of another process; `view` is the environment over the slot of an ended process. */
@@ -56,18 +56,11 @@ export class SharedStore {
   private forgetHandOn: (() => void) | undefined;
   private endings: readonly (() => void)[] = [];
 
-  constructor(
-    private readonly environment: Environment,
-    private readonly host: SharedStoreHost,
-  ) {}
+  constructor(private readonly environment: SharedStoreHost) {}
 
   /** How many of `most` requests at once this process may make: the processes share the limits. */
   share(most: number): number {
     return this.handle?.database.share(most) ?? most;
-  }
-
-  get isGone(): boolean {
-    return this.handle?.database.isGone ?? false;
   }
 
   onStore(listener: StoreListener): () => void {
@@ -102,7 +95,7 @@ export class SharedStore {
         this.goOnWith(slot);
         this.forgetRemovedNodes(this.existingNodes);
       }),
-      database.addLoad(() => this.host.load()),
+      database.addLoad(() => this.environment.load()),
       database.onNews(() => {
         activityOf(this.environment).changed();
         // Another process may now have the nodes of a slot that this one has taken over.
@@ -110,7 +103,7 @@ export class SharedStore {
       }),
       database.onCommand(async (slot, command) => {
         const view = this.orphans.get(slot);
-        return (slot === this.own || view !== undefined) && this.host.handleCommand(command, view);
+        return (slot === this.own || view !== undefined) && this.environment.handleCommand(command, view);
       }),
     ];
     this.look();
@@ -126,15 +119,16 @@ export class SharedStore {
 
   /** Checks which slots this process has lost; a lost slot of its own is replaced by a new one. */
   look(): void {
-    const { handle, host, own } = this;
-    host.noteTrouble(handle?.database.trouble, own !== undefined);
+    const { handle, environment, own } = this;
+    const { trouble, isGone = false } = handle?.database ?? {};
+    environment.noteTrouble(trouble, own !== undefined, isGone);
     for (const [slot, view] of this.orphans) {
       if (!slot.peers.isLost) continue;
       this.orphans.delete(slot);
       void this.notifyNodes(view, 'gone');
     }
     if (own?.peers.isLost && !this.isRenewing) void this.renew();
-    host.changed();
+    environment.changed();
   }
 
   /** Forgets data of nodes that left the flow; `existing` are the nodes that this process has. */
@@ -161,7 +155,7 @@ export class SharedStore {
       if (!slot) return;
       this.own = slot;
       const store = storeOver(slot);
-      this.host.replace(store);
+      this.environment.replaceStore(store);
       this.renewed = this.viewOver(store);
       void this.notifyNodes(this.renewed, 'own');
     } catch {
@@ -210,7 +204,9 @@ export class SharedStore {
     for (const [slot, view] of [...this.orphans]) {
       const to = await betterHolderOf(await view.store(), existingNodes);
       if (to === undefined) continue;
-      const uses = this.host.uses().filter(({ orphans }) => orphans.has(slot));
+      const uses = this.environment
+        .uses()
+        .flatMap(({ sharedStore }) => (sharedStore?.orphans.has(slot) ? [sharedStore] : []));
       await Promise.all(uses.map((each) => each.letGoOf(slot)));
       const isGone = await handle.database.handOn(slot, to).catch(() => false);
       if (!isGone && !slot.peers.isLost) for (const each of uses) each.goOnWith(slot);

@@ -430,7 +430,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'after PostgreSQL has lost commits, what was accepted before is in doubt',
-      file: 'lib/state/slot.ts',
+      file: 'lib/state/postgres.ts',
       changes: [['at <= engine.doubt', 'at < -Infinity']],
       shownBy: {
         'unit/state/postgres.test.ts': [
@@ -645,16 +645,16 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'lib/auth/cipher.ts',
       changes: [['    decipher.final();\n    return plain;', '    return plain;']],
       shownBy: {
-        'unit/auth/data-keys.test.ts': ['decrypt nothing in which any bit was flipped'],
+        'unit/auth/data-key.test.ts': ['decrypts nothing in which any bit was flipped'],
       },
     },
     {
       what: 'only its owner can read a key file',
-      file: 'lib/auth/data-keys.ts',
+      file: 'lib/auth/data-key.ts',
       changes: [['mode: 0o600,', 'mode: 0o644,']],
       shownBy: {
-        'unit/auth/data-keys.test.ts': [
-          'without a secret are in a file that only its owner can read, with a warning',
+        'unit/auth/data-key.test.ts': [
+          'without a secret is in a file that only its owner can read, with a warning',
         ],
       },
     },

@@ -205,10 +205,10 @@ export const threats: Readonly<Record<number, Threat>> = {
     threat: 'stolen or damaged state',
     shownBy: {
       'unit/auth/vault.test.ts': ['leaves nothing readable on disk'],
-      'unit/auth/data-keys.test.ts': [
-        'decrypt nothing in which any bit was flipped',
-        'are shared by two processes on one user directory, and neither loses what the other wrote',
-        'without a secret are in a file that only its owner can read, with a warning',
+      'unit/auth/data-key.test.ts': [
+        'decrypts nothing in which any bit was flipped',
+        'is shared by two processes on one user directory',
+        'without a secret is in a file that only its owner can read, with a warning',
       ],
       'unit/state/damage.test.ts': [
         'without a valid header is set aside and replaced by a new one',

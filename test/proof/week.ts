@@ -22,7 +22,7 @@ import { planEndpoint } from '../../lib/service/requests';
 import { RetryBudget } from '../../lib/service/retry';
 import type { Client } from '../../lib/service/client';
 import { createMemoryStore } from '../../lib/state/memory';
-import { isShared, type Operation, type Store, type Table } from '../../lib/state/store';
+import { isShared, type Operation, type Store } from '../../lib/state/store';
 import { nextIteration } from '../support/event-loop';
 import { hosted, type Told } from '../support/outbox/requests';
 import { faultsIn, type Deed, type Poll, type Step } from './history';
@@ -408,14 +408,13 @@ class Process {
     const { memory, instances } = this.world;
     // With one process at a time there is one slot, which needs no name.
     const own = Buffer.from(instances > 1 ? `${slot.name}/` : '');
-    const isInSlot = (table: Table, key: Buffer): boolean => own.length > 0 && !isShared(table, key);
-    const placed = (table: Table, key: Buffer): Buffer =>
-      isInSlot(table, key) ? Buffer.concat([own, key]) : key;
+    const isInSlot = (key: Buffer): boolean => own.length > 0 && !isShared(key);
+    const placed = (key: Buffer): Buffer => (isInSlot(key) ? Buffer.concat([own, key]) : key);
     const back = (key: Buffer): Buffer =>
       own.length > 0 && key.subarray(0, own.length).equals(own) ? key.subarray(own.length) : key;
-    const ranged = <T extends { from: Buffer; to: Buffer }>(table: Table, range: T): T =>
-      isInSlot(table, range.from)
-        ? { ...range, from: placed(table, range.from), to: Buffer.concat([own, range.to]) }
+    const ranged = <T extends { from: Buffer; to: Buffer }>(range: T): T =>
+      isInSlot(range.from)
+        ? { ...range, from: placed(range.from), to: Buffer.concat([own, range.to]) }
         : range;
     return {
       ...memory,
@@ -424,22 +423,22 @@ class Process {
       hash: hashOf,
       get: async (table, key) => {
         await this.alive();
-        const found = await memory.get(table, placed(table, key));
+        const found = await memory.get(table, placed(key));
         return found && ({ ...found, key } as never);
       },
       page: async (table, range) => {
         await this.alive();
-        return (await memory.page(table, ranged(table, range))).map((each) => ({
+        return (await memory.page(table, ranged(range))).map((each) => ({
           ...each,
           key: back(each.key),
         })) as never;
       },
       keys: async (table, range) => {
         await this.alive();
-        return (await memory.keys(table, ranged(table, range))).map(back);
+        return (await memory.keys(table, ranged(range))).map(back);
       },
       count: (table, from, to) => {
-        const range = ranged(table, { from, to });
+        const range = ranged({ from, to });
         return memory.count(table, range.from, range.to);
       },
       write: async (operations, conditions = []) => {
@@ -452,12 +451,12 @@ class Process {
         this.world.note(operations);
         const moved = operations.map((operation): Operation =>
           'put' in operation
-            ? { ...operation, put: placed(operation.table, operation.put) }
-            : { ...operation, remove: placed(operation.table, operation.remove) },
+            ? { ...operation, put: placed(operation.put) }
+            : { ...operation, remove: placed(operation.remove) },
         );
         return memory.write(
           moved,
-          conditions.map((each) => ({ ...each, key: placed(each.table, each.key) })),
+          conditions.map((each) => ({ ...each, key: placed(each.key) })),
         );
       },
     };

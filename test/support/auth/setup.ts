@@ -5,7 +5,13 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { Authorizations } from '../../../lib/auth/authorization';
 import type { Connection } from '../../../lib/auth/connection';
-import { DataKeys, keysInSettings, readSecrets, type RuntimeSettings } from '../../../lib/auth/data-keys';
+import {
+  StoreKey,
+  isStateKept,
+  keyInSettings,
+  readSecrets,
+  type RuntimeSettings,
+} from '../../../lib/auth/data-key';
 import { TokenEndpoints, type PostForm } from '../../../lib/auth/token-endpoint';
 import { Tokens } from '../../../lib/auth/tokens';
 import { Vault } from '../../../lib/auth/vault';
@@ -82,7 +88,7 @@ export const readStored = (userDir: string): Stored => {
 export interface Process {
   readonly settings: FileSettings;
   readonly warnings: string[];
-  readonly keys: DataKeys;
+  readonly key: StoreKey;
   readonly vault: Vault;
   readonly tokens: Tokens;
   readonly authorizations: Authorizations;
@@ -160,9 +166,10 @@ export const startProcess = async (userDir: string, options: ProcessOptions = {}
   settings.isFull = options.isFull ?? false;
   const warnings: string[] = [];
   const warn = (message: string): unknown => warnings.push(message);
-  const keys = new DataKeys({
-    holder: keysInSettings(settings),
+  const key = new StoreKey({
+    holder: keyInSettings(settings),
     secrets: () => readSecrets(settings, variables),
+    isNeeded: () => isStateKept(userDir),
     userDir,
     ...(options.retryAfter === undefined ? {} : { retryAfter: options.retryAfter }),
     warn,
@@ -170,8 +177,8 @@ export const startProcess = async (userDir: string, options: ProcessOptions = {}
   const disk = new Disk();
   const openStore = async (): Promise<Store> => {
     if (!options.isOnDisk) return disk.over(memoryOf(userDir));
-    await keys.ready();
-    return disk.over(await openEmbedded({ directory: join(userDir, 'advisor-texting'), sealer: keys, warn }));
+    await key.ready();
+    return disk.over(await openEmbedded({ directory: join(userDir, 'advisor-texting'), sealer: key, warn }));
   };
   const vault = new Vault({ openStore, clock, warn, startId: randomUUID() });
   const posted: Readonly<Record<string, string>>[] = [];
@@ -185,7 +192,7 @@ export const startProcess = async (userDir: string, options: ProcessOptions = {}
   return {
     settings,
     warnings,
-    keys,
+    key,
     vault,
     posted,
     disk,

@@ -7,6 +7,7 @@ export const sealerOf = (word: string): Sealer => {
   const bytes = createHash('sha256').update(word).digest();
   const key: DataKey = { id: bytes.toString('hex', 0, 8), bytes };
   return {
+    keyId: key.id,
     seal: (plain, name) => seal(key, plain, name),
     open: (sealed, name) => unseal(key, sealed, name),
     hash: (text) => keyedHash(key, text),

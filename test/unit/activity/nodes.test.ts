@@ -371,7 +371,7 @@ describe('texting events node', () => {
     changed();
     should(only(await flow.arrivals.next()).msg.topic).equal('authorized');
     should(flow.arrivals.all).have.length(3);
-    should(isShared('work', key('event-told', 'n'))).be.true();
+    should(isShared(key('event-told', 'n'))).be.true();
   });
 
   it('reports a pause that was over before anybody looked, and after a restart that one has ended', async () => {

@@ -190,21 +190,6 @@ describe('the vault', () => {
     }
   });
 
-  it('keeps what a changed secret locks, says what to do, and restores it with the previous secret', async () => {
-    const red = await start();
-    await authorize(red, connection(), 'alice');
-    const local = { credentialSecret: 'b' };
-    const changed = await restart({ local });
-    should(known(changed)).be.empty();
-    should(changed.warnings.join()).match(
-      /cannot be decrypted.*ADVISOR_TEXTING_PREVIOUS_SECRET.*authorize again/,
-    );
-    await authorize(changed, connection(), 'bob');
-    const given = await restart({ local, variables: { ADVISOR_TEXTING_PREVIOUS_SECRET: 'a' } });
-    should(known(given).sort()).deepEqual(['alice', 'bob']);
-    should(known(await restart({ local })).sort()).deepEqual(['alice', 'bob']);
-  });
-
   it('keeps a disconnected advisor disconnected', async () => {
     const red = await start();
     await authorize(red, connection(), 'alice');

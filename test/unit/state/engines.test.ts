@@ -14,7 +14,7 @@ testEngine('embedded', async () => {
   const open = (word = 'test') =>
     openEmbedded({
       directory,
-      sealer: sealerOf(word),
+      sealer: { ...sealerOf(word), keyId: 'same' },
       warn: (text) => word === 'test' && assert.fail(text),
     });
   return {

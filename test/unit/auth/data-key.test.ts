@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { mock } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
-import { DataKeys, keysInSettings, readSecrets } from '../../../lib/auth/data-keys';
+import { StoreKey, keyHolderOf, keyInSettings, readSecrets } from '../../../lib/auth/data-key';
 import {
   FileSettings,
   freshFolder,
@@ -16,14 +16,17 @@ const property = 'advisorTextingKeys';
 const keyPath = (folder: string): string => join(folder, 'advisor-texting', 'data-key.json');
 const noSecret = { local: { credentialSecret: false } };
 
-describe('data keys', () => {
+describe('the data key', () => {
   let folder: string;
   beforeEach(() => {
     folder = freshFolder();
+    isNeeded = true;
   });
   after(removeFolders);
 
-  /** The keys of one start of Node-RED. */
+  /** Whether there are records that only the saved key can decrypt. */
+  let isNeeded: boolean;
+  /** The key of one start of Node-RED. */
   const start = (options: ProcessOptions = {}) => {
     const {
       local = { credentialSecret: 'a' },
@@ -34,28 +37,30 @@ describe('data keys', () => {
     const settings = new FileSettings(folder, local);
     settings.isFull = isFull;
     const warnings: string[] = [];
-    const keys = new DataKeys({
-      holder: keysInSettings(settings),
+    const key = new StoreKey({
+      holder: keyInSettings(settings),
       secrets: () => readSecrets(settings, variables),
+      isNeeded: () => isNeeded,
       userDir: folder,
       retryAfter,
       warn: (message) => warnings.push(message),
     });
     const seal = async (text: string): Promise<Buffer> => {
-      await keys.ready();
-      return keys.seal(Buffer.from(text), 'name');
+      await key.ready();
+      return key.seal(Buffer.from(text), 'name');
     };
-    const open = (sealed: Buffer): string | undefined => keys.open(sealed, 'name')?.toString();
-    return { settings, warnings, keys, seal, open };
+    const open = (sealed: Buffer): string | undefined =>
+      key.keyId === undefined ? undefined : key.open(sealed, 'name')?.toString();
+    return { settings, warnings, key, seal, open };
   };
 
-  it('decrypt after a restart what they encrypted, and nothing under another name', async () => {
+  it('decrypts after a restart what it encrypted, and nothing under another name', async () => {
     const sealed = await start().seal('text');
     should(start().open(sealed)).equal('text');
-    should(start().keys.open(sealed, 'other')).be.undefined();
+    should(start().key.open(sealed, 'other')).be.undefined();
   });
 
-  it('decrypt nothing in which any bit was flipped', async () => {
+  it('decrypts nothing in which any bit was flipped', async () => {
     const sealed = await start().seal('text');
     const { open } = start();
     for (let at = 0; at < sealed.length; at += 1) {
@@ -65,27 +70,27 @@ describe('data keys', () => {
     }
   });
 
-  for (const damage of ['nonsense', 7, [], { keys: 'no' }, { keys: { a: 1 }, aside: [1] }]) {
-    it(`start with a damaged setting (${JSON.stringify(damage)}), warn once and keep the damaged value`, async () => {
+  for (const damage of ['nonsense', 7, [], { keys: 'no' }, { active: 'a', keys: { a: 1 } }])
+    it(`is locked by a damaged setting (${JSON.stringify(damage)}), and replaced only if nothing needs it`, async () => {
       await start().settings.set(property, damage);
-      const { seal, warnings } = start();
-      const sealed = await seal('new');
-      should(warnings.join()).match(/damaged.*set aside/);
-      const again = start();
-      should(again.warnings).be.empty();
-      should(again.open(sealed)).equal('new');
-      should((readStored(folder)[property] as { aside: unknown[] }).aside.length).be.above(0);
+      const locked = start();
+      await locked.key.ready();
+      should(locked.key.keyId).be.undefined();
+      should(readStored(folder)[property]).deepEqual(damage);
+      isNeeded = false;
+      const sealed = await start().seal('new');
+      isNeeded = true;
+      should(start().open(sealed)).equal('new');
     });
-  }
 
-  it('move to a credential secret that is set later, while the generated one still exists', async () => {
+  it('moves to a credential secret that is set later, while the generated one still exists', async () => {
     const generated = start({ local: {} });
     await generated.settings.set('_credentialSecret', 'made by the runtime');
     const sealed = await generated.seal('text');
     should(existsSync(keyPath(folder))).be.false();
     const moved = start({ local: { credentialSecret: 'chosen' } });
     should(moved.open(sealed)).equal('text');
-    await moved.keys.ready();
+    await moved.key.ready();
     await moved.settings.set('_credentialSecret', undefined);
     const later = start({ local: { credentialSecret: 'chosen' } });
     should(later.open(sealed)).equal('text');
@@ -96,33 +101,31 @@ describe('data keys', () => {
     ['a variable', { local: { credentialSecret: 'b' }, variables: { ADVISOR_TEXTING_PREVIOUS_SECRET: 'a' } }],
     ['settings.js', { local: { credentialSecret: 'b', advisorTexting: { previousCredentialSecret: 'a' } } }],
   ] as const) {
-    it(`are kept when a changed secret locks them, and decrypt again with the previous one from ${where}`, async () => {
-      const old = await start().seal('old');
+    it(`is kept when a changed secret locks it, and decrypts again with the previous one from ${where}`, async () => {
+      const sealed = await start().seal('text');
       const changed = start({ local: { credentialSecret: 'b' } });
-      should(changed.open(old)).be.undefined();
-      const recent = await changed.seal('new');
+      await changed.key.ready();
+      should(changed.key.keyId).be.undefined();
       const given = start(options);
-      should([old, recent].map(given.open)).deepEqual(['old', 'new']);
-      await given.keys.ready();
-      should(start({ local: { credentialSecret: 'b' } }).open(old)).equal('old');
+      should(given.open(sealed)).equal('text');
+      await given.key.ready();
+      should(start({ local: { credentialSecret: 'b' } }).open(sealed)).equal('text');
     });
   }
 
-  it('hash personal keys identically after a restart and when the secret is changed back, and unguessably', async () => {
-    const hashedWith = async (secret: string): Promise<string> => {
-      const { keys } = start({ local: { credentialSecret: secret } });
-      await keys.ready();
-      return keys.hash('+12025550123');
+  it('hashes personal data identically after a restart, and unguessably', async () => {
+    const hashed = async (): Promise<string> => {
+      const { key } = start();
+      await key.ready();
+      return key.hash('+12025550123');
     };
-    const before = await hashedWith('one');
-    should(await hashedWith('one')).equal(before);
-    should(await hashedWith('two')).not.equal(before);
-    should(await hashedWith('one')).equal(before);
+    const before = await hashed();
+    should(await hashed()).equal(before);
     folder = freshFolder();
-    should(await hashedWith('one')).not.equal(before);
+    should(await hashed()).not.equal(before);
   });
 
-  it('without a secret are in a file that only its owner can read, with a warning', async () => {
+  it('without a secret is in a file that only its owner can read, with a warning', async () => {
     const { seal, warnings } = start(noSecret);
     const sealed = await seal('text');
     should(statSync(keyPath(folder)).mode & 0o777).equal(0o600);
@@ -130,9 +133,9 @@ describe('data keys', () => {
     should(start(noSecret).open(sealed)).equal('text');
   });
 
-  it('leave the file once there is a secret', async () => {
+  it('leaves the file once there is a secret', async () => {
     const sealed = await start(noSecret).seal('text');
-    await start().keys.ready();
+    await start().key.ready();
     should(existsSync(keyPath(folder))).be.false();
     should(start().open(sealed)).equal('text');
   });
@@ -141,46 +144,46 @@ describe('data keys', () => {
     ['on a full disk', { isFull: true }],
     ['with read-only settings', { local: { credentialSecret: 'a', readOnly: true } }],
   ] as const) {
-    it(`stay in the file while their wrapped form cannot be saved: ${what}`, async () => {
+    it(`stays in the file while its wrapped form cannot be saved: ${what}`, async () => {
       const sealed = await start(noSecret).seal('text');
-      const { keys } = start(options);
-      await keys.ready();
-      await keys.ready();
+      const { key } = start(options);
+      await key.ready();
+      await key.ready();
       should(start(options).open(sealed)).equal('text');
       should(existsSync(keyPath(folder))).be.true();
-      await start().keys.ready();
+      await start().key.ready();
       should(existsSync(keyPath(folder))).be.false();
       should(start().open(sealed)).equal('text');
     });
   }
 
-  it('leave the file when the disk has room again, without another change', async () => {
+  it('leaves the file when the disk has room again, without another change', async () => {
     const sealed = await start(noSecret).seal('text');
     const full = start({ isFull: true, retryAfter: 5 });
-    await full.keys.ready();
+    await full.key.ready();
     full.settings.isFull = false;
     while (existsSync(keyPath(folder))) await pause(5);
     should(start().open(sealed)).equal('text');
   });
 
-  it('warn and keep working when they cannot be removed from the file', async () => {
+  it('warns and keeps working when it cannot be removed from the file', async () => {
     const sealed = await start(noSecret).seal('text');
-    const key = readFileSync(keyPath(folder), 'utf8');
+    const plain = readFileSync(keyPath(folder), 'utf8');
     const remove = mock.method(fs, 'rmSync', () => {
       throw new Error('EPERM');
     });
-    const { keys, warnings } = start();
+    const { key, warnings } = start();
     try {
-      await keys.ready();
+      await key.ready();
     } finally {
       remove.mock.restore();
     }
-    should(readFileSync(keyPath(folder), 'utf8')).equal(key);
+    should(readFileSync(keyPath(folder), 'utf8')).equal(plain);
     should(warnings.join()).match(/could not be deleted: delete that file/);
     should(start().open(sealed)).equal('text');
   });
 
-  it('keep the wrapping of the old secret when they cannot be written to the file', async () => {
+  it('keeps the wrapping of the old secret when it cannot be written to the file', async () => {
     const sealed = await start().seal('text');
     mkdirSync(join(folder, 'advisor-texting', 'data-key.json.next'), { recursive: true });
     const variables = { ADVISOR_TEXTING_PREVIOUS_SECRET: 'a' };
@@ -190,16 +193,16 @@ describe('data keys', () => {
     should([sealed, more].map(start().open)).deepEqual(['text', 'more']);
   });
 
-  it('move to the file when the secret is removed while the generated one still exists', async () => {
+  it('moves to the file when the secret is removed while the generated one still exists', async () => {
     const generated = start({ local: {} });
     await generated.settings.set('_credentialSecret', 'made by the runtime');
     const sealed = await generated.seal('text');
-    await start(noSecret).keys.ready();
+    await start(noSecret).key.ready();
     await start(noSecret).settings.set('_credentialSecret', undefined);
     should(start(noSecret).open(sealed)).equal('text');
   });
 
-  it('work in memory, with one warning, when nothing can be written', async () => {
+  it('works in memory, with one warning, when nothing can be written', async () => {
     const { seal, open, warnings } = start({ local: { credentialSecret: 'a', readOnly: true } });
     should(open(await seal('one'))).equal('one');
     should(open(await seal('two'))).equal('two');
@@ -207,7 +210,7 @@ describe('data keys', () => {
     should(warnings[0]).match(/cannot be written to disk/);
   });
 
-  it('work in memory when the key file cannot be written', async () => {
+  it('works in memory when the key file cannot be written', async () => {
     chmodSync(folder, 0o500);
     try {
       const { seal, open } = start({ local: { credentialSecret: false, readOnly: true } });
@@ -217,7 +220,7 @@ describe('data keys', () => {
     }
   });
 
-  it('are put into the file as soon as it can be written, without another change', async () => {
+  it('is put into the file as soon as it can be written, without another change', async () => {
     const place = join(folder, 'advisor-texting');
     fs.writeFileSync(place, '');
     const sealed = await start({ ...noSecret, retryAfter: 5 }).seal('text');
@@ -227,20 +230,54 @@ describe('data keys', () => {
     should(start(noSecret).open(sealed)).equal('text');
   });
 
-  it('work in memory when the runtime has no settings at all', async () => {
+  it('works in memory when the runtime has no settings at all', async () => {
     const refuse = (): never => {
       throw new Error('Settings not available');
     };
-    const keys = new DataKeys({
-      holder: keysInSettings({ get: refuse, set: refuse }),
+    const key = new StoreKey({
+      holder: keyInSettings({ get: refuse, set: refuse }),
       secrets: () => ({ current: undefined, candidates: [] }),
+      isNeeded: () => false,
       warn: () => undefined,
     });
-    await keys.ready();
-    should(keys.open(keys.seal(Buffer.from('x'), 'n'), 'n')?.toString()).equal('x');
+    await key.ready();
+    should(key.open(key.seal(Buffer.from('x'), 'n'), 'n')?.toString()).equal('x');
   });
 
-  it('are shared by two processes on one user directory, and neither loses what the other wrote', async () => {
+  describe('of a runtime whose settings cannot be written', () => {
+    const onlyRead = { credentialSecret: 'a', readOnly: true };
+    const startOn = async (local: ProcessOptions['local'], hasSettings = true): Promise<StoreKey> => {
+      const settings = new FileSettings(folder, local);
+      const key = new StoreKey({
+        holder: keyHolderOf(settings, hasSettings),
+        secrets: () => readSecrets(settings, {}),
+        isNeeded: () => true,
+        userDir: folder,
+        warn: () => undefined,
+      });
+      await key.ready();
+      return key;
+    };
+
+    it('is beside the store, survives the process, and stays there', async () => {
+      const { keyId } = await startOn(onlyRead);
+      for (const local of [onlyRead, { credentialSecret: 'a' }, onlyRead])
+        should((await startOn(local)).keyId).equal(keyId);
+      should(existsSync(keyPath(folder))).be.false();
+    });
+
+    it('is the one in the settings if there is one', async () => {
+      const { keyId } = await startOn({ credentialSecret: 'a' });
+      should((await startOn(onlyRead)).keyId).equal(keyId);
+    });
+
+    it('survives the process even without a secret', async () => {
+      const { keyId } = await startOn({ credentialSecret: false }, false);
+      should((await startOn({ credentialSecret: false }, false)).keyId).equal(keyId);
+    });
+  });
+
+  it('is shared by two processes on one user directory', async () => {
     const [one, two] = [start(), start()];
     const byOne = await one.seal('by one');
     const byTwo = await two.seal('by two');
@@ -248,7 +285,7 @@ describe('data keys', () => {
     should(two.open(byOne)).equal('by one');
   });
 
-  it('are saved again after a failure, without another change', async () => {
+  it('is saved again after a failure, without another change', async () => {
     const full = start({ isFull: true, retryAfter: 5 });
     const sealed = await full.seal('text');
     should(full.warnings.join()).match(/cannot be written to disk/);

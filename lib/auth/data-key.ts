@@ -1,0 +1,335 @@
+import { minute } from '../durations';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { keyedHash, newDataKey, seal, unseal, unwrap, wrap, type DataKey, type Wrapped } from './cipher';
+import { isRecord } from '../is-record';
+import type { KeyHolder } from '../state/sealing';
+
+/** The part of the runtime's settings that is needed here. In a test runtime, `get` and `set` throw. */
+export interface RuntimeSettings {
+  get(property: string): unknown;
+  set(property: string, value: unknown): Promise<unknown>;
+  readonly userDir?: string | undefined;
+  readonly readOnly?: boolean | undefined;
+}
+
+/** The secrets that a data key may be wrapped with. */
+export interface Secrets {
+  /** The secret to wrap with; undefined where the runtime has none, and the key goes to a file. */
+  readonly current: string | undefined;
+  /** All secrets that may open an older wrapping, the likeliest first. */
+  readonly candidates: readonly string[];
+}
+
+const previousSecretVariable = 'ADVISOR_TEXTING_PREVIOUS_SECRET';
+const property = 'advisorTextingKeys';
+
+const settingOf = (settings: RuntimeSettings, name: string): unknown => {
+  try {
+    return settings.get(name);
+  } catch {
+    return undefined;
+  }
+};
+
+/** Whether anything was ever stored: the database is not opened only to find that it is empty. */
+export const isStateKept = (userDir: string | undefined): boolean =>
+  userDir !== undefined && existsSync(join(userDir, 'advisor-texting', 'store.mdb'));
+
+/** Whether a data key was ever stored in the settings. */
+export const isKeyKept = (settings: RuntimeSettings): boolean => settingOf(settings, property) != null;
+
+const isSecret = (value: unknown): value is string => typeof value === 'string' && value !== '';
+
+/**
+ * `_credentialSecret` is the secret that the runtime has generated. It is still there when our nodes are registered,
+ * even if the user has just set `credentialSecret`: this is when data keys are wrapped again.
+ */
+export const readSecrets = (settings: RuntimeSettings, variables: NodeJS.ProcessEnv): Secrets => {
+  const chosen = settingOf(settings, 'credentialSecret');
+  const generated = settingOf(settings, '_credentialSecret');
+  const own = settingOf(settings, 'advisorTexting');
+  const previous = isRecord(own) ? own['previousCredentialSecret'] : undefined;
+  return {
+    current: chosen === false ? undefined : [chosen, generated].find(isSecret),
+    candidates: [chosen, generated, variables[previousSecretVariable], previous].filter(isSecret),
+  };
+};
+
+/** Keeps the key in the runtime's settings, and in memory while those cannot be used. */
+export const keyInSettings = (settings: RuntimeSettings): KeyHolder => {
+  let inMemory: unknown;
+  let failures = 0;
+  return {
+    read: () => settingOf(settings, property) ?? inMemory,
+    async reread() {
+      if (!settings.userDir) return undefined;
+      try {
+        // The default storage module keeps its settings in this file; other storage modules have no such file.
+        const text = await readFile(join(settings.userDir, '.config.runtime.json'), 'utf8');
+        return (JSON.parse(text) as Record<string, unknown>)[property];
+      } catch {
+        return undefined;
+      }
+    },
+    async write(document) {
+      inMemory = document;
+      try {
+        // The runtime writes only changes against its memory, which also holds a document that failed to reach the
+        // disk: a counter makes the next one differ.
+        await settings.set(property, failures === 0 ? document : { ...document, failures });
+        return settings.readOnly === true ? 'unkept' : 'stored';
+      } catch {
+        failures += 1;
+        return 'failed';
+      }
+    },
+  };
+};
+
+const readJson = (path: string): unknown => {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'));
+  } catch {
+    return undefined;
+  }
+};
+
+/** Only its owner can read the file. False when it cannot be written. */
+const writePrivate = (path: string, content: object): boolean => {
+  const next = `${path}.next`;
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    writeFileSync(next, JSON.stringify(content), { mode: 0o600, flush: true });
+    renameSync(next, path);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/**
+ * Where the key is kept: in the runtime's settings, or beside the store if those are read-only or unavailable. Once it
+ * lies there it stays.
+ */
+export const keyHolderOf = (settings: RuntimeSettings, hasSettings: boolean): KeyHolder => {
+  const { userDir, readOnly } = settings;
+  const path = join(userDir ?? '', 'advisor-texting', 'wrapped-key.json');
+  const isBesideStore = userDir !== undefined && (!hasSettings || readOnly === true || existsSync(path));
+  if (!isBesideStore) return keyInSettings(settings);
+  return {
+    read: () => readJson(path) ?? settingOf(settings, property),
+    write: async (document) => (writePrivate(path, document) ? 'stored' : 'failed'),
+  };
+};
+
+/** Data keys in plain: for a runtime that has no secret to wrap them with. */
+class KeyFile {
+  readonly path: string;
+
+  constructor(userDir: string) {
+    this.path = join(userDir, 'advisor-texting', 'data-key.json');
+  }
+
+  get(id: string): DataKey | undefined {
+    const bytes = Buffer.from(this.readAll().get(id) ?? '', 'base64');
+    return bytes.length === 32 ? { id, bytes } : undefined;
+  }
+
+  /** False when the file cannot be written. */
+  add(key: DataKey): boolean {
+    return this.writeAll(this.readAll().set(key.id, key.bytes.toString('base64')));
+  }
+
+  /** False when the key is still in the file. */
+  remove(id: string): boolean {
+    const keys = this.readAll();
+    if (!keys.delete(id)) return true;
+    if (keys.size > 0) return this.writeAll(keys);
+    try {
+      rmSync(this.path, { force: true });
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  private readAll(): Map<string, string> {
+    const isKey = (entry: [string, unknown]): entry is [string, string] => typeof entry[1] === 'string';
+    return new Map(Object.entries(readJson(this.path) ?? {}).filter(isKey));
+  }
+
+  private writeAll(keys: ReadonlyMap<string, string>): boolean {
+    return writePrivate(this.path, Object.fromEntries(keys));
+  }
+}
+
+interface SavedKey {
+  readonly id: string;
+  /** By a secret of the runtime; null for a key in the key file. */
+  readonly wrapped: Wrapped | null;
+}
+
+/** Undefined when there is none, or when it is damaged. */
+const savedIn = (stored: unknown): SavedKey | undefined => {
+  const { active: id, keys } = isRecord(stored) ? stored : {};
+  const wrapped = typeof id === 'string' && isRecord(keys) ? keys[id] : undefined;
+  if (typeof id !== 'string' || (wrapped !== null && !isRecord(wrapped))) return undefined;
+  if (!wrapped) return { id, wrapped };
+  const { salt, sealed } = wrapped;
+  return typeof salt === 'string' && typeof sealed === 'string'
+    ? { id, wrapped: { salt, sealed } }
+    : undefined;
+};
+
+export interface StoreKeyOptions {
+  readonly holder: KeyHolder;
+  readonly secrets: () => Secrets;
+  /** Whether there are records that only the saved key can decrypt. Else a key that cannot be unwrapped is replaced. */
+  readonly isNeeded: () => boolean;
+  /** Undefined where the runtime has none: then there is no key file either. */
+  readonly userDir?: string | undefined;
+  readonly warn: (message: string) => void;
+  /** Milliseconds until a failed write is retried. */
+  readonly retryAfter?: number;
+}
+
+/**
+ * The key that encrypts the records of a store. It is random, and stored wrapped by the runtime's credential secret: a
+ * new secret needs a new wrapping, but no new key.
+ */
+export class StoreKey {
+  private readonly file: KeyFile | undefined;
+  private readonly warned = new Set<string>();
+  private key: DataKey | undefined;
+  private wrapped: Wrapped | null = null;
+  /** A key is saved that none of the secrets unwraps, or that is damaged. */
+  private isLocked = false;
+  private isDirty = false;
+  /** Whether the key file may still hold the key, which is wrapped now. */
+  private isFileStale = false;
+  /** The key should be in the key file, which could not be written yet. */
+  private isUnfiled = false;
+  private saving: Promise<void> = Promise.resolve();
+  private retry: NodeJS.Timeout | undefined;
+
+  constructor(private readonly options: StoreKeyOptions) {
+    this.file = options.userDir ? new KeyFile(options.userDir) : undefined;
+    this.unlock(options.holder.read());
+    if (this.isDirty) void this.save();
+  }
+
+  /** Undefined when the key cannot be unwrapped: what it has encrypted must be left alone. */
+  get keyId(): string | undefined {
+    return this.key?.id;
+  }
+
+  seal(plain: Buffer, name: string): Buffer {
+    return seal(this.unlocked(), plain, name);
+  }
+
+  /** Undefined when the bytes are damaged, or encrypted with another key. */
+  open(sealed: Buffer, name: string): Buffer | undefined {
+    return unseal(this.unlocked(), sealed, name);
+  }
+
+  hash(value: string): string {
+    return keyedHash(this.unlocked(), value);
+  }
+
+  /** Resolves when the key is saved: nothing may be encrypted with a key that a crash would lose. */
+  async ready(): Promise<void> {
+    const isNew = !this.key;
+    // Another process may have made it meanwhile.
+    const stored = isNew ? await this.options.holder.reread?.() : undefined;
+    if (!this.key) this.unlock(stored);
+    if (!this.key && !(this.isLocked && this.options.isNeeded())) this.keep((this.key = newDataKey()));
+    this.isDirty ||= isNew && this.keyId !== undefined;
+    await (this.isDirty ? this.save() : this.saving);
+  }
+
+  private unlocked(): DataKey {
+    if (!this.key) throw new Error('the data key cannot be unwrapped');
+    return this.key;
+  }
+
+  private unlock(stored: unknown): void {
+    const saved = savedIn(stored);
+    const { candidates, current } = this.options.secrets();
+    const open = (secret: string): DataKey | undefined =>
+      saved?.wrapped ? unwrap(saved.id, saved.wrapped, secret) : undefined;
+    const key = saved?.wrapped === null ? this.file?.get(saved.id) : candidates.map(open).find(Boolean);
+    this.isLocked = !key && (this.isLocked || stored != null);
+    if (!saved || !key) return;
+    [this.key, this.wrapped] = [key, saved.wrapped];
+    if (current === undefined ? !saved.wrapped : open(current)) return;
+    // The credential secret was set, changed or removed.
+    this.isFileStale = true;
+    this.keep(key);
+  }
+
+  /** Wraps the key by the current secret, or puts it into the file. If the file cannot be written, the old wrapping stays. */
+  private keep(key: DataKey): void {
+    const { current } = this.options.secrets();
+    if (current !== undefined) this.wrapped = wrap(key, current);
+    else if (this.putIntoFile(key)) this.wrapped = null;
+    else this.isUnfiled = this.file !== undefined && this.wrapped === null;
+    this.isDirty = true;
+  }
+
+  /** One write at a time; what is dirty meanwhile is one more. */
+  private save(): Promise<void> {
+    this.saving = this.saving.then(() => this.saveNow());
+    return this.saving;
+  }
+
+  private async saveNow(): Promise<void> {
+    const { key, wrapped } = this;
+    if (!this.isDirty || !key) return;
+    this.isDirty = false;
+    const document = { version: 1, active: key.id, keys: { [key.id]: wrapped } };
+    const written = await this.options.holder.write(document);
+    if (this.isUnfiled) this.isUnfiled = !this.putIntoFile(key);
+    if (this.isUnfiled || written === 'failed') this.saveLater();
+    if (written === 'stored') {
+      if (wrapped && this.isFileStale) this.clearFile(key.id);
+      return;
+    }
+    this.warn(
+      'The encryption key cannot be written to disk, so saved authorizations, waits and texts will be lost when Node-RED stops. Make the user directory writable, and unset readOnly in settings.js.',
+    );
+  }
+
+  /** The disk may be writable again before the next change. */
+  private saveLater(): void {
+    this.isDirty = true;
+    clearTimeout(this.retry);
+    this.retry = setTimeout(() => void this.save(), this.options.retryAfter ?? minute).unref();
+  }
+
+  private putIntoFile(key: DataKey): boolean {
+    if (!this.file) return false;
+    const isKept = this.file.add(key);
+    this.warn(
+      isKept
+        ? `This Node-RED has no credential secret, so the encryption key is kept in ${this.file.path}, which only its owner can read. Set credentialSecret in settings.js to protect it.`
+        : `The encryption key could not be written to ${this.file.path}, so authorizations will be lost when Node-RED stops: make the user directory writable.`,
+    );
+    return isKept;
+  }
+
+  /** Removes the key from the file once its wrapping is on disk. */
+  private clearFile(id: string): void {
+    this.isFileStale = false;
+    if (!this.file || this.file.remove(id)) return;
+    this.warn(
+      `The credential secret now protects the encryption key, but the unprotected copy in ${this.file.path} could not be deleted: delete that file.`,
+    );
+  }
+
+  private warn(message: string): void {
+    if (!this.warned.has(message)) this.options.warn(message);
+    this.warned.add(message);
+  }
+}
