@@ -10,7 +10,7 @@ import type { Problem } from '../../lib/service/errors';
 interface SentText {
   readonly text: string;
   /** For a scheduled text, its date in milliseconds. */
-  readonly deliveryDate: number | undefined;
+  readonly deliveryDate?: number;
   /** The delivery date as it was given, where that was outside the recipient's text hours. */
   readonly movedFrom?: number | undefined;
   readonly attempts: number;

@@ -289,7 +289,7 @@ export const create = itemNode<Text, SendShared>(spec, (tools) => {
       body: delivery ? { phone, text, ...delivery } : { phone, text },
     });
     isConsentMissing ??= consentTest(settings.consentPattern);
-    const dates = datesOf(shared.delivery, movedTo, settings);
+    const dates = shared.delivery && datesOf(shared.delivery, movedTo, settings);
     const attempts = answered.attempts + item.delays;
     return sendOutcome(answer, { text, attempts, offset: shared.offset, ...dates }, isConsentMissing);
   };
@@ -329,7 +329,7 @@ export const create = itemNode<Text, SendShared>(spec, (tools) => {
         segments: countText(text).segments,
         ...held,
       });
-    const dates = datesOf(shared.delivery, movedTo, tools.environment().settings);
+    const dates = shared.delivery && datesOf(shared.delivery, movedTo, tools.environment().settings);
     return sent({ memberId }, { text, attempts, offset: shared.offset, ...dates }, held);
   };
 

@@ -51,7 +51,7 @@ export const movedDelivery = (
     : { ...delivery, deliveryDate: deliveryDateUnit === 's' ? movedTo / 1000 : movedTo };
 
 /** When a scheduled text is delivered, and when it was meant to be, if that differs; in milliseconds. */
-export const datesOf = (delivery: Delivery | undefined, movedTo: number | undefined, settings: Zone) => {
-  const asked = delivery && millisecondsOf(delivery, settings);
+export const datesOf = (delivery: Delivery, movedTo: number | undefined, settings: Zone) => {
+  const asked = millisecondsOf(delivery, settings);
   return { deliveryDate: movedTo ?? asked, ...(movedTo !== undefined && { movedFrom: asked }) };
 };
