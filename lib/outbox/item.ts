@@ -61,6 +61,14 @@ const largestAtOnce = 64 * 1024;
 /** Longer lists are written in several commits. */
 const longList = 100;
 
+/** About the number of bytes of items: their texts. */
+const textsIn = (items: readonly ItemData[]): number => {
+  let sum = 0;
+  for (const item of items)
+    for (const value of Object.values(item)) if (typeof value === 'string') sum += value.length;
+  return sum;
+};
+
 /** What the items of a message share, while one of them is in memory: two copies would write over each other's counts. */
 export class QueuedMessage<S extends Shared = Shared> {
   /** Unique in this process. */
@@ -104,7 +112,7 @@ export class QueuedMessage<S extends Shared = Shared> {
     about: Omit<SharedRecord<S>, 'shared' | 'count'>,
   ): QueuedMessage<S> {
     const { dropped, bytes, ...stored } = storable({ message, entries });
-    const isComplete = items.length <= longList && bytes <= largestAtOnce;
+    const isComplete = items.length <= longList && bytes + textsIn(items) <= largestAtOnce;
     const record = { ...about, shared, count, isComplete };
     const made = new QueuedMessage<S>(keys, arrival, record, count > 1 || !isComplete, {});
     made.message = dropped ? { ...stored, dropped } : stored;

@@ -1125,7 +1125,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   private async emitNow(item: Item<D, S>, outcome: Outcome, repeated: boolean): Promise<void> {
     const loading = item.message.load(this.store);
     if (loading) await loading;
-    if (this.isClosing) return this.keepFinished(item, outcome);
+    if (this.isClosing) return this.keepFinished(item, outcome, repeated);
     let offer: string | undefined;
     const mark = (msg: object): void => {
       offer = handOver.offer(msg, () => this.emitted(item), offer);
@@ -1136,7 +1136,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     else {
       if (offer !== undefined) handOver.withdraw(offer);
       item.uncount();
-      await this.keepFinished(item, outcome);
+      await this.keepFinished(item, outcome, repeated);
     }
   }
 
@@ -1154,8 +1154,10 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     );
   }
 
-  private async keepFinished(item: Item<D, S>, outcome: Outcome): Promise<void> {
-    item.set('finished', outcome);
+  /** The next start emits the outcome. */
+  private async keepFinished(item: Item<D, S>, outcome: Outcome, repeated: boolean): Promise<void> {
+    // What may have been emitted before the process was killed still may have been.
+    item.set(repeated ? 'emitting' : 'finished', outcome);
     await this.changed(item);
     this.release(item);
   }

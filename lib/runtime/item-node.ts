@@ -222,7 +222,7 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
   let opening: Promise<void> | undefined;
   let started: Promise<void> | undefined;
   const unlisten: (() => void)[] = [];
-  const shown = outcomeStatus(tools, options.statusTexts, () => queue?.progress);
+  const shown = outcomeStatus(tools, options.statusTexts, () => queue);
   const cancelled = new CancelledCount(tools);
 
   const changed = (): void => {

@@ -210,6 +210,13 @@ interface Progress {
   readonly total: number;
 }
 
+/** What a queue tells of its items. */
+interface QueueState {
+  /** That of lists. */
+  readonly progress: Progress;
+  readonly heldItems?: { readonly count: number; readonly notBefore: number } | undefined;
+}
+
 /** The status texts of the first output, which may depend on the payload, and of the third. */
 export interface StatusTexts {
   readonly first: string | ((payload: unknown) => string);
@@ -285,14 +292,17 @@ export interface ShownList {
 export interface OutcomeStatus {
   /** Counts the outcome of a single message. */
   note(outcome: Outcome): void;
-  /** Shows the progress of lists, the counts of a list that has ended, or the single messages of the last minute. */
+  /**
+   * Shows the progress of lists, the counts of a list that has ended, or the single messages of the last minute; and what
+   * is held.
+   */
   show(outcome: Outcome, list?: ShownList): void;
 }
 
 export const outcomeStatus = (
   tools: StatusTools,
   texts: StatusTexts,
-  progress: () => Progress | undefined,
+  queue: () => QueueState | undefined,
 ): OutcomeStatus => {
   const { words, clock, outputs } = tools;
   const minute = new LastMinute();
@@ -323,9 +333,8 @@ export const outcomeStatus = (
     show(outcome, list) {
       const at = clock.now();
       let counts = list?.counts;
-      tools.status.show(() => {
-        const { done = 0, total = 0 } = progress() ?? {};
-        if (total > 0) return progressLook(words, done, total);
+      const lookBy = (progress: Progress): StatusLook => {
+        if (progress.total > 0) return progressLook(words, progress.done, progress.total);
         // The counts are kept: at midnight the same look is drawn again.
         if (!list) counts ??= minute.counts;
         if (!counts || totalOf(counts) <= 1) return lookOfOne(outcome, at);
@@ -334,6 +343,13 @@ export const outcomeStatus = (
         return isWaitingForSomebody(outcome) && (!list || haveAllFailed)
           ? lookOfOne(outcome, at)
           : countsLook(words, outputs.names, counts);
+      };
+      tools.status.show(() => {
+        const { progress = { done: 0, total: 0 }, heldItems } = queue() ?? {};
+        const drawn = lookBy(progress);
+        if (!heldItems) return drawn;
+        const held = heldLook(words, heldItems.count, heldItems.notBefore, clock.now());
+        return { ...drawn, text: drawn.text + words.say('counts.separator') + held.text };
       });
     },
   };

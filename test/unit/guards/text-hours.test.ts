@@ -10,6 +10,7 @@ import type { Store } from '../../../lib/state/store';
 import { startSimulator, type Simulator } from '../../../simulator';
 import { alsoClose, closeAll } from '../../support/closing';
 import { type TestEnvironment } from '../../support/environment';
+import { nextIteration } from '../../support/event-loop';
 import { Flow } from '../../support/flow';
 import { numbers } from '../../support/numbers';
 import { only } from '../../support/only';
@@ -169,6 +170,18 @@ describe('text hours', () => {
     const [unknown] = await flow.ask({ phone: '+18005550113', text: 'Hi' });
     should(errorOf(unknown?.msg ?? {})).containEql({ code: 'invalid_input' });
     should(texts().length).equal(2);
+  });
+
+  it('show in the status what was sent, and what is held', async () => {
+    await start(evening);
+    const flow = await load('hold');
+    const shows = async (text: RegExp): Promise<void> => {
+      while (!text.test(flow.statuses.at(-1)?.text ?? '')) await nextIteration();
+    };
+    await flow.ask({ phone: [consented, '+442079460018'], text: 'Hi' });
+    await shows(/1 held until/);
+    await flow.ask({ phone: consented, text: 'Hi again' });
+    await shows(/sent.*, 1 held until/);
   });
 
   it('hold a text until they start, spread over a quarter of an hour, even over a restart', async () => {

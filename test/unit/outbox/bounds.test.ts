@@ -7,13 +7,13 @@ import type { ItemData } from '../../../lib/outbox/records';
 import { QueueFull } from '../../../lib/outbox/queue';
 import { openEmbedded } from '../../../lib/state/embedded';
 import { createMemoryStore } from '../../../lib/state/memory';
-import type { Store } from '../../../lib/state/store';
+import { TooLarge, type Store } from '../../../lib/state/store';
 import { bob, seconds, World } from '../../support/consent/world';
 import { sealerOf } from '../../support/state/sealer';
 import { nextIteration } from '../../support/event-loop';
 import { gate } from '../../support/gate';
 import { collectGarbage } from '../../support/memory';
-import { nobodys, plainHost, requestsOn, type Host } from '../../support/outbox/requests';
+import { acceptOne, nobodys, plainHost, requestsOn, type Host } from '../../support/outbox/requests';
 import { WaitingQueue } from '../../support/outbox/waiting';
 
 const refusing = (): never => {
@@ -205,6 +205,33 @@ describe('a queue during an outage of the service', function () {
     while (told() < 60) await nextIteration();
     await after.close();
     should(reads).equal(1);
+  });
+
+  it('rejects a list that is larger than a store accepts at once, and nothing else of the same moment', async () => {
+    const told: string[] = [];
+    const faults: unknown[] = [];
+    const outbox = requestsOn(store, {
+      work: async (item) => {
+        await item.start();
+        return 'sent';
+      },
+      emit: async (_message, { phone = 'large' }, { outcome }) => {
+        told.push(`${phone} ${outcome}`);
+        return true;
+      },
+      fault: (fault) => faults.push(fault),
+    });
+    await outbox.start();
+    const text = 'x'.repeat(1024 * 1024);
+    const items = listOf(80).map((item) => ({ ...item, text }));
+    acceptOne(outbox, 'before');
+    outbox.accept({}, { shared: nobodys, items, count: items.length });
+    acceptOne(outbox, 'after');
+    while (told.length < 82) await nextIteration();
+    await outbox.close();
+    should(told.toSorted()).eql(['after sent', 'before sent', ...items.map(() => 'large refused')]);
+    should(faults.every((fault) => fault instanceof TooLarge)).be.true();
+    should(await outbox.reader.count()).equal(0);
   });
 
   it('is saved even if the messages of one moment are together larger than a store accepts at once', async () => {

@@ -176,3 +176,29 @@ describe('the outcome of a text that was held for long', () => {
     should(node.told).eql(['held reset']);
   });
 });
+
+describe('an outcome that was emitted before a kill', () => {
+  it('is marked as repeated, even if a deploy right after the next start keeps it back', async () => {
+    const memory = createMemoryStore();
+    const told: string[] = [];
+    /** What a process does that was killed as it emitted, that is deployed as it emits, and that emits. */
+    const process = async (arrival: Promise<boolean>): Promise<Requests> => {
+      const emit: Host['emit'] = (_message, _item, { repeated }) => {
+        told.push(repeated ? 'repeated' : 'first');
+        return arrival;
+      };
+      const outbox = requestsOn({ ...memory }, { work: sends, emit });
+      await outbox.start();
+      return outbox;
+    };
+    acceptOne(await process(new Promise(() => undefined)), 'told');
+    while (told.length < 1) await nextIteration();
+    const deployed = await process(Promise.resolve(false));
+    while (told.length < 2) await nextIteration();
+    await deployed.close();
+    const last = await process(Promise.resolve(true));
+    while (told.length < 3) await nextIteration();
+    await last.close();
+    should(told).eql(['first', 'repeated', 'repeated']);
+  });
+});
