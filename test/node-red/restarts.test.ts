@@ -14,7 +14,7 @@ for (const version of versions) {
     before(async () => {
       on = await Sandbox.start({
         version,
-        flows: twoNodes({ waiter: { giveUpAfter: 4 } }),
+        flows: twoNodes({ waiter: { giveUpAfter: 10 } }),
         simulator: { contacts: 200, settings: { consentRequired: false } },
       });
     });
@@ -42,7 +42,7 @@ for (const version of versions) {
       await on.received('getConsent', 50);
       await red.stop();
       const before = on.entries('getConsent').length;
-      await seconds(5);
+      await seconds(11);
       await red.run();
       const told = await red.messages('not accepted', 50);
       should(on.entries('getConsent').length - before).equal(50);
