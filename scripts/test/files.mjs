@@ -55,7 +55,9 @@ export { timesFile };
 const guess = (file) => {
   const used = reachedFrom(file);
   const uses = (name) => used.has(`test/support/${name}.ts`);
-  return (uses('browser') ? 40 : 0) + (uses('red-process') ? 20 : 0) + statSync(at(file)).size / 10_000;
+  const own = [...used].filter((path) => /^test\/(?!support\/)/.test(path));
+  const size = own.reduce((sum, path) => sum + statSync(at(path)).size, 0);
+  return (uses('browser') ? 40 : 0) + (uses('red-process') ? 20 : 0) + size / 10_000;
 };
 
 /** Slow files first, so that none of them runs alone at the end. */

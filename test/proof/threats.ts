@@ -76,7 +76,7 @@ export const threats: Readonly<Record<number, Threat>> = {
     shownBy: {
       'node-red/auth/real-routes.test.ts': ['answer the callback with static pages and a strict policy'],
       'editor/environment.test.ts': ['shows names as text'],
-      'editor/pickers.test.ts': ['shows names as text'],
+      'editor/forms/pickers.ts': ['shows names as text'],
       'editor/security/browser.test.ts': [
         'are text in a picker (${id})',
         'are text where a list says why it is empty',

@@ -1,9 +1,9 @@
 import should from 'should';
 import type { Locator, Page } from 'playwright-core';
-import { versions } from '../support/extent';
-import type { FlowNode } from '../support/node-red';
-import { chooseType, enter } from '../support/editor/canvas';
-import { silent, unasked } from '../support/editor/sidebar';
+import type { Version } from '../../support/installation';
+import type { FlowNode } from '../../support/node-red';
+import { chooseType, enter } from '../../support/editor/canvas';
+import { silent, unasked } from '../../support/editor/sidebar';
 import {
   closeEnvironment,
   closeNode,
@@ -13,9 +13,9 @@ import {
   openEnvironment,
   openNode,
   saved,
-  startEditor,
+  sharedEditor,
   type StartedEditor,
-} from '../support/editor/setup';
+} from '../../support/editor/setup';
 
 const at = (id: string, type: string, y: number, more: object = {}): FlowNode => ({
   id,
@@ -48,19 +48,15 @@ const flows: FlowNode[] = [
   at('wait', 'advisor-check-consent', 120, { environment: 'env', mode: 'wait', wires: [[], [], []] }),
 ];
 
-for (const version of versions) {
+export const office = (version: Version): void => {
   describe(`an office in the editor of Node-RED ${version.toString()}`, function () {
     this.timeout(180_000);
     let editor: StartedEditor;
     let page: Page;
 
     before(async () => {
-      editor = await startEditor(version, flows);
+      editor = await sharedEditor(version, flows);
       page = editor.page;
-    });
-
-    after(async () => {
-      await editor.close();
     });
 
     const status = (text: string): Locator =>
@@ -215,4 +211,4 @@ for (const version of versions) {
       editor.errors.should.eql([]);
     });
   });
-}
+};

@@ -1,10 +1,11 @@
 import should from 'should';
 import type { Page } from 'playwright-core';
-import { isLong, versions } from '../support/extent';
-import type { FlowNode } from '../support/node-red';
-import { boxOf, chooseType } from '../support/editor/canvas';
-import { keepPicture, nameless, ragged, setTheme, themesOf, violations } from '../support/editor/looks';
-import { statesOf } from '../support/editor/states';
+import { isLong } from '../../support/extent';
+import type { Version } from '../../support/installation';
+import type { FlowNode } from '../../support/node-red';
+import { boxOf, chooseType } from '../../support/editor/canvas';
+import { keepPicture, nameless, ragged, setTheme, themesOf, violations } from '../../support/editor/looks';
+import { statesOf } from '../../support/editor/states';
 import {
   closeEnvironment,
   closeNode,
@@ -13,10 +14,10 @@ import {
   openEnvironment,
   openNode,
   saved,
+  sharedEditor,
   type StartedEditor,
-  startEditor,
   triangle,
-} from '../support/editor/setup';
+} from '../../support/editor/setup';
 
 const flowTypes = ['send-text', 'request-consent', 'check-consent', 'contact', 'group', 'content'];
 
@@ -43,18 +44,16 @@ const flows: FlowNode[] = [
   })),
 ];
 
-for (const version of versions) {
+export const dialogs = (version: Version): void => {
   describe(`the dialogs in Node-RED ${version.toString()}`, function () {
     this.timeout(180_000);
     let editor: StartedEditor;
     let page: Page;
 
     before(async () => {
-      editor = await startEditor(version, flows);
+      editor = await sharedEditor(version, flows);
       page = editor.page;
     });
-
-    after(() => editor.close());
 
     const problem = (field: string): Promise<string | null> =>
       page.locator(`[data-field=${field}] .advisor-error`).textContent();
@@ -147,7 +146,7 @@ for (const version of versions) {
       await boxOf(page, 'phone').fill('grace');
       await boxOf(page, 'phone').press('End');
       (await problem('phone'))?.should.match(/^This is not a phone number: enter one such as \+/);
-      await boxOf(page, 'phone').fill('512');
+      await boxOf(page, 'phone').fill('512 555 0142');
       await boxOf(page, 'phone').press('End');
       (await problem('phone'))?.should.match(/^Start the number with \+/);
       await page.locator('#node-input-environment').selectOption('real');
@@ -380,4 +379,4 @@ for (const version of versions) {
       should(editor.errors).eql([]);
     });
   });
-}
+};

@@ -1,9 +1,10 @@
 import should from 'should';
 import type { Page } from 'playwright-core';
-import { Phones } from '../support/examples/setup';
-import { isLong, versions } from '../support/extent';
-import type { FlowNode, Message } from '../support/node-red';
-import { numbers } from '../support/numbers';
+import { Phones } from '../../support/examples/setup';
+import { isLong } from '../../support/extent';
+import type { Version } from '../../support/installation';
+import type { FlowNode, Message } from '../../support/node-red';
+import { numbers } from '../../support/numbers';
 import {
   chooseType,
   boxOf,
@@ -12,7 +13,7 @@ import {
   searchPalette,
   shownInPalette,
   wire,
-} from '../support/editor/canvas';
+} from '../../support/editor/canvas';
 import {
   closeEnvironment,
   closeNode,
@@ -21,9 +22,9 @@ import {
   labelOf,
   openEnvironment,
   saved,
-  startEditor,
+  sharedEditor,
   type StartedEditor,
-} from '../support/editor/setup';
+} from '../../support/editor/setup';
 
 const { consented } = numbers;
 const stranger = '+15125550142';
@@ -84,7 +85,7 @@ const flows: FlowNode[] = [
   })),
 ];
 
-for (const version of versions) {
+export const nodes = (version: Version): void => {
   describe(`from the palette to the phone in Node-RED ${version.toString()}`, function () {
     this.timeout(180_000);
     let editor: StartedEditor;
@@ -92,11 +93,9 @@ for (const version of versions) {
     const ids = new Map<string, string>();
 
     before(async () => {
-      editor = await startEditor(version, flows);
+      editor = await sharedEditor(version, flows);
       page = editor.page;
     });
-
-    after(() => editor.close());
 
     const labelOn = (type: string): Promise<string> => labelOf(page, ids.get(type) ?? '');
     const deploy = async (): Promise<void> => {
@@ -288,4 +287,4 @@ for (const version of versions) {
       editor.errors.should.eql([]);
     });
   });
-}
+};

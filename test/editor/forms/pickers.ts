@@ -1,8 +1,8 @@
 import should from 'should';
 import type { Locator, Page } from 'playwright-core';
-import { versions } from '../support/extent';
-import type { FlowNode } from '../support/node-red';
-import { closeNode, openNode, type StartedEditor, startEditor } from '../support/editor/setup';
+import type { Version } from '../../support/installation';
+import type { FlowNode } from '../../support/node-red';
+import { closeNode, openNode, sharedEditor, type StartedEditor } from '../../support/editor/setup';
 
 const hostile = '<img src=x onerror="window.hacked=1">';
 
@@ -24,7 +24,7 @@ const flows: FlowNode[] = [
   })),
 ];
 
-for (const version of versions) {
+export const pickers = (version: Version): void => {
   describe(`choosing from a list in Node-RED ${version.toString()}`, function () {
     this.timeout(180_000);
     let editor: StartedEditor;
@@ -33,14 +33,11 @@ for (const version of versions) {
     before(async () => {
       const names = Array.from({ length: 30 }, (_, index) => `Zoe ${(index + 10).toString()}`);
       const payload = [hostile, ...names].map((firstName) => ({ firstName, lastName: 'Zimmer' }));
-      editor = await startEditor(version, flows, async (red) => {
-        await red.send('in', { payload });
-        await red.messages('out', payload.length);
-      });
+      editor = await sharedEditor(version, flows);
       page = editor.page;
+      await editor.red.send('in', { payload });
+      await editor.red.messages('out', payload.length);
     });
-
-    after(() => editor.close());
 
     const row = (field: string): Locator => page.locator(`[data-field=${field}]`);
     const options = (field: string): Locator => row(field).getByRole('option');
@@ -149,4 +146,4 @@ for (const version of versions) {
       editor.errors.filter((line) => !line.includes('status of 400')).should.eql([]);
     });
   });
-}
+};

@@ -1,8 +1,8 @@
 import should from 'should';
 import type { Page } from 'playwright-core';
-import { versions } from '../support/extent';
-import type { FlowNode } from '../support/node-red';
-import { boxOf, chooseType, enter } from '../support/editor/canvas';
+import type { Version } from '../../support/installation';
+import type { FlowNode } from '../../support/node-red';
+import { boxOf, chooseType, enter } from '../../support/editor/canvas';
 import {
   closeEnvironment,
   closeNode,
@@ -10,10 +10,10 @@ import {
   openEnvironment,
   openNode,
   saved,
+  sharedEditor,
   type StartedEditor,
-  startEditor,
   triangle,
-} from '../support/editor/setup';
+} from '../../support/editor/setup';
 
 const node = (id: string, type: string, more: object): FlowNode => ({
   id,
@@ -39,18 +39,16 @@ const flows: FlowNode[] = [
 
 const unknown = 'This version does not know this choice: choose again.';
 
-for (const version of versions) {
+export const mistakes = (version: Version): void => {
   describe(`mistakes in a form in Node-RED ${version.toString()}`, function () {
     this.timeout(180_000);
     let editor: StartedEditor;
     let page: Page;
 
     before(async () => {
-      editor = await startEditor(version, flows);
+      editor = await sharedEditor(version, flows);
       page = editor.page;
     });
-
-    after(() => editor.close());
 
     const sentences = (): Promise<string[]> => page.locator('.advisor-error:visible').allTextContents();
     const badge = (): Promise<string | null> => page.locator('.advisor-badge').textContent();
@@ -187,4 +185,4 @@ for (const version of versions) {
       should(editor.errors).eql([]);
     });
   });
-}
+};
