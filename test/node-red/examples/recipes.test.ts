@@ -91,6 +91,7 @@ describe('the recipes', function () {
     await flow.press('Text a list');
     const rows = (await flow.shown('row of the file', 2)).map(({ payload }) => String(payload));
     should(rows.some((row) => row.startsWith('+12025550115,failed,'))).be.true();
+    should(rows.some((row) => row.startsWith("'=1+2,failed,"))).be.true();
   });
 
   recipeDoes('Ask for consent first, and text when it is given', async (flow) => {
