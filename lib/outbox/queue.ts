@@ -1103,23 +1103,22 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** Emits an outcome that was saved. One that was certainly not emitted is first saved as perhaps emitted. */
   private emitAgain(item: Item<D, S>, outcome: Outcome): void {
     this.countEnd(item);
-    const name = this.nameOf(item);
-    // To emit it has crashed the process: it leaves as unknown. If that does so too, it does not leave.
-    if (this.careful.isSuspect(emissionOf(emissionOf(name)))) {
+    // The process has crashed twice as it was emitted: it has probably left, and would crash the process again.
+    if (this.careful.isSuspect(emissionOf(emissionOf(this.nameOf(item))))) {
       this.options.fault(new Error('an outcome is dropped, because to emit it crashes the process'));
+      item.count([]);
       this.emitted(item);
-    } else if (this.careful.isSuspect(emissionOf(name))) this.endWithout('crashes', item);
-    else if (item.state === 'finished') void this.finish(item, outcome);
+    } else if (item.state === 'finished') void this.finish(item, outcome);
     else this.trackEnd(this.emit(item, outcome, true));
   }
 
   private async emit(item: Item<D, S>, outcome: Outcome, repeated: boolean): Promise<void> {
     if (!this.careful.isOn) return this.emitNow(item, outcome, repeated);
     const name = emissionOf(this.nameOf(item));
-    await this.careful.turn(this.careful.isSuspect(name) ? emissionOf(name) : name, async () => {
-      await this.emitNow(item, outcome, repeated);
-      return true;
-    });
+    // A second crash names it otherwise than the first, which may have had another cause.
+    await this.careful.turn(this.careful.isSuspect(name) ? emissionOf(name) : name, () =>
+      this.emitNow(item, outcome, repeated),
+    );
   }
 
   private async emitNow(item: Item<D, S>, outcome: Outcome, repeated: boolean): Promise<void> {

@@ -13,8 +13,8 @@ const fault = (thrown: unknown): void => {
 };
 
 /**
- * An outbox that dies when it is the turn of the item for `poison`, or when it emits its success (`emit`) or anything of it
- * (`emit all`), and prints its output.
+ * An outbox that dies when it is the turn of the item for `poison` (`run`), or when it emits its outcome (`emit`), and
+ * prints its output.
  */
 const deadly = (store: Store, when: string): Requests =>
   requestsOn(store, {
@@ -24,8 +24,7 @@ const deadly = (store: Store, when: string): Requests =>
       return 'sent';
     },
     emit: async (_job, { phone = '' }, { outcome }) => {
-      const isDeadly = when === 'emit all' || (when === 'emit' && outcome === 'sent');
-      if (phone === 'poison' && isDeadly) process.kill(process.pid, 'SIGKILL');
+      if (phone === 'poison' && when === 'emit') process.kill(process.pid, 'SIGKILL');
       process.stdout.write(`${phone} ${outcome}\n`);
       return true;
     },
