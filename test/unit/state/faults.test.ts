@@ -320,7 +320,7 @@ describe('a failing store', function () {
       const writer = start([directory, 'a', 'write']);
       await writer.said((line) => Number(line) > 20);
       const at = Date.now();
-      // Between two turns, what was said before is heard. Of two more, the second is begun when the first is saved.
+      // Two ticks deliver the lines that were printed before. Of the next two commits, the second starts after `at`.
       await turn();
       await turn();
       await writer.said((line) => /^\d+$/.test(line), writer.lines.length + 1);

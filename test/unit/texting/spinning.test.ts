@@ -218,7 +218,7 @@ describe('a message that keeps returning to a node', () => {
     should(Object.keys(msg).sort()).eql(['_msgid', 'advisor', 'error', 'outcome', 'phone', 'text', 'topic']);
   });
 
-  it('is counted anew when the clock was set back, and not delayed until it is as late again', () => {
+  it('is counted from zero when the clock was set back, and not delayed until it is as late again', () => {
     const msg = {};
     setVisits(msg, withVisit(msg, 'node'));
     for (const [now, count] of [
