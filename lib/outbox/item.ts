@@ -103,7 +103,7 @@ export class QueuedMessage<S extends Shared = Shared> {
     this.saved = { ...counts };
   }
 
-  /** A long list, or a large message, is to be saved in parts: it is not complete before the last of them. */
+  /** A long list, or a large message, is saved in parts, and is complete when the last is saved. */
   static accepted<S extends Shared>(
     keys: QueueKeys,
     arrival: Buffer,
