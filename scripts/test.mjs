@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
@@ -64,12 +64,33 @@ const forbidLeavingOut = () => {
       fail(`${file} leaves tests out: remove .only and .skip.`);
 };
 
+const git = (...args) => execFileSync('git', args, { cwd: at(), encoding: 'utf8', stdio: 'pipe' });
+
+/** The files that differ from what others have; everything where that cannot be determined. */
+const changedFiles = () => {
+  try {
+    const base = git('merge-base', 'HEAD', '@{upstream}').trim();
+    const changed = git('diff', '--name-only', '--diff-filter=d', '-z', base);
+    return `${changed}${git('ls-files', '--others', '--exclude-standard', '-z')}`.split('\0').filter(Boolean);
+  } catch {
+    return ['.'];
+  }
+};
+
+const checkFormat = async (title, files) => {
+  const options = ['--check', '--log-level', 'warn', '--ignore-unknown', '--no-error-on-unmatched-pattern'];
+  if (files.length > 0) await check(title, [bin('prettier', 'bin/prettier.cjs'), ...options, ...files]);
+};
+
 const checks = async () => {
   const typesAndLint = at('scripts', 'test', 'types-and-lint.mjs');
-  if (isLong) await check('rules that ask for many types', [typesAndLint, '--rest']);
+  if (isLong) {
+    await check('rules that ask for many types', [typesAndLint, '--rest']);
+    await checkFormat('format', ['.']);
+  }
   if (isRest) return;
   await check('types and lint', [typesAndLint]);
-  await check('format', [bin('prettier', 'bin/prettier.cjs'), '--check', '--log-level', 'warn', '.']);
+  if (!isLong) await checkFormat('format of what has changed', changedFiles());
   await check('docs are up to date', [at('scripts', 'docs.mjs'), '--check']);
 };
 

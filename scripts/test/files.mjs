@@ -57,7 +57,9 @@ const guess = (file) => {
   const uses = (name) => used.has(`test/support/${name}.ts`);
   const own = [...used].filter((path) => /^test\/(?!support\/)/.test(path));
   const size = own.reduce((sum, path) => sum + statSync(at(path)).size, 0);
-  return (uses('browser') ? 40 : 0) + (uses('red-process') ? 20 : 0) + size / 10_000;
+  return (
+    (uses('browser') ? 40 : 0) + (uses('red-process') ? 20 : 0) + (uses('postgres') ? 10 : 0) + size / 10_000
+  );
 };
 
 /** Slow files first, so that none of them runs alone at the end. */

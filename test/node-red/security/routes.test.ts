@@ -228,7 +228,7 @@ describe('admin routes on a real Node-RED, with every user and every variable', 
     return field === 'scopes' ? [text, `openid ${text}`, [text], [[text]]] : [text];
   };
 
-  /** Each field in one of three forms, a different one each time; in the long run in all. */
+  /** In the long run, every field of every route in three forms; else half of them in one form, others each time. */
   const allTrials = (turn: number, variableIn: (field: string) => string): Trial[] => {
     const forms = [
       form('authorization_code'),
@@ -236,11 +236,13 @@ describe('admin routes on a real Node-RED, with every user and every variable', 
       // Where the environments are deployed to, so that nothing is rejected for going elsewhere.
       form('authorization_code', service),
     ];
-    return aboutEnvironments.flatMap((route) =>
+    const isTried = (row: number, index: number, at: number): boolean =>
+      isLong || ((row + index + turn) % 2 === 0 && (index + turn) % forms.length === at);
+    return aboutEnvironments.flatMap((route, row) =>
       fields.flatMap((field, index) =>
         textsWith(field, variableIn(field)).flatMap((text) =>
           forms
-            .filter((_, at) => isLong || (index + turn) % forms.length === at)
+            .filter((_, at) => isTried(row, index, at))
             .flatMap((base) => requestsWith(route, base, field, text)),
         ),
       ),
