@@ -344,14 +344,14 @@ describe('waits', () => {
 
     it('after a stop and a start at the same moment, each polled as before', async () => {
       const world = new World();
-      await world.accept(...range(20).map((n) => world.wait(numberOf(n))));
+      await world.accept(...range(5).map((n) => world.wait(numberOf(n))));
       for (let n = 0; n < 10; n++) {
         await world.clock.move(seconds(30));
         await world.close();
-        await await world.restart();
+        await world.restart();
       }
       await world.clock.move(hours(25));
-      for (const n of range(20)) world.times(numberOf(n)).length.should.equal(298);
+      for (const n of range(5)) world.times(numberOf(n)).length.should.equal(298);
     });
 
     it('and a stop leaves what is in flight to the next start', async () => {
@@ -379,13 +379,13 @@ describe('waits', () => {
     ] as const) {
       it(`${name}: all continue within their interval, and none expires`, async () => {
         const world = new World();
-        await world.accept(...range(200).map((n) => world.wait(numberOf(n))));
+        await world.accept(...range(50).map((n) => world.wait(numberOf(n))));
         await world.clock.move(hours(1));
         world.polls.length = 0;
         world.shift += jump;
         await world.clock.move(seconds(395));
-        new Set(world.polls.map(({ of }) => of)).size.should.equal(200);
-        world.polls.length.should.be.below(520);
+        new Set(world.polls.map(({ of }) => of)).size.should.equal(50);
+        world.polls.length.should.be.below(130);
         world.told.should.eql([]);
         await world.add(ann);
         await world.clock.move(seconds(63));
