@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { minute, second } from '../durations';
 import type { Client } from '../service/client';
-import { atTime, closeLimit, systemClock, within, type Clock } from '../service/clock';
+import { atTime, closeLimit, type Clock } from '../service/clock';
 import { endOf, nextKey, TakenOver, type Operation, type Store } from '../state/store';
 import { Cancels } from './cancels';
 import { carefulTurnsOf, type CarefulTurns } from './careful-turns';
@@ -405,11 +405,13 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       this.landed = resolve;
       if (this.underWay === 0) resolve();
     });
-    const isLate = (await within(systemClock, closeLimit, landed)) === 'late';
+    const limit = new Promise<void>((resolve) => {
+      setTimeout(resolve, closeLimit).unref();
+    });
+    await Promise.race([landed, limit]);
     this.recorder.changed(this.memory.moves).catch(() => undefined);
     handOver.concludeAll();
-    const saved = this.recorder.flush();
-    if (!isLate) await within(systemClock, closeLimit, saved);
+    await Promise.race([this.recorder.flush(), limit]);
     for (const message of this.messages.values()) message.attachment = undefined;
     if (this.memory.latest === this) this.memory.latest = undefined;
   }
