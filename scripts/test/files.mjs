@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { relative, sep } from 'node:path';
 import { at } from '../build/folders.mjs';
 import { importsOf, sourcesIn } from '../imports.mjs';
@@ -56,10 +56,14 @@ const guess = (file) => {
   const used = reachedFrom(file);
   const uses = (name) => used.has(`test/support/${name}.ts`);
   const own = [...used].filter((path) => /^test\/(?!support\/)/.test(path));
-  const size = own.reduce((sum, path) => sum + statSync(at(path)).size, 0);
-  return (
-    (uses('browser') ? 40 : 0) + (uses('red-process') ? 20 : 0) + (uses('postgres') ? 10 : 0) + size / 10_000
-  );
+  const text = own.map((path) => readFileSync(at(path), 'utf8')).join('');
+  const needs = [
+    [uses('browser'), 40],
+    [uses('red-process'), 20],
+    [uses('postgres'), 10],
+    [text.includes('this.timeout('), 5],
+  ];
+  return needs.reduce((sum, [isNeeded, seconds]) => sum + (isNeeded ? seconds : 0), text.length / 10_000);
 };
 
 /** Slow files first, so that none of them runs alone at the end. */
