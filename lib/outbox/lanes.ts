@@ -120,6 +120,8 @@ export interface InMemory<D extends ItemData, S extends Shared> {
   readonly messages: Map<string, QueuedMessage<S>>;
   /** Messages that are accepted and not saved yet, by arrival. */
   readonly saving: Map<string, Promise<void>>;
+  /** Cancellations that are not saved yet. */
+  readonly cancelling: Set<Promise<unknown>>;
   readonly moves: Moves;
   /** The queue of the latest start. */
   latest:
@@ -143,6 +145,7 @@ export const memoryOf = <D extends ItemData, S extends Shared>(
     items: new Map(),
     messages: new Map(),
     saving: new Map(),
+    cancelling: new Set(),
     moves: new Moves(
       (id, to) => found.latest?.offer(laterLane, to, id),
       (from) => found.latest?.offerLater(from),

@@ -272,6 +272,8 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.forgetCalm = this.careful.onCalm(() => {
       this.pump();
     });
+    // A start before this one may still be saving a cancellation.
+    await Promise.allSettled(this.memory.cancelling);
     await this.readCancels();
     const { waits } = this.keys;
     const home = (await this.store.get<string>(records, this.keys.home))?.value;
@@ -1239,11 +1241,15 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   private cancelAll(record: CancelRecord, arrival = newArrival(this.store.now())): void {
     this.cancels.add([arrival, record]);
-    this.writeAside([{ table: records, put: this.keys.cancel(arrival), value: record }]);
+    const { cancelling } = this.memory;
+    const written = this.store.write([{ table: records, put: this.keys.cancel(arrival), value: record }]);
+    cancelling.add(written);
+    this.track(written, () => cancelling.delete(written));
     for (const lane of this.lanes) {
       const cancelled = lane.hand.filter((each) => !each.isFinished && this.isCancelled(each));
       lane.hand.splice(0, Infinity, ...lane.hand.filter((each) => !cancelled.includes(each)));
-      for (const item of cancelled) this.endWithout('reset', item);
+      // One that an earlier process started may have been carried out.
+      for (const item of cancelled) this.endWithout(this.reasonNotTo(item) ?? 'reset', item);
     }
     for (const item of this.items.values()) if (this.isCancelled(item)) item.cancel(byReset);
     if (this.isStarted) this.cancelSaved();
