@@ -12,6 +12,7 @@ import {
   indexOf,
   itemName,
   keysOf,
+  keysUnder,
   records,
   timetable,
   type Indexed,
@@ -504,22 +505,22 @@ export class Consent {
   private async acceptedNumbers(advisor: string, member: Subject, status: ConsentStatus): Promise<void> {
     const { store } = this;
     const prefix = indexOf(store, 'member', this.space, member, advisor);
-    for (let last: Buffer | undefined; ;) {
-      const [found] = await store.keys(timetable, { ...after(prefix, last), limit: 1 });
-      if (!found) return;
-      last = found;
-      const { node, arrival, index } = indexedIn(found);
-      const record = await store.get<{ readonly item: WaitItem }>(records, keysOf(node).wait(arrival, index));
-      const phone = record?.value.item.phone;
-      if (phone !== undefined && this.isRunning(node)) await this.accepted(advisor, { phone }, status, true);
-    }
+    for await (const page of keysUnder(store, timetable, prefix, batch))
+      for (const { node, arrival, index } of page.map(indexedIn)) {
+        const record = await store.get<{ readonly item: WaitItem }>(
+          records,
+          keysOf(node).wait(arrival, index),
+        );
+        const phone = record?.value.item.phone;
+        if (phone !== undefined && this.isRunning(node))
+          await this.accepted(advisor, { phone }, status, true);
+      }
   }
 
   /** Ends the waits of a group for which `decide` gives an outcome, in order of arrival. */
   private async endAll(group: Buffer, decide: Decide): Promise<void> {
     await Promise.all(Array.from(this.waiters.values(), (waiter) => waiter.whenSaved()));
-    for (let from = group; ;) {
-      const found = await this.store.keys(timetable, { from, to: endOf(group), limit: batch });
+    for await (const found of keysUnder(this.store, timetable, group, batch)) {
       let run: Indexed[] = [];
       const endRun = async (): Promise<void> => {
         const [first] = run;
@@ -531,9 +532,6 @@ export class Consent {
         run.push(each);
       }
       await endRun();
-      const last = found.at(-1);
-      if (!last || found.length < batch) return;
-      from = nextKey(last);
     }
   }
 

@@ -1,4 +1,5 @@
 import { minute } from '../durations';
+import { Listeners } from '../listeners';
 import { key, type Store } from '../state/store';
 
 /** After so many crashes in a row, one of the items is suspected. */
@@ -9,7 +10,7 @@ const calmAfter = minute;
 interface Note {
   /** The item whose turn it is. */
   readonly noted?: string;
-  /** The items whose turn it was at earlier crashes. */
+  /** The items whose turn it was at earlier crashes, once for each crash. */
   readonly suspects: readonly string[];
 }
 
@@ -23,10 +24,12 @@ const place = key('careful');
  */
 export class CarefulTurns {
   private isNeeded: boolean;
-  private suspects: ReadonlySet<string> = new Set();
+  private suspects: readonly string[] = [];
   private before: Promise<void> = Promise.resolve();
   private reading: Promise<void> | undefined;
-  private readonly listeners = new Set<() => void>();
+  private readonly listeners = new Listeners();
+  /** Calls the listener when items need not be taken one at a time any more. */
+  readonly onCalm = this.listeners.add;
 
   constructor(private readonly store: Store) {
     this.isNeeded = store.crashes >= tooManyCrashes;
@@ -36,8 +39,9 @@ export class CarefulTurns {
     return this.isNeeded;
   }
 
-  isSuspect(item: string): boolean {
-    return this.suspects.has(item);
+  /** How often the process has crashed in the turn of the item. */
+  crashesIn(item: string): number {
+    return this.suspects.filter((each) => each === item).length;
   }
 
   /** Resolves when the suspects are known. */
@@ -45,12 +49,6 @@ export class CarefulTurns {
     if (!this.isNeeded) return Promise.resolve();
     this.reading ??= this.read();
     return this.reading;
-  }
-
-  /** Calls the listener when items need not be taken one at a time any more. */
-  onCalm(listener: () => void): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
   }
 
   /** Does the work when it is the item's turn. */
@@ -64,14 +62,14 @@ export class CarefulTurns {
     try {
       // Work may wait for other work, such as a text for the first one with its key: that ends when it is calm.
       await Promise.race([before, this.calm()]);
-      if (this.isOn) await this.note({ noted: item, suspects: [...this.suspects] });
+      if (this.isOn) await this.note({ noted: item, suspects: this.suspects });
       let result: T | undefined;
       try {
         result = await work();
         return result;
       } finally {
         // An item that has another turn later is not to blame for what happens until then.
-        if (this.isOn && result === undefined) await this.note({ suspects: [...this.suspects] });
+        if (this.isOn && result === undefined) await this.note({ suspects: this.suspects });
       }
     } finally {
       end();
@@ -80,12 +78,11 @@ export class CarefulTurns {
 
   private async read(): Promise<void> {
     const { noted, suspects = [] } = (await this.store.get<Note>(table, place))?.value ?? {};
-    this.suspects = new Set(noted === undefined ? suspects : [...suspects, noted]);
-    await this.note({ suspects: [...this.suspects] });
+    this.suspects = noted === undefined ? suspects : [...suspects, noted];
+    await this.note({ suspects: this.suspects });
     setTimeout(() => {
       this.isNeeded = false;
-      for (const listener of [...this.listeners]) listener();
-      this.listeners.clear();
+      this.listeners.call();
       // The next time of crashes replaces what cannot be removed now.
       this.store.write([{ table, remove: place }]).catch(() => undefined);
     }, calmAfter).unref();

@@ -2,8 +2,8 @@ import { processMemory } from '../process-memory';
 import type { Clock } from '../service/clock';
 
 /**
- * Symbols in a message name the outcome that it tells, and the nodes of ours that it has left: Node-RED copies them with
- * the message, and no flow sees them.
+ * Symbols in a message name its outcome, and the nodes of ours that it has left: Node-RED copies them with the message,
+ * and no flow sees them.
  */
 const outcomeMark = Symbol.for('advisor-texting.outcome');
 const visitsMark = Symbol.for('advisor-texting.visits');
@@ -12,7 +12,7 @@ type Marked = Record<PropertyKey, unknown>;
 
 interface Offer {
   /** Saves that the outcome was emitted. */
-  readonly told: () => void;
+  readonly emitted: () => void;
   /** Nodes of ours that have received it and not saved it yet. */
   claims: number;
 }
@@ -32,7 +32,7 @@ const conclude = (id: string): void => {
   const offer = offers.get(id);
   if (!offer) return;
   offers.delete(id);
-  offer.told();
+  offer.emitted();
 };
 
 const concludeAll = (): void => {
@@ -50,10 +50,10 @@ const concludeAll = (): void => {
  */
 export const handOver = {
   /** Called before a message leaves; the messages of one outcome share an offer. */
-  offer(msg: object, told: () => void, shared?: string): string {
+  offer(msg: object, emitted: () => void, shared?: string): string {
     if (shared === undefined) concluding.lastOffer += 1;
     const id = shared ?? String(concluding.lastOffer);
-    if (shared === undefined) offers.set(id, { told, claims: 0 });
+    if (shared === undefined) offers.set(id, { emitted, claims: 0 });
     (msg as Marked)[outcomeMark] = id;
     return id;
   },

@@ -3,7 +3,7 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 import { minute, second } from '../durations';
 import type { Client } from '../service/client';
 import { atTime, closeLimit, type Clock } from '../service/clock';
-import { endOf, nextKey, TakenOver, type Operation, type Store } from '../state/store';
+import { endOf, nextKey, pagesUnder, TakenOver, type Operation, type Store } from '../state/store';
 import { Cancels } from './cancels';
 import { carefulTurnsOf, type CarefulTurns } from './careful-turns';
 import { handOver } from './hand-over';
@@ -134,9 +134,6 @@ interface Taken<D extends ItemData, S extends Shared> {
   readonly item: Item<D, S>;
   readonly isNew: boolean;
 }
-
-/** Names the emission of an item's outcome, for careful turns. */
-const emissionOf = (name: string): string => `${name} emitted`;
 
 /** Thrown when too much waits for a store that is slow, full, unavailable or owned by another process. */
 export class QueueFull extends Error {}
@@ -940,7 +937,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const isHeld = heldUntil !== undefined && heldUntil > clock.now();
     if (state === 'started') return 'unknown';
     if (!isHeld && !isWait && this.store.peers?.isInDoubt(record.at)) return 'unknown';
-    if (!isWait && this.careful.isSuspect(this.nameOf(item))) return 'crashes';
+    if (!isWait && this.careful.crashesIn(this.nameOf(item)) > 0) return 'crashes';
     if (record.type !== type) return 'retyped';
     if (record.space !== space) return 'moved';
     if (this.isCancelled(item)) return 'reset';
@@ -956,6 +953,11 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** Unique in the store. */
   private nameOf({ name }: Item<D, S>): string {
     return `${this.options.node} ${name}`;
+  }
+
+  /** Names the emission of an item's outcome, for careful turns. */
+  private emissionOf(item: Item<D, S>): string {
+    return `${this.nameOf(item)} emitted`;
   }
 
   private async carryOut(item: Item<D, S>, isOutOfTurn: boolean): Promise<void> {
@@ -1107,8 +1109,8 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** Emits an outcome that was saved. One that was certainly not emitted is first saved as perhaps emitted. */
   private emitAgain(item: Item<D, S>, outcome: Outcome): void {
     this.countEnd(item);
-    // The process has crashed twice as it was emitted: it has probably left, and would crash the process again.
-    if (this.careful.isSuspect(emissionOf(emissionOf(this.nameOf(item))))) {
+    // The first crash may have had another cause. After a second, it has probably left, and would crash the process again.
+    if (this.careful.crashesIn(this.emissionOf(item)) > 1) {
       this.options.fault(new Error('an outcome is dropped, because to emit it crashes the process'));
       item.count([]);
       this.emitted(item);
@@ -1118,11 +1120,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   private async emit(item: Item<D, S>, outcome: Outcome, repeated: boolean): Promise<void> {
     if (!this.careful.isOn) return this.emitNow(item, outcome, repeated);
-    const name = emissionOf(this.nameOf(item));
-    // A second crash names it otherwise than the first, which may have had another cause.
-    await this.careful.turn(this.careful.isSuspect(name) ? emissionOf(name) : name, () =>
-      this.emitNow(item, outcome, repeated),
-    );
+    await this.careful.turn(this.emissionOf(item), () => this.emitNow(item, outcome, repeated));
   }
 
   private async emitNow(item: Item<D, S>, outcome: Outcome, repeated: boolean): Promise<void> {
@@ -1304,13 +1302,8 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   private async readCancels(): Promise<void> {
-    for (let last: Buffer | undefined; ;) {
-      const range = { ...after(this.keys.cancels, last), limit: readAtOnce };
-      const found = await this.store.page<CancelRecord>(records, range);
-      this.cancels.add(...found.map(({ key: at, value }) => [arrivalIn(at), value] as const));
-      last = found.at(-1)?.key;
-      if (!last) return;
-    }
+    for await (const page of pagesUnder<CancelRecord>(this.store, records, this.keys.cancels, readAtOnce))
+      this.cancels.add(...page.map(({ key: at, value }) => [arrivalIn(at), value] as const));
   }
 
   /** What was accepted for another service, or by a node of another type, does not stay until its time comes. */

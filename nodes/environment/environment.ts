@@ -81,7 +81,7 @@ export class RunningEnvironment implements SharedStoreHost {
   /** For an environment with a database. */
   readonly sharedStore: SharedStore | undefined;
   load = (): number => 0;
-  private toldPause = -Infinity;
+  private announcedPause = -Infinity;
   /** Listeners by the id of their node. */
   private readonly controlListeners = new Map<string, ControlListener>();
   private readonly listeners = new Listeners();
@@ -210,8 +210,8 @@ export class RunningEnvironment implements SharedStoreHost {
    */
   private tellOfPause(ms: number): void {
     const until = performance.now() + ms;
-    if (!this.shared || until < this.toldPause + second) return;
-    this.toldPause = until;
+    if (!this.shared || until < this.announcedPause + second) return;
+    this.announcedPause = until;
     this.store()
       .then((store) => store.peers?.tellOthers({ kind: 'pause', at: store.now(), ms } as PauseCommand))
       .catch(() => undefined);

@@ -905,7 +905,9 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'the item whose turn it was at a crash is not tried again',
       file: 'lib/outbox/queue.ts',
-      changes: [["    if (!isWait && this.careful.isSuspect(this.nameOf(item))) return 'crashes';\n", '']],
+      changes: [
+        ["    if (!isWait && this.careful.crashesIn(this.nameOf(item)) > 0) return 'crashes';\n", ''],
+      ],
       shownBy: {
         'unit/outbox/poisoned.test.ts': ['does so four times, then leaves, and all others are sent'],
       },
