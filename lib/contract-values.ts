@@ -1,5 +1,5 @@
 /**
- * * Values of the contract (*Limits* and the tables of its searches) that forms need too. They are kept apart from the
+ * Values of the contract (*Limits* and the tables of its searches) that forms need too. They are kept apart from the
  * schemas, which load zod: neither the editor nor the registration of a node needs it.
  */
 

@@ -36,7 +36,7 @@ type ProcessMemory =
   | 'calculated';
 
 /**
- * * Names the purpose of a module variable that lives as long as the process, and does nothing else. A test checks that
+ * Names the purpose of a module variable that lives as long as the process, and does nothing else. A test checks that
  * no module has such a variable without it.
  */
 export const processMemory = <T extends object>(_what: ProcessMemory, made: T): T => made;

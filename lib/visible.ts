@@ -1,5 +1,5 @@
 /**
- * * Control characters (C0, C1), line and paragraph separators, and characters that turn the direction of what follows:
+ * Control characters (C0, C1), line and paragraph separators, and characters that turn the direction of what follows:
  * in a log they forge lines or command the terminal, in a status or on a page they disguise the text.
  */
 const unseen = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu;

@@ -221,7 +221,7 @@ export class TokenEndpoints {
   }
 
   /**
-   * * Makes attempts until one succeeds. Rejects with ServiceError when it gives up, or when the signal aborts. For a
+   * Makes attempts until one succeeds. Rejects with ServiceError when it gives up, or when the signal aborts. For a
    * person, who may just have corrected a setting, one attempt is made even if a failure is remembered.
    */
   async run<T>(

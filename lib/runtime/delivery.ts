@@ -51,7 +51,7 @@ export interface Emission {
   /** Called with the message before it is sent. */
   readonly mark?: (msg: object) => void;
   /**
-   * * Called with a function that counts the outcome, to call when it has arrived. Without it, the outcome is counted
+   * Called with a function that counts the outcome, to call when it has arrived. Without it, the outcome is counted
    * at once.
    */
   readonly toCount?: (count: () => void) => void;

@@ -98,7 +98,7 @@ export interface Environment {
   /** A link to authorize with, valid for seven days; undefined where none can be made. */
   authorizationLink(advisor: string): Promise<string | undefined>;
   /**
-   * * Calls the listener with this environment over another store. `orphan`: the store of a process that ended, whose
+   * Calls the listener with this environment over another store. `orphan`: the store of a process that ended, whose
    * work a node carries on beside its own, until it is done or another process has it (`gone`). `own`: a new store that
    * replaces one that was lost to another process.
    */

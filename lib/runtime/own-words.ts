@@ -17,7 +17,7 @@ const withoutText = (value: MessageValue): MessageValue => {
 };
 
 /**
- * * The sentence of a failure for people who may only read: texts that were filled into it may quote the service or the
+ * The sentence of a failure for people who may only read: texts that were filled into it may quote the service or the
  * message, so they are left out. Undefined when the sentence is not one of ours.
  */
 export const ownWords = ({

@@ -35,7 +35,7 @@ export class SharedSimulator {
   }
 
   /**
-   * * Called by each `simulator` environment. `forget` is called when somebody resets the simulator; call the result
+   * Called by each `simulator` environment. `forget` is called when somebody resets the simulator; call the result
    * when the environment closes.
    */
   use(forget: () => Promise<void>): () => Promise<void> {

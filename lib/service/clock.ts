@@ -86,7 +86,7 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 /** Ticks of the event loop after which work without I/O has settled. */
 const settlingTurns = 8;
 /**
- * * Ticks of real time to wait for work under way. Work that itself waits for this clock would keep it still forever,
+ * Ticks of real time to wait for work under way. Work that itself waits for this clock would keep it still forever,
  * so after `idle` ticks in which no other work ends the clock goes on. Ticks are counted rather than time: a machine
  * that stops for a while loses only one.
  */

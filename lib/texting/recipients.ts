@@ -9,7 +9,13 @@ import { entriesOf, excerpt, readAll, type Source } from '../runtime/inputs';
 import { hideNumbers } from '../runtime/log';
 import type { TextShared } from '../guards/text-hours';
 import { ownAdvisor, type Tools } from '../runtime/flow-node';
-import { type Batch, type ItemNodeOptions, type ItemOf, type ReadingTools } from '../runtime/item-node';
+import {
+  faultOf,
+  type Batch,
+  type ItemNodeOptions,
+  type ItemOf,
+  type ReadingTools,
+} from '../runtime/item-node';
 import type { Outcome } from '../outbox/outcome';
 import type { ItemData } from '../outbox/records';
 import type { Message } from '../runtime/red';
@@ -95,7 +101,7 @@ const givenIn = (
 };
 
 /**
- * * `msg.phone` for a recipient without a readable number: the entry itself, not the whole list, because a flow that
+ * `msg.phone` for a recipient without a readable number: the entry itself, not the whole list, because a flow that
  * retries this message would text everybody again.
  */
 const asGiven = ({ given }: PhoneEntry): string | number | null =>
@@ -349,13 +355,10 @@ export const readRecipients = <T extends Recipient, S extends TextShared>(
       whenRead(recipientsIn(who, rulesOf(reading), msg, values), (recipients) => {
         // All other fields of it are optional.
         const shared = sharedIn(msg, recipients.list) as Mutable<S>;
-        let fault: Error | undefined;
-        try {
+        const fault = faultOf(() => {
           shared.advisor = tools.advisor(advisor, msg, recipients.items);
           complete(shared, msg, values);
-        } catch (thrown) {
-          fault = thrown as Error;
-        }
+        });
         return { ...recipients, source, shared, fault };
       }),
     );

@@ -44,7 +44,7 @@ const payloadOf = (phone: string, blocked: Blocked | undefined): ListedNumber =>
 });
 
 /**
- * * Throws when it is not clear which list is meant. Other faults of the environment are ignored: a number can be
+ * Throws when it is not clear which list is meant. Other faults of the environment are ignored: a number can be
  * blocked even if something else needs fixing.
  */
 const checked = (tools: Tools): Environment => {

@@ -21,7 +21,7 @@ import { elapsedBy, systemClock, within } from '../../lib/service/clock';
 import { phoneNumber } from '../../lib/texting/recipients';
 import type { RunningEnvironment } from './environment';
 import type { RouteRequest } from './form';
-import { Refused, wordsForRequest } from './reply';
+import { numberIn, Refused, textIn, wordsForRequest } from './reply';
 import { runningOf } from './running';
 import { changedTopic, type ChangeNews } from '../../lib/change-news';
 import { second } from '../../lib/durations';
@@ -83,20 +83,12 @@ export const health = (RED: Red, response: Response): void => {
     .json({ status: isWell ? 'ok' : 'unavailable' });
 };
 
-const activityIn = ({ form }: RouteRequest): Activity => {
+export const runningIn = ({ form }: RouteRequest): RunningEnvironment => {
   if (!form.running) throw new Refused(404, 'refused.notDeployed');
-  return activityOf(form.running);
+  return form.running;
 };
 
-const numberIn = ({ query }: Request, name: string, fallback: number, most: number): number => {
-  const value = Math.floor(Number(query[name]));
-  return value >= 1 ? Math.min(value, most) : fallback;
-};
-
-export const textIn = ({ query }: Request, name: string): string => {
-  const value = query[name];
-  return typeof value === 'string' ? value : '';
-};
+const activityIn = (asked: RouteRequest): Activity => activityOf(runningIn(asked));
 
 /** The name is left out too: with it, the last four digits would identify a person. */
 const masked = <T extends { readonly phone: string | null }>(item: T): T => {
@@ -212,9 +204,9 @@ export const gaugesOf = (environment: RunningEnvironment): Gauges => {
 };
 
 /** The state of the service and the store. */
-export const serviceState = async ({ form, request, mayWrite }: RouteRequest): Promise<object> => {
-  const { running } = form;
-  if (!running) throw new Refused(404, 'refused.notDeployed');
+export const serviceState = async (asked: RouteRequest): Promise<object> => {
+  const { request, mayWrite } = asked;
+  const running = runningIn(asked);
   const { service, clock, trouble = null } = running;
   const until = Math.max(...running.uses().map(pausedUntil));
   const open = trouble === null ? await within(systemClock, mostPatient, stateIn(running)) : 'late';

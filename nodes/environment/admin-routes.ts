@@ -3,7 +3,15 @@ import type { Connection } from '../../lib/auth/connection';
 import { visible } from '../../lib/visible';
 import { deployEnd } from '../../lib/runtime/delivery';
 import type { Red } from '../../lib/runtime/red';
-import { advisorsIn, cancelItem, checkWait, pendingIn, readActivity, serviceState } from './activity';
+import {
+  advisorsIn,
+  cancelItem,
+  checkWait,
+  pendingIn,
+  readActivity,
+  runningIn,
+  serviceState,
+} from './activity';
 import { listAdvisors } from './advisor-list';
 import { readBlocked, unblock } from './blocked';
 import { bundleOf } from './bundle';
@@ -229,7 +237,7 @@ const table: readonly AdminRoute[] = [
   { ...cancel, path: 'do-not-text/:phone', audit: 'unblock', work: (_, asked) => unblock(asked) },
   { ...read, path: 'bundle', work: (services, asked, RED) => bundleOf(RED, services, asked) },
   { ...read, path: 'service', work: (_, asked) => serviceState(asked) },
-  { ...read, path: 'lookup/:what', work: (_, { form, request }) => lookUp(form.running, request) },
+  { ...read, path: 'lookup/:what', work: (_, asked) => lookUp(runningIn(asked), asked.request) },
 ];
 
 /** Without logins, everybody may do everything. With logins, Node-RED has already identified the user. */

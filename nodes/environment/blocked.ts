@@ -5,19 +5,13 @@ import type { BlockedItem, Listed } from '../../lib/runtime/activity-items';
 import { lastFour } from '../../lib/runtime/log';
 import { folded } from '../../lib/runtime/kinds';
 import { phoneNumber } from '../../lib/texting/recipients';
-import { pageAsked, soon, textIn } from './activity';
-import type { RunningEnvironment } from './environment';
+import { pageAsked, runningIn, soon } from './activity';
 import type { RouteRequest } from './form';
-import { Refused } from './reply';
+import { Refused, textIn } from './reply';
 
 /** The most numbers that are scanned for a search without a key. */
 const mostScanned = 20_000;
 const readAtOnce = 1_000;
-
-const runningIn = ({ form }: RouteRequest): RunningEnvironment => {
-  if (!form.running) throw new Refused(404, 'refused.notDeployed');
-  return form.running;
-};
 
 /** The reason is left out: it may name a person. */
 const masked = ({ phone, since }: BlockedItem): BlockedItem => ({

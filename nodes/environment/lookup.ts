@@ -5,7 +5,7 @@ import { largestPage, longestSearch } from '../../lib/contract-values';
 import type { RequestOf } from '../../lib/service/endpoints';
 import type { CallOptions, Client } from '../../lib/service/client';
 import type { RunningEnvironment } from './environment';
-import { advisorKey, Refused } from './reply';
+import { advisorKey, numberIn, Refused, textIn } from './reply';
 
 const pageSize = 20;
 /** The most pages that are fetched for a filter: 10,000 records. To find the others, the filter must be longer. */
@@ -79,8 +79,6 @@ const filtered = async (
   return { data, pageInfo: { page, pageSize, totalRecord: isComplete ? found.length : null } };
 };
 
-const single = (value: unknown): string => (typeof value === 'string' ? value.trim() : '');
-
 const shown = ({ shown: fields }: LookupKind, { data, pageInfo }: ResultPage<unknown>): object => ({
   data: data.map((record) =>
     Object.fromEntries(Object.entries(record as object).filter(([name]) => fields.includes(name))),
@@ -89,24 +87,20 @@ const shown = ({ shown: fields }: LookupKind, { data, pageInfo }: ResultPage<unk
 });
 
 /** Serves the pickers of the editor. */
-export const lookUp = async (
-  environment: RunningEnvironment | undefined,
-  request: Request,
-): Promise<object> => {
+export const lookUp = async (environment: RunningEnvironment, request: Request): Promise<object> => {
   const what = request.params['what'] ?? '';
   const kind = Object.hasOwn(searches, what) ? searches[what] : undefined;
   if (!kind) throw new Refused(404, 'refused.noSuchLookup');
-  if (!environment) throw new Refused(404, 'refused.notDeployed');
   const known = environment.advisors();
-  const given = single(request.query['advisor']);
+  const given = textIn(request, 'advisor').trim();
   const advisor = given === '' && known.length === 1 ? (known[0] ?? '') : advisorKey(given);
-  const filter = single(request.query['filter']);
-  const page = Math.max(1, Math.floor(Number(request.query['page'] ?? 1)) || 1);
+  const filter = textIn(request, 'filter').trim();
+  const page = numberIn(request, 'page', 1, Infinity);
   const client = await environment.client();
   const options: CallOptions = { advisor, lane: 'editor' };
   const matches = what === 'content' ? undefined : matcherOf(filter, kind.fields);
   if (!matches) {
-    const contentType = single(request.query['contentType']);
+    const contentType = textIn(request, 'contentType').trim();
     const fetch = (number: number) => kind.search(client, number, pageSize, filter, options, contentType);
     const found = await fetch(page);
     await checkOnePage(found, page, fetch);

@@ -96,6 +96,17 @@ const bodyOf = (request: Request): Readonly<Record<string, unknown>> => {
 export const field = (request: Request, name: string): unknown =>
   Object.hasOwn(bodyOf(request), name) ? bodyOf(request)[name] : undefined;
 
+/** A parameter of the query; empty where it is missing, or comes as a list or an object. */
+export const textIn = ({ query }: Request, name: string): string => {
+  const value = query[name];
+  return typeof value === 'string' ? value : '';
+};
+
+export const numberIn = (request: Request, name: string, fallback: number, most: number): number => {
+  const value = Math.floor(Number(textIn(request, name)));
+  return value >= 1 ? Math.min(value, most) : fallback;
+};
+
 /** The advisor's key, chosen by the integrator; `default` when none is given. */
 export const advisorKey = (given: unknown): string => {
   if (given === undefined || given === null || given === '') return 'default';

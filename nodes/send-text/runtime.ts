@@ -300,7 +300,7 @@ export const create = itemNode<Text, SendShared>(spec, (tools) => {
       .then(({ data, attempts }) => ({ ...consentStatusOf(data), attempts }), nothingKnownIf404);
 
   /**
-   * * A service may report a consent before its sending side knows of it. A text that came back for its consent and is
+   * A service may report a consent before its sending side knows of it. A text that came back for its consent and is
    * refused for it again would loop through the flow forever: it is delayed instead, and then refused. Where nobody can
    * say what the consent is, it is delayed too, and then needs consent.
    */

@@ -6,7 +6,7 @@ export type LiveState = 'connecting' | 'live' | 'lost' | 'expired';
 const retryAfter = 2 * second;
 
 /**
- * * Reads now, after every change in the simulator, and when the result is called; one read at a time. A change during
+ * Reads now, after every change in the simulator, and when the result is called; one read at a time. A change during
  * a read leads to exactly one more. EventSource reconnects on its own except after an HTTP error: that and a failed
  * read are retried here.
  */

@@ -221,6 +221,17 @@ describe('the activity routes on a real Node-RED', function () {
     should(auditIn(red, from)).deepEqual(['stop', 'cancel'].map((event) => ({ event, ...clerk })));
   });
 
+  it('read a query parameter that is an object or a list as if it were missing', async () => {
+    const names = ['node', 'page', 'pageSize', 'phone', 'state', 'advisor', 'filter', 'service', 'scopes'];
+    const reads = ['pending', 'waits', 'queue', 'lists', 'failures', 'do-not-text', 'advisors'];
+    for (const path of [...reads, 'lookup/contacts'])
+      for (const suffix of ['[toString]', '[valueOf][]', '[]', '']) {
+        const query = names.map((name) => `${name}${suffix}=1&${name}${suffix}=2`).join('&');
+        const { status } = await ask('clerk', 'GET', `env/${path}?${query}`);
+        should({ path, suffix, status }).deepEqual({ path, suffix, status: 200 });
+      }
+  });
+
   it('wait for a deploy to finish instead of missing an environment that it restarts', async () => {
     red.token = tokens.get('admin');
     const statuses = new Set<number>();

@@ -94,6 +94,17 @@ describe("a recipient's own fields", () => {
       should(requests()).eql([`maria ${ann}`]);
     });
 
+    it('is required as soon as a second advisor has authorized, even where the only one was used before', async () => {
+      const advisors = ['alex'];
+      const { flow, environment, requests } = await sendOn({}, { advisors });
+      await flow.ask({ phone: ann });
+      advisors.push('maria');
+      environment.changed();
+      const { msg } = only(await flow.ask({ phone: bob }));
+      should(errorOf(msg).code).equal('invalid_input');
+      should(requests()).eql([`alex ${ann}`]);
+    });
+
     it('makes the same text of two advisors two texts', async () => {
       const { flow, requests } = await sendOn();
       const phone = ['alex', 'maria', 'maria'].map((advisor) => ({ phone: ann, advisor }));
