@@ -1,3 +1,4 @@
+import { memoryOf } from './lanes';
 import { endOf, pagesUnder, unchanged, type Operation, type Store } from '../state/store';
 import {
   after,
@@ -10,8 +11,10 @@ import {
   keysOf,
   keysUnder,
   laneFor,
+  newArrival,
   records,
   timetable,
+  type CancelRecord,
   type Indexed,
   type ItemRecord,
   type ListRecord,
@@ -75,6 +78,41 @@ export const removeIndexes = async (store: Store, node: string): Promise<void> =
     await store.write(
       page.flatMap(({ indexKeys }) => indexKeys).map((remove) => ({ table: timetable, remove })),
     );
+};
+
+/**
+ * Cancels a wait whose node does not run: nothing finds it from now on, and it ends if the node returns. False when it
+ * has ended, or when its node runs here.
+ */
+export const cancelPausedWait = async (
+  store: Store,
+  node: string,
+  arrival: Buffer,
+  index: number,
+): Promise<boolean> => {
+  const { latest, cancelling } = memoryOf(store, node);
+  if (latest) return false;
+  const { wait, list, cancel } = keysOf(node);
+  const write = async (): Promise<boolean> => {
+    const at = wait(arrival, index);
+    const found = await store.get<ItemRecord>(records, at);
+    if (found?.value.state !== 'accepted') return false;
+    const { item, single, seen } = found.value;
+    const shared = single ?? (await store.get<SharedRecord>(records, list(arrival)))?.value;
+    const indexKeys = shared ? indexKeysOf(store, node, shared, arrival, item, true, seen) : [];
+    const value: CancelRecord = { list: arrival, index };
+    return store.write(
+      [
+        { table: records, put: cancel(newArrival(store.now())), value },
+        ...indexKeys.map((remove): Operation => ({ table: timetable, remove })),
+      ],
+      [unchanged(records, at, found)],
+    );
+  };
+  // A start of the node waits for it.
+  const written = write();
+  cancelling.add(written);
+  return written.finally(() => cancelling.delete(written));
 };
 
 /** Removes what finds waits of an environment by number that are meant: those whose records are damaged tell no number. */

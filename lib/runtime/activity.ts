@@ -3,6 +3,7 @@ import { consentOf, type Consent, type ListedWait } from '../consent/consent';
 import { QueueReader } from '../outbox/queue-reader';
 import { isItemName, isListName, itemIn, listIn, records } from '../outbox/records';
 import { idsUnder } from '../outbox/removed-nodes';
+import { cancelPausedWait } from '../outbox/repairs';
 import { systemClock, within } from '../service/clock';
 import { day, second } from '../durations';
 import type { Problem } from '../service/errors';
@@ -265,7 +266,11 @@ export class Activity {
     const outbox = this.outboxes.get(node)?.outbox;
     if (kind === 'l') return outbox?.cancel(arrival);
     const { index } = itemIn(name);
-    return act === 'check' ? outbox?.check(arrival, index) : outbox?.cancel(arrival, index, kind === 'w');
+    if (act === 'check') return outbox?.check(arrival, index);
+    if (outbox || kind !== 'w') return outbox?.cancel(arrival, index, kind === 'w');
+    const isCancelled = await cancelPausedWait(await this.environment.store(), node, arrival, index);
+    if (isCancelled) this.changed();
+    return isCancelled || undefined;
   }
 
   /** Gives a command to the process that has the item; false when no process has it, or when it has started. */

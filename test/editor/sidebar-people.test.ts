@@ -344,7 +344,7 @@ describe('the sidebar, for each kind of user', function () {
     });
   }
 
-  it('says which waits pause because their flow is disabled, and that an environment is', async () => {
+  it('says which waits pause because their node is disabled or deleted, cancels them, and says that an environment is disabled', async () => {
     await red.deploy(
       flows.map((node) =>
         node.id === 'other' ? { ...node, disabled: true } : node.id === 'slow' ? { ...node, d: true } : node,
@@ -358,16 +358,17 @@ describe('the sidebar, for each kind of user', function () {
       RED.events.emit('deploy');
     })`);
     const resting = admin.wait(numbered(1));
-    await resting.getByText('Enable the node and deploy to check or cancel it.').waitFor();
-    for (const name of ['Check now', 'Cancel'])
-      should(await admin.named(resting, name).isVisible()).be.false();
+    await resting.getByText('Enable the node and deploy to continue.').waitFor();
+    should(await admin.named(resting, 'Check now').isVisible()).be.false();
     await admin.named(resting, 'Show the node').click();
     should(await admin.page.evaluate('RED.workspaces.active()')).equal('other');
-    // Removed and not deployed: there is nothing to show.
+    // There is nothing to show any more.
     await admin.page.evaluate(`RED.nodes.remove('resting')`);
     await red.send('in', { phone: numbered(25) });
     await admin.wait(numbered(25)).waitFor();
-    await admin.named(resting, 'Show the node').waitFor({ state: 'hidden' });
+    await resting.getByText(/node was deleted.*Undo.*Seven days after the deletion/).waitFor();
+    should(await admin.named(resting, 'Show the node').isVisible()).be.false();
+    await admin.confirm(resting, 'Cancel');
     await admin.section('Slow').getByText('This environment is disabled').waitFor();
   });
 

@@ -16,6 +16,7 @@ import { locale, localMoment, localNumber } from '../../../lib/editor/locale';
 import { linkTo, openWindow } from '../../../lib/editor/window';
 import {
   carefulButton,
+  isDeleted,
   nodeLabel,
   rowsPerPage,
   Pager,
@@ -307,11 +308,12 @@ export class WaitsPart extends SearchedPart<WaitItem> {
   }
 
   protected rowOf({ id, node }: WaitItem): Row<WaitItem> {
+    const check = button('refresh', say('sidebar.check'), () => {
+      this.act('POST', `waits/${id}/check`);
+    });
     const actions = this.host.mayWrite
       ? [
-          button('refresh', say('sidebar.check'), () => {
-            this.act('POST', `waits/${id}/check`);
-          }),
+          check,
           carefulButton('times', say('sidebar.cancel'), () => {
             this.act('DELETE', `waits/${id}`);
           }),
@@ -337,10 +339,12 @@ export class WaitsPart extends SearchedPart<WaitItem> {
             say('sidebar.until', { time: this.timeOf(until) }),
           ),
         );
-        // The node of the wait does not run, so nobody could carry out the action.
-        setText(asleep, next === null ? say('sidebar.asleep') : '');
-        asleep.toggle(next === null);
-        for (const action of actions) action.toggle(next !== null);
+        const isPaused = next === null;
+        const why = isDeleted(node) ? say('sidebar.deleted') : say('sidebar.asleep');
+        setText(asleep, isPaused ? why : '');
+        asleep.toggle(isPaused);
+        // Only a node that runs can check.
+        check.toggle(!isPaused);
       },
     };
   }

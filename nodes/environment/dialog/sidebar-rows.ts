@@ -24,6 +24,9 @@ const pathOf = (id: string): readonly EditedNode[] => {
   return [];
 };
 
+/** Whether the flow has no such node any more. */
+export const isDeleted = ({ id }: NodeName): boolean => pathOf(id).length === 0;
+
 /** The label of a node on the canvas. */
 export const nodeLabel = ({ id, name }: NodeName): string =>
   pathOf(id)
@@ -36,15 +39,15 @@ export const nodeLabel = ({ id, name }: NodeName): string =>
  * Shows a node on the canvas. The node may be removed or imported while its row is shown: `refresh` hides or shows the
  * button.
  */
-export const revealButton = ({ id }: NodeName): { readonly element: JQuery; refresh(): void } => {
+export const revealButton = (named: NodeName): { readonly element: JQuery; refresh(): void } => {
   const element = iconButton('search', say('sidebar.show'), () => {
-    const node = pathOf(id).at(-1);
+    const node = pathOf(named.id).at(-1);
     if (node) RED.view.reveal(node.id);
   });
   return {
     element,
     refresh() {
-      element.toggle(pathOf(id).length > 0);
+      element.toggle(!isDeleted(named));
     },
   };
 };

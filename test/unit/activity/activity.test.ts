@@ -160,6 +160,26 @@ describe('activity: waits', () => {
     should((await activity().waits(some)).data.map(({ id }) => id)).deepEqual([first]);
   });
 
+  it('cancels a wait while its node does not run, and emits it when the node returns', async () => {
+    const flow = await waitNode();
+    await waitFor(flow, [numbers.silent, numbers.unasked]);
+    const { data } = await activity().waits(some);
+    const [kept, cancelled] = data;
+    await Flow.unload();
+    const paused = await activity().waits(some);
+    should(paused.data.map(({ next }) => next)).deepEqual([null, null]);
+    should(await activity().check(cancelled?.id ?? '')).be.false();
+    should(await activity().cancel(cancelled?.id ?? '')).be.true();
+    should((await activity().waits(some)).data.map(({ phone }) => phone)).deepEqual([kept?.phone]);
+    const again = await waitNode();
+    const { port, msg } = only(await again.arrivals.next());
+    should(port).equal(2);
+    should(msg.payload).containEql({ reason: 'cancelled' });
+    should(msg.phone).equal(cancelled?.phone);
+    should(await activity().cancel(cancelled?.id ?? '')).be.false();
+    should((await activity().waits(some)).data.map(({ phone }) => phone)).deepEqual([kept?.phone]);
+  });
+
   it('accepts no id that it did not issue', async () => {
     const flow = await waitNode();
     await waitFor(flow, [numbers.silent]);
