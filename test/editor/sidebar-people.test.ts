@@ -372,6 +372,22 @@ describe('the sidebar, for each kind of user', function () {
     await admin.section('Slow').getByText('This environment is disabled').waitFor();
   });
 
+  it('lists equal failures as often as they are counted', async () => {
+    await admin.page.route(/env\/failures/, async (route) => {
+      const response = await route.fetch();
+      const { data, advice, ...rest } = (await response.json()) as { data: object[]; advice: string[] };
+      const twice = <T>([first, ...others]: readonly T[]): (T | undefined)[] => [first, first, ...others];
+      const pageInfo = { page: 1, pageSize: 20, totalRecord: data.length + 1 };
+      await route.fulfill({ json: { ...rest, data: twice(data), advice: twice(advice), pageInfo } });
+    });
+    const rows = admin.part('failures').locator('li');
+    const before = await rows.count();
+    await admin.page.evaluate(comesIntoView);
+    await rows.nth(before).waitFor();
+    should(await admin.part('failures').locator('summary').textContent()).endWith(String(before + 1));
+    await admin.page.unroute(/env\/failures/);
+  });
+
   it('stops reading an environment that was removed while it was read, and keeps the focus', async () => {
     const sidebar = admin;
     const { page } = sidebar;

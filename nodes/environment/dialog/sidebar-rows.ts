@@ -110,17 +110,22 @@ export class Rows<T> {
   ) {}
 
   show(items: readonly T[]): void {
-    const keys = new Set(items.map(this.keyOf));
+    const keyed = new Map<string, T>();
+    for (const item of items) {
+      // Equal items have a row each.
+      let key = this.keyOf(item);
+      while (keyed.has(key)) key += ' ';
+      keyed.set(key, item);
+    }
     let focused: number | undefined;
     for (const [key, { row }] of this.rows)
-      if (!keys.has(key)) {
+      if (!keyed.has(key)) {
         if (row[0]?.contains(document.activeElement)) focused = row.index();
         row.remove();
         this.rows.delete(key);
       }
     let before: Element | undefined;
-    for (const item of items) {
-      const key = this.keyOf(item);
+    for (const [key, item] of keyed) {
       const known = this.rows.get(key) ?? this.create(item);
       this.rows.set(key, known);
       known.update(item);
