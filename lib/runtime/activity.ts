@@ -49,6 +49,11 @@ export interface FailureRecord extends Failure {
   readonly problem?: Pick<Problem, 'message' | 'wording'>;
 }
 
+interface SavedFailure extends FailureRecord {
+  /** The environment and the service it was for; missing when the environment was incomplete. */
+  readonly space?: string;
+}
+
 /** A failure as a node reports it. */
 export interface FailureReport {
   readonly node: NodeName;
@@ -173,7 +178,7 @@ export class Activity {
   private readonly outboxes = new Map<string, { readonly node: NodeName; readonly outbox: ReadableOutbox }>();
   /** Called when something that is shown may have changed. */
   changed = (): void => undefined;
-  private failing: FailureRecord[] = [];
+  private failing: SavedFailure[] = [];
   private forgetTimer: (() => void) | undefined;
   private writing: Promise<void> | undefined;
 
@@ -384,9 +389,13 @@ export class Activity {
     const store = await this.environment.store();
     const { from, to } = this.failureRange();
     const range = { from, to, limit: mostFailuresKept, reverse: true };
-    const found = await store.page<FailureRecord>(table, range);
+    const found = await store.page<SavedFailure>(table, range);
     const oldest = this.environment.clock.now() - failuresKeptFor;
-    return found.map(({ value }) => value).filter(({ at }) => at >= oldest);
+    const spaces = new Set([undefined, ...this.all().map((activity) => activity.space)]);
+    return found
+      .map(({ value }) => value)
+      .filter(({ at, space }) => at >= oldest && spaces.has(space))
+      .map(({ space: _, ...failure }) => failure);
   }
 
   /** Records a failure that has left a node. The record never holds the text. */
@@ -396,6 +405,7 @@ export class Activity {
     const isQuotedIn = (said: string | undefined): boolean =>
       typeof text === 'string' && text !== '' && [text, visible(text)].some((each) => said?.includes(each));
     const isKept = message.length <= 2 * longestKept && !isQuotedIn(message);
+    const { space } = this;
     this.failing.push({
       at: this.environment.clock.now(),
       node,
@@ -405,6 +415,7 @@ export class Activity {
       detail: isQuotedIn(detail) ? null : inShort(detail),
       traceId: inShort(traceId),
       ...(isKept && { problem: { message, ...(wording && { wording }) } }),
+      ...(space !== undefined && { space }),
     });
     if (this.failing.length > mostFailuresKept) this.failing.shift();
     this.forgetTimer ??= systemClock.after(failuresGatheredFor, () => {
@@ -436,7 +447,7 @@ export class Activity {
     }
   }
 
-  private async writeFailures(store: Store, failures: readonly FailureRecord[]): Promise<void> {
+  private async writeFailures(store: Store, failures: readonly SavedFailure[]): Promise<void> {
     const { from, to, prefix } = this.failureRange();
     await store.write(
       failures.map((value) => ({ table, put: key(prefix, value.at, randomBytes(6)), value })),
@@ -450,6 +461,15 @@ export class Activity {
     if (tooMany <= 0) return;
     const found = await store.keys(table, { from, to, limit: tooMany });
     await store.write(found.map((remove) => ({ table, remove })));
+  }
+
+  /** Undefined when the environment is incomplete. */
+  private get space(): string | undefined {
+    try {
+      return this.environment.space;
+    } catch {
+      return undefined;
+    }
   }
 
   private failureRange(): { prefix: Buffer; from: Buffer; to: Buffer } {

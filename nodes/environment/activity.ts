@@ -177,6 +177,12 @@ export const readActivity = async (
   return { data, pageInfo, ...failuresInWords(failures, request) };
 };
 
+/** The codes whose words are those of a status that lasts until somebody acts. */
+const wordsOfOthers = new Map([
+  ['authorization_required', 'status.notAuthorized'],
+  ['not_configured', 'status.notConfigured'],
+]);
+
 /** The short words for the codes of these failures, and the sentence of each failure. */
 const failuresInWords = (
   failures: readonly FailureRecord[],
@@ -184,7 +190,8 @@ const failuresInWords = (
 ): { readonly codes: Record<string, string>; readonly advice: readonly (string | null)[] } => {
   const words = wordsForRequest(request);
   const codes = new Set(failures.map(({ code }) => code));
-  const wordOf = (code: string): string => words.find(`failed.${code}`) ?? code;
+  const wordOf = (code: string): string =>
+    words.find(`failed.${code}`) ?? words.say(wordsOfOthers.get(code) ?? 'failed.other');
   return {
     codes: Object.fromEntries([...codes].map((code) => [code, wordOf(code)])),
     advice: failures.map(({ code, problem }) =>

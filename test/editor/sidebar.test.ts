@@ -134,6 +134,7 @@ for (const version of versions) {
       const unpermitted = failures.locator('li', { hasText: forbidden });
       await unpermitted.waitFor();
       should(await unpermitted.textContent()).match(/^no permission.*uthorize again.*Trace id: \w+/);
+      should(await unpermitted.locator('strong').getAttribute('title')).equal('forbidden');
       should(await sidebar.element.textContent()).not.containEql('confidential');
       const advisors = sidebar.part('advisors').locator('li');
       should(await advisors.textContent()).match(/Default advisor.*authorized/);

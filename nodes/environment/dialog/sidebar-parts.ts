@@ -459,6 +459,7 @@ export class FailuresPart extends PagedPart<Advised, Failures> {
       update: ({ at, phone, code, detail, advice }) => {
         reveal.refresh();
         setText(head, this.codes[code] ?? code);
+        setAttributes(head, { title: code });
         const isDetailTold = detail === null || advice?.includes(visible(detail)) === true;
         setText(facts, joined(this.timeOf(at), nodeLabel(node), phone));
         setText(

@@ -1,11 +1,18 @@
 import { mock } from 'node:test';
 import should from 'should';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { activityOf } from '../../../lib/runtime/activity';
 import type { Red } from '../../../lib/runtime/red';
 import type { Clock } from '../../../lib/service/clock';
 import { createMemoryStore } from '../../../lib/state/memory';
 import type { Store } from '../../../lib/state/store';
-import { announcerOf, health, pendingIn, serviceState } from '../../../nodes/environment/activity';
+import {
+  announcerOf,
+  health,
+  pendingIn,
+  readActivity,
+  serviceState,
+} from '../../../nodes/environment/activity';
 import { bundleOf } from '../../../nodes/environment/bundle';
 import { RunningEnvironment } from '../../../nodes/environment/environment';
 import { runningOf } from '../../../nodes/environment/running';
@@ -341,6 +348,35 @@ describe('activity, for programs', () => {
     become(undefined);
     should(healthOf(RED).status).equal(200);
     await next.close();
+  });
+
+  it('puts the code of every failure into words', async () => {
+    const quiet = (): void => undefined;
+    const RED = {
+      settings: { available: () => false },
+      log: { info: quiet, warn: quiet, error: quiet },
+    } as unknown as Red;
+    const store = createMemoryStore();
+    const services = { ...servicesOf(RED), openStore: () => Promise.resolve(store) };
+    const running = new RunningEnvironment(services, 'env', {}, () => undefined);
+    for (const code of ['rejected', 'authorization_required', 'not_configured', 'not_consented', 'E 12'])
+      activityOf(running).failed({
+        node: { id: 'node', name: '' },
+        problem: { code, message: 'No.', retryable: false, attempts: 0 },
+        msg: {},
+      });
+    const request = { headers: {}, query: {}, acceptsLanguages: () => ['en'] };
+    const shown = (mayWrite: boolean): Promise<object> =>
+      readActivity('failures', { form: { running }, request, mayWrite } as never);
+    const ours = {
+      rejected: 'refused',
+      authorization_required: 'not authorized',
+      not_configured: 'not set up',
+      not_consented: 'service error',
+    };
+    should(await shown(true)).containEql({ codes: { ...ours, 'E 12': 'service error' } });
+    should(await shown(false)).containEql({ codes: { ...ours, other: 'service error' } });
+    await running.close();
   });
 
   it('notifies editors where something has changed, not what, and not for each change', async () => {

@@ -319,10 +319,14 @@ describe('activity: queue and failures', () => {
     should(await activity.cancel(data[0]?.id ?? '')).be.false();
   });
 
-  const failing = async (store: Store): Promise<{ flow: Flow; environment: TestEnvironment }> => {
-    const server = await startServer(() =>
-      problemReply('invalid_request', { detail: 'about a secret text', traceId: 'trace-1' }),
-    );
+  const failingServer = () =>
+    startServer(() => problemReply('invalid_request', { detail: 'about a secret text', traceId: 'trace-1' }));
+
+  const failing = async (
+    store: Store,
+    given?: Awaited<ReturnType<typeof failingServer>>,
+  ): Promise<{ flow: Flow; environment: TestEnvironment }> => {
+    const server = given ?? (await failingServer());
     const environment = alsoClose(
       environmentOn(
         { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' },
@@ -334,7 +338,8 @@ describe('activity: queue and failures', () => {
 
   it('keeps failures, the latest first, with what the service said and no text', async () => {
     const store = createMemoryStore();
-    const { flow, environment } = await failing(store);
+    const server = await failingServer();
+    const { flow, environment } = await failing(store, server);
     await flow.ask({ phone: numbered(1), text: 'plain', advisor: 'default' });
     await flow.ask({ phone: numbered(2), text: 'secret text', advisor: 'default' });
     await flow.ask({ phone: 'nobody', text: 'x' });
@@ -360,8 +365,33 @@ describe('activity: queue and failures', () => {
       true,
     ]);
     await Flow.unload();
-    const again = await failing(store);
+    const again = await failing(store, server);
     should((await activityOf(again.environment).failures(some)).pageInfo.totalRecord).equal(3);
+  });
+
+  it('shows the failures of the service that the environment points to, and of no other', async () => {
+    const store = createMemoryStore();
+    const before = await failing(store);
+    await before.flow.ask({ phone: numbered(1), text: 'plain', advisor: 'default' });
+    await activityOf(before.environment).flush();
+    await Flow.unload();
+    const { environment } = await failing(store);
+    const problem = { code: 'not_configured', message: 'Fill it in.', retryable: false, attempts: 0 };
+    const codes = async (of: TestEnvironment): Promise<string[]> =>
+      (await activityOf(of).failures(some)).data.map(({ code }) => code);
+    const incomplete: TestEnvironment = Object.create(environment, {
+      space: {
+        get: () => {
+          throw new Error('not_configured');
+        },
+      },
+    }) as TestEnvironment;
+    should(await codes(incomplete)).be.empty();
+    activityOf(incomplete).failed({ node: { id: 'send', name: '' }, problem, msg: {} });
+    should(await codes(incomplete)).deepEqual(['not_configured']);
+    // What reached no service is shown under any.
+    should(await codes(environment)).deepEqual(['not_configured']);
+    should(await codes(before.environment)).deepEqual(['not_configured', 'invalid_request']);
   });
 
   it('shows what is saved while the store cannot be written', async () => {
