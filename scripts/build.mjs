@@ -95,12 +95,6 @@ const needing = (specs) => {
       .map(({ spec }) => spec.type);
 };
 
-/** The strings of runtime.json whose English is in the code. */
-const englishInCode = () => {
-  const [service, runtime] = ['service', 'runtime'].map((part) => require(out('lib', part, 'errors.js')));
-  return { errors: { ...service.sentences, ...runtime.sentences }, reason: service.reasons };
-};
-
 /** The runtime reads its own strings, because it answers in the language of the request and not only in Node-RED's. */
 const writeRuntimeWords = () => {
   rmSync(out('locales'), { recursive: true, force: true });
@@ -142,7 +136,7 @@ const build = async () => {
   removeStale();
   await compile();
   const specs = nodeNames().map((name) => ({ name, spec: require(out('nodes', name, 'spec.js')).spec }));
-  const missing = [...missingParts(specs), ...missingStrings(specs, englishInCode())];
+  const missing = [...missingParts(specs), ...missingStrings(specs)];
   if (missing.length > 0) throw new Complaint(missing);
   rmSync(out('nodes', 'locales'), { recursive: true, force: true });
   writeRuntimeWords();

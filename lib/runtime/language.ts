@@ -4,7 +4,7 @@ import { clockFormat, fill, isSpoken, type Language, localeOf, spokenOf } from '
 import { offsetAt, offsetName, ownTimeZone } from './dates';
 import { isRecord } from './kinds';
 import type { Red } from './red';
-import { inWords, reasons, type MessageValue, type MessageValues, type Problem } from '../service/errors';
+import { inWords, type MessageValue, type MessageValues, type Problem } from '../service/errors';
 import { processMemory } from '../process-memory';
 import { visible } from '../visible';
 import { systemLanguage } from './system-language';
@@ -62,10 +62,7 @@ export const nodeTitle = (language: Language, type: string): string | undefined 
 export const wordFor = (language: Language): ((value: MessageValue) => string | number) => {
   const word = (value: MessageValue): string | number => {
     if (typeof value !== 'object') return value;
-    if ('reason' in value)
-      return language === 'en-US'
-        ? reasons[value.reason]
-        : (sentence(language, `reason.${value.reason}`) ?? value.reason);
+    if ('reason' in value) return sentence(language, `reason.${value.reason}`) ?? value.reason;
     if ('setting' in value)
       return fieldLabel(language, 'advisor-environment', value.setting) ?? value.setting;
     if ('field' in value) {

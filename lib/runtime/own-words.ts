@@ -1,14 +1,5 @@
-import {
-  sentences as serviceSentences,
-  serviceError,
-  type MessageValue,
-  type Problem,
-  type ServiceErrorKey,
-} from '../service/errors';
-import { sentences, nodeError, type NodeErrorKey } from './errors';
-
-const isOurs = (key: string): key is NodeErrorKey => Object.hasOwn(sentences, key);
-const isOfService = (key: string): key is ServiceErrorKey => Object.hasOwn(serviceSentences, key);
+import { sentences, type ErrorKey, type MessageValue, type Problem } from '../service/errors';
+import { nodeError } from './errors';
 
 const withoutText = (value: MessageValue): MessageValue => {
   if (typeof value === 'string') return '…';
@@ -24,13 +15,11 @@ export const ownWords = ({
   code,
   wording,
 }: Pick<Problem, 'wording'> & { readonly code: string }): Problem | undefined => {
-  if (!wording) return undefined;
-  const { key } = wording;
+  if (!wording || !Object.hasOwn(sentences, wording.key)) return undefined;
   const values = Object.fromEntries(
     Object.entries(wording.values).map(([name, value]) => [name, withoutText(value)]),
   );
-  if (isOurs(key)) return nodeError(code, key, values).problem;
-  return isOfService(key) ? serviceError(code, key, values).problem : undefined;
+  return nodeError(code, wording.key as ErrorKey, values).problem;
 };
 
 /** A code as the contract writes them. The service may send any other text as one, such as a number or a name. */

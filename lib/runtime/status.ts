@@ -1,6 +1,5 @@
 import { atTime, systemClock, type Clock } from '../service/clock';
 import type { Problem } from '../service/errors';
-import { inputKindOf } from './errors';
 import type { Words } from './language';
 import type { Outputs } from './delivery';
 import type { Outcome } from '../outbox/outcome';
@@ -34,7 +33,8 @@ const actionTexts = new Map<string, string>([
 const neverAuthorized = new Set(['not_authorized', 'nobody_authorized', 'advisor_unauthorized']);
 
 /** The kind of a failure: its code, or for an invalid input the kind of value that is invalid. */
-const kindOf = ({ code, wording }: Problem): string => inputKindOf(wording?.key ?? '') ?? code;
+const kindOf = ({ code, wording }: Problem): string =>
+  /^(phone|text|date|group)s?_/.exec(wording?.key ?? '')?.[1] ?? code;
 
 /** `at` is the time of the failure. */
 export const failureLook = (words: Words, why: Problem | undefined, at: number, now: number): StatusLook => {

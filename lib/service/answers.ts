@@ -5,7 +5,7 @@ import { isRecord } from '../is-record';
 import {
   type Code,
   serviceError,
-  type ServiceErrorKey,
+  type ErrorKey,
   type MessageValues,
   ownCodes,
   type Problem,
@@ -80,7 +80,7 @@ const parse = (text: string): unknown => {
 /** What is known of a failure, ready to become an error. */
 interface Failure {
   readonly code: Code;
-  readonly key: ServiceErrorKey;
+  readonly key: ErrorKey;
   readonly values?: MessageValues;
   readonly more: Partial<Problem>;
   readonly hasProblemBody?: boolean;
@@ -190,7 +190,7 @@ const problemFields = (body: Record<string, unknown>): Partial<Problem> => {
   return fields;
 };
 
-const unfit = (status: number, key: ServiceErrorKey, reason: ReasonWord): Assessment => ({
+const unfit = (status: number, key: ErrorKey, reason: ReasonWord): Assessment => ({
   happened: { what: 'refused', status },
   failure: { code: 'invalid_response', key, values: { reason }, more: { status } },
   reason,
@@ -213,7 +213,7 @@ const assessSuccess = (
 ): Assessment => {
   if (plan.kind === 'delete') return { happened: done, data: parse(text ?? ''), reason: '' };
   // A user who reads "check the address" about a text that was sent would send it again.
-  const unread = (reason: ReasonWord, key: ServiceErrorKey = 'invalid_response'): Assessment =>
+  const unread = (reason: ReasonWord, key: ErrorKey = 'invalid_response'): Assessment =>
     unfit(status, plan.kind === 'read' ? key : 'unreadable_success', reason);
   if (text === undefined) return unread({ reason: 'too_large' }, 'answer_too_large');
   const known = saysNothing(text) ? withoutBody(plan, id) : undefined;

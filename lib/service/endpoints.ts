@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { operationScopes } from '../contract-values';
-import type { ServiceErrorKey } from './errors';
+import type { ErrorKey } from './errors';
 import * as schema from './schemas';
 
 /**
@@ -35,7 +35,7 @@ interface Declaration<
   readonly hasIdsInBody?: true;
   readonly response: R;
   /** The sentences of refusals that mean something particular here. */
-  readonly sentences?: { readonly not_found?: ServiceErrorKey; readonly conflict?: ServiceErrorKey };
+  readonly sentences?: { readonly not_found?: ErrorKey; readonly conflict?: ErrorKey };
 }
 
 const endpoint = <

@@ -5,12 +5,12 @@ import { isTimeZone } from '../../lib/runtime/dates';
 import { minutesOf } from '../../lib/guards/text-hours';
 import type { EnvironmentSettings } from '../../lib/runtime/environment';
 import { faultInSettings, plainSettings, excerpt } from '../../lib/runtime/inputs';
-import { invalidInput, type NodeErrorKey, nodeError } from '../../lib/runtime/errors';
+import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import { isCountry, isNothing, isRecord } from '../../lib/runtime/kinds';
 import { lazy } from '../../lib/runtime/lazy';
 import { contractScope, prefixPattern, usualPrefixes, type Prefixes } from '../../lib/service/prefixes';
 import type { RepeatSends } from '../../lib/service/retry';
-import { ServiceError } from '../../lib/service/errors';
+import { ServiceError, type ErrorKey } from '../../lib/service/errors';
 import { spec, usualScopes } from './spec';
 import { second } from '../../lib/durations';
 
@@ -229,7 +229,7 @@ export const requestSettingsOf = (values: EnvironmentValues): RequestSettings =>
 type Setting =
   'service' | 'baseUrl' | 'authUrl' | 'tokenUrl' | 'redirectUri' | 'clientId' | 'clientSecret' | 'apiKey';
 
-const addressFault = (setting: Setting, value: string): NodeErrorKey | undefined => {
+const addressFault = (setting: Setting, value: string): ErrorKey | undefined => {
   let url: URL;
   try {
     url = new URL(value);

@@ -126,7 +126,7 @@ const changeGroups =
     const { groupIds } = await caller.call('getContact', { params });
     // The memberships are replaced as a whole (contract, *Address book and content*): without the present ones, the
     // contact would leave its other groups.
-    if (!groupIds) throw nodeError('invalid_response', 'group_ids_missing');
+    if (!groupIds) throw nodeError('invalid_response', 'contact_without_groups');
     const after = change(groupIds);
     const isUnchanged = after.length === groupIds.length && selectAll.isSelectAllGroup === undefined;
     if (isUnchanged) return { id: contactId };

@@ -60,12 +60,13 @@ const strangePlaceholders = (sentences) =>
     .map(([key]) => `The sentence ${key} has a placeholder in braces: write it as __name__.`);
 
 /** A sentence for each string, help text or placeholder that is missing in any language. */
-export const missingStrings = (specs, englishInCode) => {
-  const ofRuntime = keysOf({ ...read('en-US', 'runtime.json'), ...englishInCode });
+export const missingStrings = (specs) => {
+  const english = read('en-US', 'runtime.json');
+  const ofRuntime = keysOf(english);
   const shared = [...keysIn('lib'), 'status.broken'];
   return languages().flatMap((language) => [
     ...(language === 'en-US'
-      ? strangePlaceholders(englishInCode.errors)
+      ? strangePlaceholders(english.errors)
       : ofRuntime
           .filter((key) => !has(read(language, 'runtime.json'), key))
           .map((key) => `locales/${language}/runtime.json has no string ${key}.`)),

@@ -27,15 +27,11 @@ const specs = [
   sendText,
 ];
 
-/** The English errors, which are translated by key. */
-const tables = ['lib/service/errors.ts', 'lib/runtime/errors.ts'];
-
 const sourcesIn = (...folders: string[]): string[] =>
   folders
     .flatMap((folder) => readdirSync(join(root, folder), { withFileTypes: true, recursive: true }))
     .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
-    .map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1))
-    .filter((file) => !tables.includes(file));
+    .map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1));
 
 /** Names of keys and events, a script, the table's own notes for the docs, and details in parentheses. */
 const notSentences =

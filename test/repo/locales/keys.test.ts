@@ -2,8 +2,6 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import should from 'should';
 import { languages as spoken } from '../../../lib/languages';
-import { sentences as ofRuntime } from '../../../lib/runtime/errors';
-import { sentences as ofService } from '../../../lib/service/errors';
 import {
   english,
   filesOf,
@@ -34,12 +32,6 @@ const codeIn = (text: string): string[] => [...text.matchAll(/`[^`]+`/g)].map(([
 describe('the languages', () => {
   it('are those of the runtime and the simulator', () => {
     languages.should.eql([...spoken].sort());
-  });
-
-  it('have each error key in one table only', () => {
-    Object.keys(ofService)
-      .filter((key) => key in ofRuntime)
-      .should.eql([]);
   });
 
   for (const language of others) {

@@ -1,8 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import 'should';
-import { sentences as ofRuntime } from '../../../lib/runtime/errors';
-import { sentences as ofService } from '../../../lib/service/errors';
 import { examples } from '../../support/examples/setup';
 import { english, filesOf, stringsOf } from '../../support/locales/catalogues';
 import { root } from '../../support/installation';
@@ -100,7 +98,7 @@ describe('the prose of the project', () => {
     });
   }
 
-  it('is plain English in dialogs, statuses and the log', () => {
+  it('is plain English in dialogs, statuses, errors and the log', () => {
     filesOf(english, '.json')
       .flatMap((file) =>
         Object.entries(stringsOf(english, file)).flatMap(([key, text]) =>
@@ -115,12 +113,6 @@ describe('the prose of the project', () => {
       .flatMap(({ title, nodes }) =>
         nodes.flatMap(({ name, info }) => complaintsAbout(title, [String(name ?? ''), String(info ?? '')])),
       )
-      .should.eql([]);
-  });
-
-  it('is plain English in errors', () => {
-    Object.entries({ ...ofService, ...ofRuntime })
-      .flatMap(([key, sentence]) => complaintsAbout(key, [sentence]))
       .should.eql([]);
   });
 

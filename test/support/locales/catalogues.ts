@@ -1,7 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { sentences as ofRuntime } from '../../../lib/runtime/errors';
-import { reasons, sentences as ofService } from '../../../lib/service/errors';
 import { root } from '../installation';
 
 export const english = 'en-US';
@@ -29,15 +27,9 @@ const flat = (group: object, prefix = ''): Record<string, string> =>
     ),
   ) as Record<string, string>;
 
-/** All strings of a file, by their full keys; the English errors and reasons are in the code. */
-export const stringsOf = (language: string, file: string): Strings => {
-  const found = JSON.parse(textOf(language, file)) as object;
-  const inCode =
-    language === english && file === 'runtime.json'
-      ? { errors: { ...ofService, ...ofRuntime }, reason: reasons }
-      : {};
-  return flat({ ...found, ...inCode });
-};
+/** All strings of a file, by their full keys. */
+export const stringsOf = (language: string, file: string): Strings =>
+  flat(JSON.parse(textOf(language, file)) as object);
 
 /** Placeholders that must stay as written: `__name__`, `{{name}}`, `${VARIABLE}`. */
 export const placeholdersOf = (text: string): string[] =>

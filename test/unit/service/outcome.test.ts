@@ -394,7 +394,7 @@ describe('the meaning of an answer', () => {
 describe('error sentences', () => {
   it('end with a full stop and say what to do', () => {
     for (const [key, sentence] of Object.entries(sentences)) {
-      should(sentence).match(/^[A-Z].*(\.|__)$/, key);
+      should(sentence).match(/^(?:[A-Z"]|__|msg\.).*(\.|__)$/, key);
       should(sentence).match(/: |again|\. [A-Z]/, key);
     }
   });
