@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { isResetBy, type Item } from '../outbox/item';
+import type { Item } from '../outbox/item';
 import type { Environment } from '../runtime/environment';
 import { nodeError } from '../runtime/errors';
 import type { Tools } from '../runtime/flow-node';
@@ -342,7 +342,6 @@ const sendClaimed = async (
   claim: OwnClaim,
   next: () => Promise<Outcome>,
 ): Promise<Outcome> => {
-  const isReset = (): boolean => isResetBy(item.signal);
   // Without a journal, the steps of a text are only in memory.
   const saved = (operation: Operation) => (item.isSavedIn(store) ? [operation] : store.write([operation]));
   const end = (operation: Operation): Promise<void> => item.atEnd(store, operation, () => claim.release());
@@ -352,11 +351,11 @@ const sendClaimed = async (
     await end(claim.ended(endOfSent(outcome)));
     return outcome;
   } catch (thrown) {
-    if (thrown instanceof Held && !isReset()) {
+    if (thrown instanceof Held && !item.isReset) {
       await end(claim.held(thrown.notBefore));
       throw thrown;
     }
-    await end(claim.ended(endOfThrown(thrown, isReset())));
+    await end(claim.ended(endOfThrown(thrown, item.isReset)));
     throw thrown instanceof Held ? nodeError('cancelled', 'cancelled') : thrown;
   }
 };
@@ -370,8 +369,8 @@ export const sendOnce = <D extends ItemData, S extends Shared>(
   const foreseen = new WeakMap<object, Map<string, Promise<Outcome>>>();
   let recheck = (_phone: string): void => undefined;
 
-  const onceKeyOf = ({ space, advisor, data }: Item<D, S>, own: string): OnceKey => ({
-    space,
+  const onceKeyOf = ({ message, advisor, data }: Item<D, S>, own: string): OnceKey => ({
+    space: message.record.space,
     node: tools.node.id,
     advisor,
     phone: data.phone ?? '',
@@ -404,7 +403,7 @@ export const sendOnce = <D extends ItemData, S extends Shared>(
     next: () => Promise<Outcome>,
   ): Promise<Outcome> => {
     const environment = tools.environment();
-    const { name, acceptedAt: since, shared } = item;
+    const { id: name, message, shared } = item;
     const store = await environment.store();
     const once = onceIn(store);
     const time = timeOf(environment, store);
@@ -418,7 +417,7 @@ export const sendOnce = <D extends ItemData, S extends Shared>(
       return verdict?.kind === 'wait' && outcome.port === 0 ? alreadySent(outcome.payload) : outcome;
     }
     for (;;) {
-      const verdict = await once.claim(onceKey, { name, since, time }, within);
+      const verdict = await once.claim(onceKey, { name, since: message.record.at, time }, within);
       if (verdict.kind === 'own') return sendClaimed(item, store, verdict.claim, next);
       if (verdict.kind === 'sent') return alreadySent(verdict.payload);
       if (verdict.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
@@ -441,14 +440,14 @@ export const sendOnce = <D extends ItemData, S extends Shared>(
     /** The text may have claimed its key in an earlier turn, before it was held: it releases the key. */
     async endsWithout(item, reason) {
       const environment = tools.environment();
-      const { data, shared, name } = item;
+      const { data, shared, id } = item;
       const wanted = shared.dryRun ? undefined : onceOf(data, shared);
       if (!wanted) return;
       const isUnknown = reason === 'unknown' || reason === 'crashes';
       const state = isUnknown ? 'unknown' : reason === 'reset' ? 'cancelled' : 'none';
       const store = await environment.store();
       const onceKey = onceKeyOf(item, wanted.key);
-      await onceIn(store).end(onceKey, name, { state }, wanted.within, timeOf(environment, store));
+      await onceIn(store).end(onceKey, id, { state }, wanted.within, timeOf(environment, store));
       // Those that wait for its key are held until the same time, and are cancelled too.
       if (state === 'cancelled' && data.phone !== undefined) recheck(data.phone);
     },

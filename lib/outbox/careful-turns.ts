@@ -23,8 +23,10 @@ const place = key('careful');
  * the next crash is a suspect: it ends without its work. In normal times nothing is written.
  */
 export class CarefulTurns {
-  private isNeeded: boolean;
-  private suspects: readonly string[] = [];
+  /** Items are taken one at a time. */
+  isOn: boolean;
+  /** The items whose turn it was at earlier crashes, once for each crash. */
+  suspects: readonly string[] = [];
   private before: Promise<void> = Promise.resolve();
   private reading: Promise<void> | undefined;
   private readonly listeners = new Listeners();
@@ -32,28 +34,18 @@ export class CarefulTurns {
   readonly onCalm = this.listeners.add;
 
   constructor(private readonly store: Store) {
-    this.isNeeded = store.crashes >= tooManyCrashes;
-  }
-
-  get isOn(): boolean {
-    return this.isNeeded;
-  }
-
-  /** How often the process has crashed in the turn of the item. */
-  crashesIn(item: string): number {
-    return this.suspects.filter((each) => each === item).length;
+    this.isOn = store.crashes >= tooManyCrashes;
   }
 
   /** Resolves when the suspects are known. */
   ready(): Promise<void> {
-    if (!this.isNeeded) return Promise.resolve();
+    if (!this.isOn) return Promise.resolve();
     this.reading ??= this.read();
     return this.reading;
   }
 
-  /** Does the work when it is the item's turn. */
+  /** Does the work when it is the item's turn, while items are taken one at a time. */
   async turn<T>(item: string, work: () => Promise<T>): Promise<T> {
-    if (!this.isNeeded) return work();
     const { before } = this;
     let end = (): void => undefined;
     this.before = new Promise((resolve) => {
@@ -81,7 +73,7 @@ export class CarefulTurns {
     this.suspects = noted === undefined ? suspects : [...suspects, noted];
     await this.note({ suspects: this.suspects });
     setTimeout(() => {
-      this.isNeeded = false;
+      this.isOn = false;
       this.listeners.call();
       // The next time of crashes replaces what cannot be removed now.
       this.store.write([{ table, remove: place }]).catch(() => undefined);

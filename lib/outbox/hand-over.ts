@@ -13,22 +13,24 @@ type Marked = Record<PropertyKey, unknown>;
 interface Offer {
   /** Saves that the outcome was emitted. */
   readonly emitted: () => void;
+  /** It has left in a message, which may reach another node of ours. */
+  isMarked: boolean;
   /** Nodes of ours that have received it and not saved it yet. */
   claims: number;
 }
 
-const offers = processMemory('handOvers', new Map<string, Offer>());
+const offers = processMemory('handOvers', new Map<number, Offer>());
 /** Outcomes that have arrived and will count as emitted, unless another node of ours claims them first. */
 const concluding = processMemory('handOvers', {
   lastOffer: 0,
-  arrived: [] as string[],
+  arrived: [] as number[],
   timer: undefined as NodeJS.Timeout | undefined,
 });
 
 /** Milliseconds within which an outcome may reach another node of ours before it counts as emitted. */
 const grace = 100;
 
-const conclude = (id: string): void => {
+const conclude = (id: number): void => {
   const offer = offers.get(id);
   if (!offer) return;
   offers.delete(id);
@@ -49,21 +51,29 @@ const concludeAll = (): void => {
  * emitted a moment after it has arrived.
  */
 export const handOver = {
-  /** Called before a message leaves; the messages of one outcome share an offer. */
-  offer(msg: object, emitted: () => void, shared?: string): string {
-    if (shared === undefined) concluding.lastOffer += 1;
-    const id = shared ?? String(concluding.lastOffer);
-    if (shared === undefined) offers.set(id, { emitted, claims: 0 });
-    (msg as Marked)[outcomeMark] = id;
-    return id;
+  /** Called before an outcome leaves. */
+  offer(emitted: () => void): number {
+    concluding.lastOffer += 1;
+    offers.set(concluding.lastOffer, { emitted, isMarked: false, claims: 0 });
+    return concluding.lastOffer;
   },
-  /** The message has reached the nodes that it was for. */
-  arrived(id: string): void {
+  /** Called with each message of the outcome before it is sent. */
+  mark(msg: object, id: number): void {
+    const offer = offers.get(id);
+    if (offer) offer.isMarked = true;
+    (msg as Marked)[outcomeMark] = id;
+  },
+  /** The messages have reached the nodes that they were for. */
+  arrived(id: number): void {
+    if (!offers.get(id)?.isMarked) {
+      conclude(id);
+      return;
+    }
     concluding.arrived.push(id);
     concluding.timer ??= setTimeout(concludeAll, grace).unref();
   },
-  /** The message did not arrive: nobody can claim it any more. */
-  withdraw(id: string): void {
+  /** The messages did not arrive: nobody can claim them any more. */
+  withdraw(id: number): void {
     offers.delete(id);
   },
   /** Called by the node of ours that receives a message; it calls the result once, when the message is saved. */
@@ -71,8 +81,8 @@ export const handOver = {
     const id = (msg as Marked)[outcomeMark];
     if (id === undefined) return undefined;
     Reflect.deleteProperty(msg, outcomeMark);
-    const offer = typeof id === 'string' ? offers.get(id) : undefined;
-    if (!offer || typeof id !== 'string') return undefined;
+    const offer = typeof id === 'number' ? offers.get(id) : undefined;
+    if (!offer || typeof id !== 'number') return undefined;
     offer.claims += 1;
     return () => {
       offer.claims -= 1;

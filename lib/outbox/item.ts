@@ -8,6 +8,7 @@ import {
   heldLane,
   indexKeysOf,
   laneFor,
+  laneIn,
   laterLane,
   records,
   timetable,
@@ -22,7 +23,7 @@ import {
   type Shared,
   type SharedRecord,
 } from './records';
-import { liveMessages, storable, type Input } from './storable-message';
+import { liveMessages, mostLive, storable, type Input } from './storable-message';
 import { setVisits } from './hand-over';
 
 /** The items of a message, as a node accepts them, and what they share. */
@@ -69,10 +70,14 @@ const textsIn = (items: readonly ItemData[]): number => {
   return sum;
 };
 
+export const messageId = (arrival: Buffer): string => arrival.toString('hex');
+
+export const itemId = (arrival: Buffer, index: number): string => `${messageId(arrival)} ${index}`;
+
 /** What the items of a message share, while one of them is in memory: two copies would write over each other's counts. */
 export class QueuedMessage<S extends Shared = Shared> {
-  /** Unique in this process. */
-  readonly name: string;
+  /** Unique, also over restarts. */
+  readonly id: string;
   /** How many of its items are in memory. */
   users = 0;
   /** What the node keeps with the message. */
@@ -98,7 +103,7 @@ export class QueuedMessage<S extends Shared = Shared> {
     readonly isList: boolean,
     counts: Counts,
   ) {
-    this.name = keys.list(arrival).toString('latin1');
+    this.id = messageId(arrival);
     this.emitted = { ...counts };
     this.saved = { ...counts };
   }
@@ -120,7 +125,7 @@ export class QueuedMessage<S extends Shared = Shared> {
     made.hasOwnMessage = made.isList || bytes > longestInline;
     made.isMessageNew = made.hasOwnMessage;
     made.isListNew = made.isList;
-    if (dropped) liveMessages.keep(made.name, made.original);
+    if (dropped && liveMessages.size < mostLive) liveMessages.set(made.id, made.original);
     return made;
   }
 
@@ -174,7 +179,7 @@ export class QueuedMessage<S extends Shared = Shared> {
    * stored.
    */
   get input(): Input & { readonly dropped: boolean } {
-    const live = this.original ?? liveMessages.get(this.name);
+    const live = this.original ?? liveMessages.get(this.id);
     if (live) return { ...live, dropped: false };
     const { message = {}, entries, dropped = false, visits } = this.message ?? {};
     if (visits) setVisits(message, visits);
@@ -204,7 +209,7 @@ export class QueuedMessage<S extends Shared = Shared> {
     const put = (at: Buffer, value: unknown): Operation => ({ table: records, put: at, value });
     const remove = (at: Buffer): Operation => ({ table: records, remove: at });
     if ((this.saved['total'] ?? 0) >= record.count) {
-      liveMessages.forget(this.name);
+      liveMessages.delete(this.id);
       if (!isList) return this.hasOwnMessage ? [remove(keys.message(arrival))] : [];
       return [keys.list(arrival), keys.message(arrival), keys.counts(arrival)].map(remove);
     }
@@ -245,12 +250,8 @@ const permitted = async (all: readonly Steps[]): Promise<() => void> => {
   }
 };
 
-/** The reason of a signal for work that is cancelled, and not to be carried on by the next start. */
-export const byReset = 'reset';
-
-export const isResetBy = ({ reason }: AbortSignal): boolean => reason === byReset;
-
-export const idOf = (arrival: Buffer, index: number): string => `${arrival.toString('latin1')} ${index}`;
+/** The reason of the signal of work that is cancelled for good. */
+const byReset = 'reset';
 
 /** What all items of a node have in common. */
 export interface ItemTools {
@@ -265,7 +266,6 @@ export interface ItemTools {
 export interface Found<D extends ItemData, S extends Shared> {
   readonly record: ItemRecord<D, S>;
   readonly due?: Buffer;
-  readonly lane?: number;
 }
 
 /**
@@ -273,7 +273,10 @@ export interface Found<D extends ItemData, S extends Shared> {
  * use is in the first half.
  */
 export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
+  /** When its message came, unique and in order. */
+  readonly arrival: Buffer;
   readonly shared: S;
+  readonly advisor: string;
   /** How often the work was tried and delayed before. */
   delays = 0;
   /** What a wait has seen of its number. */
@@ -286,9 +289,12 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** The delivery date of a scheduled text, moved into the recipient's hours; in epoch milliseconds. */
   movedTo: number | undefined;
 
+  /** Unique among the items of a node, also over restarts. */
   readonly id: string;
   state: ItemState | 'gone' = 'accepted';
   outcome: Outcome | undefined;
+  /** The outcome may have been emitted before the process was killed. */
+  readonly isRepeated: boolean;
   /** The time until which it is or was held. */
   heldUntil: number | undefined;
   lane: number;
@@ -299,7 +305,7 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** It has its next turn at once, although it is held. */
   isToRecheck = false;
   /** An entry in the timetable that was met while it was in memory: it is read again afterwards. */
-  missed: { readonly due: Buffer; readonly lane: number } | undefined;
+  missed: Buffer | undefined;
   readonly inNextCommit: Operation[] = [];
   private steps: Steps[] = [];
   /** Made when the work asks for its signal, or is cancelled. */
@@ -328,10 +334,13 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     readonly isWait: boolean,
     found?: Found<D, S>,
   ) {
-    this.id = idOf(message.arrival, data.index);
+    this.arrival = message.arrival;
+    this.id = `${message.id} ${data.index}`;
     this.shared = message.record.shared;
-    this.lane = found?.lane ?? laneFor(message.record.count, isWait);
+    this.advisor = data.advisor ?? this.shared.advisor;
+    this.lane = found?.due ? laneIn(found.due) : laneFor(message.record.count, isWait);
     this.losses = tools.store.losses;
+    this.isRepeated = found?.record.state === 'emitting';
     this.hasPlace = !found || found.due !== undefined;
     if (!found) return;
     const { state, outcome, delays, notBefore, seen } = found.record;
@@ -346,43 +355,20 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.isIndexed = this.isToIndex;
   }
 
-  /** When its message came, unique and in order. */
-  get arrival(): Buffer {
-    return this.message.arrival;
-  }
-
-  get advisor(): string {
-    return this.data.advisor ?? this.shared.advisor;
-  }
-
   /** The entry of the list that the item was made from. */
   get entry(): unknown {
     return this.message.input.entries?.[this.data.index];
   }
 
-  /** Unique among the items of a node, also over restarts. */
-  get name(): string {
-    return `${this.arrival.toString('hex')} ${this.data.index}`;
-  }
-
-  /** The service for which the item was accepted. */
-  get space(): string {
-    return this.message.record.space;
-  }
-
-  /** When the item was accepted, by the store's time. */
-  get acceptedAt(): number {
-    return this.message.record.at;
-  }
-
-  /** Aborts when what has not started is cancelled, or the node closes; `isResetBy` tells which. */
+  /** Aborts when what has not started is cancelled, or the node closes. */
   get signal(): AbortSignal {
     this.cancelling ??= new AbortController();
     return this.cancelling.signal;
   }
 
+  /** It was cancelled during its work: the next start does not carry it on. */
   get isReset(): boolean {
-    return this.cancelling !== undefined && isResetBy(this.cancelling.signal);
+    return this.cancelling?.signal.reason === byReset;
   }
 
   /** Adds to the steps of the item's requests. */
@@ -480,11 +466,11 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.steps = [];
   }
 
-  /** Cancels it while it is in work. */
-  cancel(reason?: typeof byReset): void {
+  /** Stops its work, if it is in work: for good, or because the node closes. */
+  cancel(isReset: boolean): void {
     if (!this.started) return;
     this.cancelling ??= new AbortController();
-    this.cancelling.abort(reason);
+    this.cancelling.abort(isReset ? byReset : undefined);
   }
 
   /** Its work has ended; call the result when the next commit is written, or cannot be. */
@@ -533,29 +519,22 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.hasPlace = true;
   }
 
-  hold(until: number, delays: number | undefined): void {
+  /** It has its next turn then, or keeps its place after a turn out of turn. A wait may change in the timetable alone. */
+  delay(until: number, delays = this.delays, seen = this.seen): void {
+    this.isChanged ||= !this.isWait || seen !== this.seen;
+    this.seen = seen;
+    if (this.isOutOfTurn) return;
+    this.lane = this.isWait ? laterLane : heldLane;
+    this.dueAt = until;
+    if (this.isWait) return;
     this.state = 'accepted';
     this.heldUntil = until;
-    if (delays !== undefined) this.delays = delays;
-    this.lane = heldLane;
-    this.dueAt = until;
-    this.isChanged = true;
-  }
-
-  /** The wait has its next turn then; only the timetable changes. */
-  postpone(to: number): void {
-    this.lane = laterLane;
-    this.dueAt = to;
-  }
-
-  see(seen: Seen): void {
-    this.seen = seen;
-    this.isChanged = true;
+    this.delays = delays;
   }
 
   /** An entry of the timetable that names it was met while it is in memory: a turn out of turn, or an end, left it there. */
-  meet(due: Buffer, lane: number): void {
-    if (!this.hasPlace || !this.due.equals(due)) this.missed = { due, lane };
+  meet(due: Buffer): void {
+    if (!this.hasPlace || !this.due.equals(due)) this.missed = due;
   }
 
   /** Its outcome has left for good: its records go. */

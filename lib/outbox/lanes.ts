@@ -2,7 +2,7 @@ import { processMemory } from '../process-memory';
 import type { Clock } from '../service/clock';
 import type { Operation, Store } from '../state/store';
 import type { Item, QueuedMessage } from './item';
-import { heldLane, laterLane, timetable, type ItemData, type Shared } from './records';
+import { heldLane, timetable, type ItemData, type Shared } from './records';
 
 /** Items of a lane that are at hand, and how far the store was read. */
 export class Lane<T> {
@@ -126,7 +126,7 @@ export interface InMemory<D extends ItemData, S extends Shared> {
   /** The queue of the latest start. */
   latest:
     | {
-        offer(lane: number, due: Buffer, moved?: string): void;
+        offer(due: Buffer, moved?: string): void;
         offerLater(due: Buffer): void;
       }
     | undefined;
@@ -147,7 +147,7 @@ export const memoryOf = <D extends ItemData, S extends Shared>(
     saving: new Map(),
     cancelling: new Set(),
     moves: new Moves(
-      (id, to) => found.latest?.offer(laterLane, to, id),
+      (id, to) => found.latest?.offer(to, id),
       (from) => found.latest?.offerLater(from),
     ),
     latest: undefined,

@@ -7,7 +7,7 @@ import { endOf, nextKey, pagesUnder, TakenOver, type Operation, type Store } fro
 import { Cancels } from './cancels';
 import { carefulTurnsOf, type CarefulTurns } from './careful-turns';
 import { handOver } from './hand-over';
-import { byReset, idOf, Item, QueuedMessage, type Found, type Items, type ItemTools } from './item';
+import { Item, itemId, messageId, QueuedMessage, type Found, type Items, type ItemTools } from './item';
 import { Lane, memoryOf, type InMemory } from './lanes';
 import type { Outcome } from './outcome';
 import { QueueReader } from './queue-reader';
@@ -19,7 +19,6 @@ import {
   dueAt,
   heldLane,
   indexedIn,
-  indexKeysOf,
   indexOf,
   isWaitLane,
   itemAt,
@@ -71,15 +70,6 @@ export class Held extends Error {
   }
 }
 
-/** An outcome about to leave. */
-export interface Emission {
-  readonly outcome: Outcome;
-  /** The outcome may have been emitted before the process was killed. */
-  readonly repeated: boolean;
-  /** Called with each message of the outcome before it is sent. */
-  readonly mark: (msg: object) => void;
-}
-
 export interface QueueOptions<D extends ItemData, S extends Shared> {
   readonly store: Store;
   readonly node: string;
@@ -95,14 +85,17 @@ export interface QueueOptions<D extends ItemData, S extends Shared> {
   readonly clock: Clock;
   readonly waits?: WaitOptions<S>;
   /** For the requests of items. */
-  client(): Client | Promise<Client>;
+  readonly client: () => Client | Promise<Client>;
   /**
    * From an item to its outcome; throws `Held` and nothing else. Undefined when a close interrupted the work: the
    * item stays saved as not started. With a reason, the item ends without its work.
    */
   work(item: Item<D, S>, reason?: Reason): Promise<Outcome | undefined>;
-  /** Counts the outcome of an item and lets it leave, its duplicates with it. False when it did not arrive, because this node is closing. */
-  emit(item: Item<D, S>, emission: Emission): Promise<boolean>;
+  /**
+   * Counts the outcome of an item and lets it leave, its duplicates with it; `offer` marks its messages. False when it
+   * did not arrive, because this node is closing.
+   */
+  emit(item: Item<D, S>, outcome: Outcome, offer?: number): Promise<boolean>;
   /** Called when the number of waits, or of held items, has changed. */
   changed(): void;
   fault(fault: unknown): void;
@@ -220,7 +213,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       if (number === heldLane) return this.held;
       return number === laterLane ? this.later : new Lane(number, keys.lane(number));
     });
-    this.tools = { node, keys, store, recorder: this.recorder, client: () => options.client() };
+    this.tools = { node, keys, store, recorder: this.recorder, client: options.client };
     this.memory = memoryOf(store, node);
     this.items = this.memory.items;
     this.messages = this.memory.messages;
@@ -335,13 +328,12 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       lane.hand.push(...added);
       for (const { due } of added.slice(-1)) lane.readTo(nextKey(due));
     }
-    const name = accepted.arrival.toString('latin1');
     const saving = (
       isInParts ? this.saveInParts(accepted, items, onSaved) : this.save(accepted, added, onSaved)
     ).finally(() => {
-      this.memory.saving.delete(name);
+      this.memory.saving.delete(accepted.id);
     });
-    this.memory.saving.set(name, saving);
+    this.memory.saving.set(accepted.id, saving);
     this.track(
       saving.then(
         () => {
@@ -398,7 +390,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       for (const item of lane.hand.splice(0))
         if (!item.isEnding) this.track(this.saved(item).then(() => this.release(item)));
     }
-    for (const item of this.items.values()) item.cancel();
+    for (const item of this.items.values()) item.cancel(false);
     for (const wake of this.waiting) wake();
     const landed = new Promise<void>((resolve) => {
       this.landed = resolve;
@@ -427,52 +419,51 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   private isBeingSaved(arrival: Buffer): boolean {
-    return this.memory.saving.has(arrival.toString('latin1'));
+    return this.memory.saving.has(messageId(arrival));
   }
 
   /** Resolves when the acceptance of the item is saved, or was refused. */
-  private async saved({ arrival }: Item<D, S>): Promise<void> {
-    await this.memory.saving.get(arrival.toString('latin1'))?.catch(() => undefined);
+  private async saved({ message }: Item<D, S>): Promise<void> {
+    await this.memory.saving.get(message.id)?.catch(() => undefined);
   }
 
   private added(given: QueuedMessage<S>, data: D, isWait: boolean, found?: Found<D, S>): Item<D, S> {
-    const message = this.messages.get(given.name) ?? given;
+    const message = this.messages.get(given.id) ?? given;
     const added = new Item(this.tools, message, data, isWait, found);
     this.items.set(added.id, added);
     message.users += 1;
-    this.messages.set(message.name, message);
+    this.messages.set(message.id, message);
     return added;
   }
 
   /** The item leaves memory: all of it is saved, or gone. */
   private release(item: Item<D, S>): void {
-    if (this.forget(item) && item.state !== 'gone' && item.hasPlace)
-      this.memory.latest?.offer(item.lane, item.due);
+    if (this.forget(item) && item.state !== 'gone' && item.hasPlace) this.memory.latest?.offer(item.due);
   }
 
   private forget(item: Item<D, S>): boolean {
     if (this.items.get(item.id) !== item) return false;
     this.items.delete(item.id);
     for (const left of this.reads) left.add(item.id);
-    if (item.missed) this.memory.latest?.offer(item.missed.lane, item.missed.due);
+    if (item.missed) this.memory.latest?.offer(item.missed);
     const { message } = item;
     message.users -= 1;
     if (message.users > 0) return true;
-    this.messages.delete(message.name);
-    for (const left of this.reads) left.add(message.name);
+    this.messages.delete(message.id);
+    for (const left of this.reads) left.add(message.id);
     return true;
   }
 
   /** Items lie in the store from there on, and not in memory: an earlier start may have accepted them. */
-  offer(number: number, due: Buffer, moved?: string): void {
+  offer(due: Buffer, moved?: string): void {
     if (moved !== undefined) for (const left of this.reads) left.add(moved);
-    this.lanes[number]?.expect(due);
+    this.lanes[laneIn(due)]?.expect(due);
     this.pump();
   }
 
   /** Another process had the store: what lies there is read again, and not in a hurry. */
   offerLater(due: Buffer): void {
-    this.waitClock.after(retriedAfter, () => this.memory.latest?.offer(laneIn(due), due));
+    this.waitClock.after(retriedAfter, () => this.memory.latest?.offer(due));
   }
 
   /** A close waits for the work; `ended` is called when it has ended, also in a fault. */
@@ -543,23 +534,8 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     items: readonly D[],
     onSaved: (() => void) | undefined,
   ): Promise<void> {
-    const { arrival, record } = message;
-    const isWait = this.isWait(record.shared);
-    const lane = laneFor(record.count, isWait);
-    const operationsOf = (item: D): Operation[] => {
-      const indexKeys = isWait
-        ? indexKeysOf(this.store, this.options.node, record, arrival, item, isWait, undefined)
-        : [];
-      const dues = [this.keys.due(lane, 0, arrival, item.index), ...indexKeys];
-      return [
-        {
-          table: records,
-          put: this.keyOf({ arrival, index: item.index, isWait }),
-          value: { state: 'accepted', item },
-        },
-        ...dues.map((put) => ({ table: timetable, put, value: 0 })),
-      ];
-    };
+    const isWait = this.isWait(message.record.shared);
+    const operationsOf = (data: D): Operation[] => new Item(this.tools, message, data, isWait).operations();
     try {
       await this.recorder.writing(items.length * bytesPerItem, async () => {
         // Other messages have their turn between the parts.
@@ -585,14 +561,14 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** What was saved in parts is complete: its items have their turn. */
   private expect({ arrival, record }: QueuedMessage<S>, items: readonly D[]): void {
     const lane = laneFor(record.count, this.isWait(record.shared));
-    this.memory.latest?.offer(lane, this.keys.due(lane, 0, arrival, items[0]?.index ?? 0));
+    this.memory.latest?.offer(this.keys.due(lane, 0, arrival, items[0]?.index ?? 0));
   }
 
   /** Lets the items of a message leave that is not saved; in doubt, another process may carry them out. */
   private refuse(message: QueuedMessage<S>, items: readonly D[], reason: 'refused' | 'taken_over'): void {
     const refuse = async (item: Item<D, S>): Promise<void> => {
       const outcome = await this.options.work(item, reason);
-      if (outcome) await this.options.emit(item, { outcome, repeated: false, mark: () => undefined });
+      if (outcome) await this.options.emit(item, outcome);
     };
     const isWait = this.isWait(message.record.shared);
     for (const data of items) this.track(refuse(new Item(this.tools, message, data, isWait)));
@@ -624,8 +600,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const message = found?.single
       ? QueuedMessage.ofSingle<S>(this.keys, arrival, found.single)
       : await this.messageAt(arrival);
-    if (message && !this.messages.has(message.name) && left.delete(message.name))
-      return this.load(place, left);
+    if (message && !this.messages.has(message.id) && left.delete(message.id)) return this.load(place, left);
     if (message ? !message.record.isComplete : found && !(await this.isLost(this.keys.list(arrival))))
       return undefined;
     const isKnown = found && (message ?? found.outcome !== undefined);
@@ -636,11 +611,11 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   private async messageAt(arrival: Buffer): Promise<QueuedMessage<S> | undefined> {
-    const name = this.keys.list(arrival).toString('latin1');
-    const known = this.messages.get(name);
+    const id = messageId(arrival);
+    const known = this.messages.get(id);
     if (known) return known;
     const found = await QueuedMessage.ofList<S>(this.store, this.keys, arrival);
-    return this.messages.get(name) ?? found;
+    return this.messages.get(id) ?? found;
   }
 
   private isLost(at: Buffer): Promise<boolean> {
@@ -666,7 +641,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     return this.reading(async (left) => {
       for (;;) {
         const found = await this.load(place, left);
-        if (!left.delete(idOf(place.arrival, place.index))) return found;
+        if (!left.delete(itemId(place.arrival, place.index))) return found;
       }
     });
   }
@@ -677,7 +652,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     isMeant = (_: Place, _data: D) => true,
   ): Promise<Taken<D, S> | undefined> {
     const { arrival, index, isWait } = place;
-    const id = idOf(arrival, index);
+    const id = itemId(arrival, index);
     const known = this.items.get(id);
     if (known) return known.isOpenWait ? { item: known, isNew: false } : undefined;
     const found = await this.find(place);
@@ -690,7 +665,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const lane = isHeld ? heldLane : laneFor(message.record.count, false);
     const due = this.keys.due(lane, isHeld ? notBefore : 0, arrival, index);
     return {
-      item: this.added(message, record.item, isWait, { record, ...(!isWait && { due, lane }) }),
+      item: this.added(message, record.item, isWait, { record, ...(!isWait && { due }) }),
       isNew: true,
     };
   }
@@ -782,7 +757,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     try {
       const read = await this.reading(async (left) => {
         const dues = await this.readDue(lane);
-        return Promise.all(dues.map((due) => this.read(due, lane.number, left)));
+        return Promise.all(dues.map((due) => this.read(due, lane, left)));
       });
       for (const item of read)
         if (item && this.isClosing) this.release(item);
@@ -850,14 +825,18 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   /** The item that an entry of the timetable names; undefined when it is in memory, or not there. */
-  private async read(due: Buffer, lane: number, left: Set<string>): Promise<Item<D, S> | undefined> {
-    const place = { ...itemAt(due), isWait: isWaitLane(lane) };
-    const id = idOf(place.arrival, place.index);
+  private async read(
+    due: Buffer,
+    lane: Lane<Item<D, S>>,
+    left: Set<string>,
+  ): Promise<Item<D, S> | undefined> {
+    const place = { ...itemAt(due), isWait: isWaitLane(lane.number) };
+    const id = itemId(place.arrival, place.index);
     const isElsewhere = (): boolean => {
       const known = this.items.get(id);
-      known?.meet(due, lane);
+      known?.meet(due);
       // It may have had a turn out of turn, or have ended and left this entry behind.
-      if (!known && left.has(id) && place.isWait) this.lanes[lane]?.expect(due);
+      if (!known && left.has(id) && place.isWait) lane.expect(due);
       return known !== undefined || left.has(id) || this.memory.moves.has(id);
     };
     // What is saved in parts is expected once it is complete.
@@ -865,7 +844,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const found = await this.load(place, left);
     if (isElsewhere()) return undefined;
     if (found)
-      return this.added(found.message, found.record.item, place.isWait, { record: found.record, due, lane });
+      return this.added(found.message, found.record.item, place.isWait, { record: found.record, due });
     this.writeAside([
       { table: records, remove: this.keyOf(place) },
       { table: timetable, remove: due },
@@ -937,7 +916,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const isHeld = heldUntil !== undefined && heldUntil > clock.now();
     if (state === 'started') return 'unknown';
     if (!isHeld && !isWait && this.store.peers?.isInDoubt(record.at)) return 'unknown';
-    if (!isWait && this.careful.crashesIn(this.nameOf(item)) > 0) return 'crashes';
+    if (!isWait && this.careful.suspects.includes(this.nameOf(item))) return 'crashes';
     if (record.type !== type) return 'retyped';
     if (record.space !== space) return 'moved';
     if (this.isCancelled(item)) return 'reset';
@@ -951,8 +930,8 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   /** Unique in the store. */
-  private nameOf({ name }: Item<D, S>): string {
-    return `${this.options.node} ${name}`;
+  private nameOf({ id }: Item<D, S>): string {
+    return `${this.options.node} ${id}`;
   }
 
   /** Names the emission of an item's outcome, for careful turns. */
@@ -1017,11 +996,8 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** The item has another turn later. A wait whose turn was out of turn keeps its place in the timetable. */
   private async delay(item: Item<D, S>, { notBefore, delays, seen }: Held): Promise<void> {
     const release = this.keepClockStill();
-    const { isWait, isOutOfTurn } = item;
     const place = item.hasPlace ? item.due : undefined;
-    if (seen) item.see(seen);
-    if (!isWait) item.hold(notBefore, delays);
-    else if (!isOutOfTurn) item.postpone(notBefore);
+    item.delay(notBefore, delays, seen);
     const isToSave = this.saveHome(item) || item.isToSave;
     try {
       if (isToSave) await this.changed(item);
@@ -1030,7 +1006,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       else if (item.isToRecheck && !this.isClosing) this.held.hand.push(item);
       else if (isToSave) this.release(item);
       else {
-        if (!isOutOfTurn) this.move(item);
+        if (!item.isOutOfTurn) this.move(item);
         this.forget(item);
       }
     } catch (fault) {
@@ -1086,7 +1062,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.unindexing = removeIndexed(
       this.store,
       space,
-      (each) => each.node === node && met.has(idOf(each.arrival, each.index)),
+      (each) => each.node === node && met.has(itemId(each.arrival, each.index)),
     );
     await this.unindexing;
   }
@@ -1096,7 +1072,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     if (!item.isFinished) this.countEnd(item);
     item.set(this.isClosing ? 'finished' : 'emitting', outcome);
     const saved = this.changed(item);
-    this.trackEnd(saved.then(() => this.emit(item, outcome, false)));
+    this.trackEnd(saved.then(() => this.emit(item, outcome)));
     return saved;
   }
 
@@ -1109,35 +1085,31 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** Emits an outcome that was saved. One that was certainly not emitted is first saved as perhaps emitted. */
   private emitAgain(item: Item<D, S>, outcome: Outcome): void {
     this.countEnd(item);
+    const name = this.emissionOf(item);
     // The first crash may have had another cause. After a second, it has probably left, and would crash the process again.
-    if (this.careful.crashesIn(this.emissionOf(item)) > 1) {
+    if (this.careful.suspects.filter((each) => each === name).length > 1) {
       this.options.fault(new Error('an outcome is dropped, because to emit it crashes the process'));
       item.count([]);
       this.emitted(item);
     } else if (item.state === 'finished') void this.finish(item, outcome);
-    else this.trackEnd(this.emit(item, outcome, true));
+    else this.trackEnd(this.emit(item, outcome));
   }
 
-  private async emit(item: Item<D, S>, outcome: Outcome, repeated: boolean): Promise<void> {
-    if (!this.careful.isOn) return this.emitNow(item, outcome, repeated);
-    await this.careful.turn(this.emissionOf(item), () => this.emitNow(item, outcome, repeated));
+  private async emit(item: Item<D, S>, outcome: Outcome): Promise<void> {
+    if (!this.careful.isOn) return this.emitNow(item, outcome);
+    await this.careful.turn(this.emissionOf(item), () => this.emitNow(item, outcome));
   }
 
-  private async emitNow(item: Item<D, S>, outcome: Outcome, repeated: boolean): Promise<void> {
+  private async emitNow(item: Item<D, S>, outcome: Outcome): Promise<void> {
     const loading = item.message.load(this.store);
     if (loading) await loading;
-    if (this.isClosing) return this.keepFinished(item, outcome, repeated);
-    let offer: string | undefined;
-    const mark = (msg: object): void => {
-      offer = handOver.offer(msg, () => this.emitted(item), offer);
-    };
-    const hasArrived = await this.options.emit(item, { outcome, repeated, mark });
-    if (offer !== undefined && hasArrived) handOver.arrived(offer);
-    else if (hasArrived) this.emitted(item);
+    if (this.isClosing) return this.keepFinished(item, outcome);
+    const offer = handOver.offer(() => this.emitted(item));
+    if (await this.options.emit(item, outcome, offer)) handOver.arrived(offer);
     else {
-      if (offer !== undefined) handOver.withdraw(offer);
+      handOver.withdraw(offer);
       item.uncount();
-      await this.keepFinished(item, outcome, repeated);
+      await this.keepFinished(item, outcome);
     }
   }
 
@@ -1156,9 +1128,9 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   /** The next start emits the outcome. */
-  private async keepFinished(item: Item<D, S>, outcome: Outcome, repeated: boolean): Promise<void> {
+  private async keepFinished(item: Item<D, S>, outcome: Outcome): Promise<void> {
     // What may have been emitted before the process was killed still may have been.
-    item.set(repeated ? 'emitting' : 'finished', outcome);
+    item.set(item.isRepeated ? 'emitting' : 'finished', outcome);
     await this.changed(item);
     this.release(item);
   }
@@ -1207,7 +1179,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   async *waits(): AsyncGenerator<Item<D, S>> {
     for await (const places of this.waitsMeant({}))
       for (const place of places) {
-        const known = this.items.get(idOf(place.arrival, place.index));
+        const known = this.items.get(itemId(place.arrival, place.index));
         if (known?.isOpenWait) yield known;
         const found = known ? undefined : await this.find(place);
         if (!found) continue;
@@ -1225,7 +1197,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   private async recheckItem(place: Place): Promise<void> {
-    const known = this.items.get(idOf(place.arrival, place.index));
+    const known = this.items.get(itemId(place.arrival, place.index));
     if (known) known.isToRecheck = true;
     const found = known ? undefined : await this.takeUp(place);
     if (!found) return;
@@ -1249,7 +1221,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       // One that an earlier process started may have been carried out.
       for (const item of cancelled) this.endWithout(this.reasonNotTo(item) ?? 'reset', item);
     }
-    for (const item of this.items.values()) if (this.isCancelled(item)) item.cancel(byReset);
+    for (const item of this.items.values()) if (this.isCancelled(item)) item.cancel(true);
     if (this.isStarted) this.cancelSaved();
     this.pump();
   }

@@ -206,17 +206,7 @@ export const storable = ({ message, entries }: Input): Storable => {
   };
 };
 
-/** The most messages with live parts that are kept in memory; others lose their live parts. */
-const mostLive = 10_000;
-const live = processMemory('liveMessages', new Map<string, Input>());
-
 /** Messages that lose something on disk, as they came: they outlive a deploy, but not the process. */
-export const liveMessages = {
-  keep(name: string, input: Input): void {
-    if (live.size < mostLive) live.set(name, input);
-  },
-  get: (name: string): Input | undefined => live.get(name),
-  forget(name: string): void {
-    live.delete(name);
-  },
-};
+export const liveMessages = processMemory('liveMessages', new Map<string, Input>());
+/** The most of them that are kept in memory; others lose their live parts. */
+export const mostLive = 10_000;

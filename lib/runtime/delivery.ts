@@ -1,6 +1,6 @@
 import { nodeCloseTime, second } from '../durations';
 import { ofAConnection, removeUnreadable } from '../outbox/storable-message';
-import { setVisits, withVisit, type Visits } from '../outbox/hand-over';
+import { handOver, setVisits, withVisit, type Visits } from '../outbox/hand-over';
 import { processMemory } from '../process-memory';
 import { elapsedBy, systemClock, within } from '../service/clock';
 import { serviceError, type Problem } from '../service/errors';
@@ -46,33 +46,20 @@ const writeFields = (msg: Message, fields: Readonly<Record<string, unknown>> | u
   for (const name in fields) msg[name] = fields[name];
 };
 
-/** What goes with an outcome that is emitted. */
-export interface Emission {
-  /** Called with the message before it is sent. */
-  readonly mark?: (msg: object) => void;
-  /**
-   * Called with a function that counts the outcome, to call when it has arrived. Without it, the outcome is counted
-   * at once.
-   */
-  readonly toCount?: (count: () => void) => void;
-}
-
 /** The outputs of a node. */
 export interface Outputs {
   /** As in `msg.outcome`. */
   readonly names: readonly string[];
   /** Sends the outcome by its output; returns the error to raise when nothing is wired to any output for it. */
-  emit(msg: Message, outcome: Outcome, about?: Emission): Error | undefined;
+  emit(msg: Message, outcome: Outcome, offer?: number): Error | undefined;
+  /** Counts an outcome that has left in this message. */
+  count(msg: Message, outcome: Outcome): void;
   /**
    * The name of the output that an outcome leaves by, as in `msg.outcome`: a third output without wires counts as
    * `failed`.
    */
   nameOf(outcome: Outcome): string;
 }
-
-const atOnce = (count: () => void): void => {
-  count();
-};
 
 export const outputsOf = (
   RED: Red,
@@ -87,16 +74,21 @@ export const outputsOf = (
 
   const portOf = ({ port }: Outcome): number => (port === 2 && !isWired(2) ? 1 : port);
 
-  const send = (msg: Message, port: number, mark: ((msg: object) => void) | undefined): void => {
+  const send = (msg: Message, port: number, offer: number | undefined): void => {
     msg.outcome = names[port];
-    mark?.(msg);
+    if (offer !== undefined) handOver.mark(msg, offer);
     node.send(port === 0 ? msg : port === 1 ? [null, msg] : [null, null, msg]);
   };
 
   return {
     names,
     nameOf: (outcome) => names[portOf(outcome)] ?? '',
-    emit(msg, outcome, { mark, toCount = atOnce } = {}) {
+    count(msg, outcome) {
+      if (outcome.repeated) return;
+      const port = portOf(outcome);
+      onEmitted?.(msg, names[port] ?? '', port === 1 ? outcome.problem : undefined);
+    },
+    emit(msg, outcome, offer) {
       writeFields(msg, outcome.set);
       if (outcome.repeated) msg.repeated = true;
       else if ('repeated' in msg) delete msg.repeated;
@@ -105,13 +97,11 @@ export const outputsOf = (
         msg.payload = outcome.payload;
         writeFields(msg, outcome.carry);
         if ('error' in msg) delete msg.error;
-        if (!outcome.repeated) toCount(() => onEmitted?.(msg, names[port] ?? ''));
-        send(msg, port, mark);
+        send(msg, port, offer);
         return undefined;
       }
       const why = outcome.problem;
       if (!why) throw new Error('a failure without a problem');
-      if (!outcome.repeated) toCount(() => onEmitted?.(msg, names[1] ?? '', why));
       const { wording: _wording, ...said } = why;
       const details = {
         ...said,
@@ -120,7 +110,7 @@ export const outputsOf = (
       };
       if (!isWired(1)) return new OutcomeError(hideNumbers(translate(unquoted(why))), details);
       msg.error = details;
-      send(msg, 1, mark);
+      send(msg, 1, offer);
       return undefined;
     },
   };
@@ -173,11 +163,19 @@ const copier = (RED: Red, msg: Message, shared: string | undefined): (() => Mess
 };
 
 /** What goes with an outcome that is emitted of a job. */
-export interface ListEmission extends Emission {
+interface Emission {
+  /** Marks the message; see `lib/outbox/hand-over`. */
+  readonly offer?: number | undefined;
   /** `msg.summary` of an array, which goes with its last outcome. */
   readonly summary?: Readonly<Record<string, unknown>> | undefined;
   /** What the list held for this outcome. */
   readonly entry?: unknown;
+}
+
+/** An outcome of an item, or of a duplicate of it. */
+export interface Part extends Emission {
+  readonly index: number;
+  readonly outcome: Outcome;
 }
 
 /** What `asList` must know of an array beside its length. */
@@ -257,19 +255,28 @@ export class Job {
     if (this.list) this.list = { ...this.list, count };
   }
 
-  emit(index: number, outcome: Outcome, about: ListEmission = {}): void {
-    if (this.settled) return;
-    const msg = this.list ? this.partOf(this.list, index, about.entry) : this.msg;
-    this.markVisited(msg);
-    if (about.summary && this.list) {
-      this.conclude(about.summary);
-      msg.summary = this.msg.summary;
+  emit(index: number, outcome: Outcome, about: Emission = {}): void {
+    if (!this.settled) this.outputs.count(this.send({ ...about, index, outcome }), outcome);
+  }
+
+  /**
+   * Lets the outcomes of an item leave. When a deploy or a shutdown was in the way, they leave again after the next
+   * start of the flows, and count then. False when the node closed first.
+   */
+  async deliver(parts: readonly Part[], closed: AbortSignal): Promise<boolean> {
+    const { RED, node, outputs } = this;
+    const isClosed = (): boolean => closed.aborted;
+    for (let isFirst = true; !isClosed(); isFirst = false) {
+      if (!isFirst || areFlowsStopping(RED)) await nextStart(RED, closed);
+      if (isClosed()) break;
+      const job = isFirst ? this : this.anew();
+      const arriving = arrival(RED, node, parts[0]?.outcome.port ?? 0);
+      const sent = parts.map((part) => ({ msg: job.send(part), outcome: part.outcome }));
+      if (!(await arriving)) continue;
+      for (const { msg, outcome } of sent) outputs.count(msg, outcome);
+      return true;
     }
-    const error = this.outputs.emit(msg, outcome, about);
-    if (error && this.list) this.node.error(error, msg);
-    else if (error) this.raised = error;
-    this.emitted += 1;
-    if (this.emitted >= this.expected) this.settle();
+    return false;
   }
 
   /** Sets `msg.summary` on the input message, for Complete nodes. */
@@ -282,12 +289,28 @@ export class Job {
     if (this.settled) return;
     this.markVisited(this.msg);
     this.raised = this.outputs.emit(this.msg, failure);
+    this.outputs.count(this.msg, failure);
     this.settle();
   }
 
   /** Called at the end of a stream. */
   end(): void {
     this.settle();
+  }
+
+  private send({ index, outcome, offer, summary, entry }: Part): Message {
+    const msg = this.list ? this.partOf(this.list, index, entry) : this.msg;
+    this.markVisited(msg);
+    if (summary && this.list) {
+      this.conclude(summary);
+      msg.summary = this.msg.summary;
+    }
+    const error = this.outputs.emit(msg, outcome, offer);
+    if (error && this.list) this.node.error(error, msg);
+    else if (error) this.raised = error;
+    this.emitted += 1;
+    if (this.emitted >= this.expected) this.settle();
+    return msg;
   }
 
   private settle(): void {
@@ -428,25 +451,3 @@ const nextStart = (RED: Red, closed: AbortSignal): Promise<void> =>
     const forget = atNextStart(RED, end);
     closed.addEventListener('abort', end);
   });
-
-/**
- * Sends by `port`. When a deploy or a shutdown was in the way, it sends again after the next start of the flows. False
- * when the node closed first.
- */
-export const deliver = async (
-  RED: Red,
-  node: RunningNode,
-  port: number,
-  closed: AbortSignal,
-  send: () => void,
-): Promise<boolean> => {
-  const isClosed = (): boolean => closed.aborted;
-  for (let mustWait = areFlowsStopping(RED); !isClosed(); mustWait = true) {
-    if (mustWait) await nextStart(RED, closed);
-    if (isClosed()) break;
-    const arriving = arrival(RED, node, port);
-    send();
-    if (await arriving) return true;
-  }
-  return false;
-};

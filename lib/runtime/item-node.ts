@@ -1,15 +1,15 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { second } from '../durations';
 import type { Mutable } from '../mutable';
-import { duplicatesOf, isResetBy, type Item, type Items, type QueuedMessage } from '../outbox/item';
+import { duplicatesOf, type Item, type Items, type QueuedMessage } from '../outbox/item';
 import type { Outcome } from '../outbox/outcome';
-import { Held, Queue, QueueFull, type Emission, type Reason } from '../outbox/queue';
+import { Held, Queue, QueueFull, type Reason } from '../outbox/queue';
 import { keysOf, records, type ItemData, type Shared } from '../outbox/records';
 import { systemClock } from '../service/clock';
 import type { Problem } from '../service/errors';
 import { ageClock, endOf, StoreClosed, TakenOver } from '../state/store';
 import { activityOf, type Activity } from './activity';
-import { deliver, setAt, withoutList, type Job } from './delivery';
+import { setAt, withoutList, type Job, type Part } from './delivery';
 import type { Environment } from './environment';
 import { nodeError } from './errors';
 import { flowNode, isControl, type Handler, type Tools } from './flow-node';
@@ -271,7 +271,7 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
       const why = problemOf(thrown);
       if (why.code !== 'cancelled') return failedOutcome(why);
       // A close interrupted it: the item stays saved as not started.
-      return item.signal.aborted && !isResetBy(item.signal) ? undefined : outcomeBy(item, 'reset');
+      return item.signal.aborted && !item.isReset ? undefined : outcomeBy(item, 'reset');
     }
   };
 
@@ -286,43 +286,27 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
     return outcomeBy(item, reason);
   };
 
-  /** Lets an outcome leave with the duplicates of its item. One that did not arrive leaves again, and counts then. */
-  const send = async (
-    { message, data, shared }: Item<D, S>,
-    { outcome, repeated, mark }: Emission,
-    summary: Readonly<Record<string, unknown>> | undefined,
-  ): Promise<boolean> => {
-    const { entries } = message.input;
-    const indexes = indexesOf(data);
-    let job = jobOf(tools, message, queue?.startId ?? '', indexes);
-    let isFirst = true;
-    let uncounted: (() => void)[] = [];
-    const hasArrived = await deliver(RED, node, outcome.port, tools.closed, () => {
-      if (!isFirst) job = job.anew();
-      isFirst = false;
-      uncounted = [];
-      for (const index of indexes) {
-        const entry = entries?.[index];
-        const whole = withFields(outcome, data, shared, index, entry);
-        job.emit(index, repeated ? { ...whole, repeated } : whole, {
-          mark,
-          summary: index === indexes.at(-1) ? summary : undefined,
-          toCount: (each) => uncounted.push(each),
-          entry,
-        });
-      }
-    });
-    if (hasArrived) for (const each of uncounted) each();
-    return hasArrived;
-  };
-
-  const emit = (item: Item<D, S>, emission: Emission): Promise<boolean> => {
-    const { message, shared } = item;
+  /** Lets an outcome leave, with the duplicates of its item. */
+  const emit = (item: Item<D, S>, outcome: Outcome, offer?: number): Promise<boolean> => {
+    const { message, data, shared, isRepeated } = item;
     const { count } = message.record;
-    const { outcome } = emission;
     const counts = item.count(kindsIn(tools, outcome));
     const isLast = message.remaining === 0;
-    const left = send(item, emission, isLast && shared.list ? summaryOf(tools, count, counts) : undefined);
+    const summary = isLast && shared.list ? summaryOf(tools, count, counts) : undefined;
+    const { entries } = message.input;
+    const indexes = indexesOf(data);
+    const parts = indexes.map((index): Part => {
+      const entry = entries?.[index];
+      const whole = withFields(outcome, data, shared, index, entry);
+      return {
+        index,
+        outcome: isRepeated ? { ...whole, repeated: true } : whole,
+        offer,
+        summary: index === indexes.at(-1) ? summary : undefined,
+        entry,
+      };
+    });
+    const left = jobOf(tools, message, queue?.startId ?? '', indexes).deliver(parts, tools.closed);
     if (count === 1) show(outcome);
     else show(outcome, { counts: isLast ? { ...counts, alreadySent: alreadySentIn(counts) } : undefined });
     return left;

@@ -906,7 +906,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       what: 'the item whose turn it was at a crash is not tried again',
       file: 'lib/outbox/queue.ts',
       changes: [
-        ["    if (!isWait && this.careful.crashesIn(this.nameOf(item)) > 0) return 'crashes';\n", ''],
+        ["    if (!isWait && this.careful.suspects.includes(this.nameOf(item))) return 'crashes';\n", ''],
       ],
       shownBy: {
         'unit/outbox/poisoned.test.ts': ['does so four times, then leaves, and all others are sent'],

@@ -8,7 +8,6 @@ import { TokenEndpoints } from '../../lib/auth/token-endpoint';
 import { Tokens } from '../../lib/auth/tokens';
 import { Vault } from '../../lib/auth/vault';
 import { onceIn } from '../../lib/guards/once';
-import { isResetBy } from '../../lib/outbox/item';
 import { Queue } from '../../lib/outbox/queue';
 import type { ItemData, Shared } from '../../lib/outbox/records';
 import type { Clock } from '../../lib/service/clock';
@@ -265,7 +264,7 @@ const startOutbox = async (process: Process, sent: string[], told: Told[]) => {
         const { signal } = item;
         await item.start();
         await process.step('request');
-        if (signal.aborted) return isResetBy(signal) ? 'failed' : undefined;
+        if (signal.aborted) return item.isReset ? 'failed' : undefined;
         sent.push(item.data.name);
         // In flight for as long as other things may happen.
         for (let steps = 0; steps < 4; steps++) await process.step('answer');

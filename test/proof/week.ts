@@ -7,7 +7,7 @@ import { Vault } from '../../lib/auth/vault';
 import { Consent, type WaitShared } from '../../lib/consent/consent';
 import type { WaitOutcome } from '../../lib/consent/consent-status';
 import { longestPause, recommended } from '../../lib/consent/pace';
-import { isResetBy, type Item } from '../../lib/outbox/item';
+import type { Item } from '../../lib/outbox/item';
 import { Queue } from '../../lib/outbox/queue';
 import type { ItemData } from '../../lib/outbox/records';
 import { Call, type Shared } from '../../lib/service/client';
@@ -565,7 +565,7 @@ class Boxes {
             work[kind](turn).catch((thrown: unknown): Ending | undefined => {
               if (!(thrown instanceof ServiceError)) return { type: 'failed', code: String(thrown) };
               const { code } = thrown;
-              const isBrokenOff = turn.signal.aborted && !isResetBy(turn.signal);
+              const isBrokenOff = turn.signal.aborted && !turn.isReset;
               if (code === 'cancelled' && isBrokenOff) return undefined;
               return { type: code === 'outcome_unknown' ? 'unknown' : 'failed', code };
             }),

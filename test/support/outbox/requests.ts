@@ -1,12 +1,14 @@
 import { hour } from '../../../lib/durations';
 import type { Item, QueuedMessage } from '../../../lib/outbox/item';
-import { Queue, type Emission, type QueueOptions, type Reason } from '../../../lib/outbox/queue';
+import { Queue, type QueueOptions, type Reason } from '../../../lib/outbox/queue';
 import type { Counts, ItemData, Shared } from '../../../lib/outbox/records';
 import { systemClock } from '../../../lib/service/clock';
 import type { Store } from '../../../lib/state/store';
 
-export interface Told<E> extends Pick<Emission, 'repeated' | 'mark'> {
+export interface Told<E> {
   readonly outcome: E;
+  readonly repeated: boolean;
+  readonly offer: number | undefined;
   /** Those of the same message that have left, this one included. */
   readonly counts: Counts;
   readonly isLast: boolean;
@@ -32,11 +34,11 @@ export const hosted = <D extends ItemData, S extends Shared, E>(
     const payload = await (reason ? host.outcomeFor(item, reason) : host.work(item));
     return payload === undefined ? undefined : { port: 0, payload };
   },
-  emit: (item, { outcome: { payload }, repeated, mark }) => {
+  emit: (item, { payload }, offer) => {
     const outcome = payload as E;
     const counts = item.count(host.kindsOf(outcome));
     const isLast = item.message.remaining === 0;
-    return host.emit(item.message, item.data, { outcome, repeated, mark, counts, isLast });
+    return host.emit(item.message, item.data, { outcome, repeated: item.isRepeated, offer, counts, isLast });
   },
   changed: () => undefined,
   fault: (fault) => host.fault(fault),

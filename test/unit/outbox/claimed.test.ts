@@ -12,10 +12,10 @@ describe('an outcome that another of our nodes has received and not saved yet', 
   const start = async (store = createMemoryStore()) => {
     const emitted: string[] = [];
     const claims: (() => void)[] = [];
-    const emit: Host['emit'] = async (_message, { phone = '' }, { outcome, repeated, mark }) => {
+    const emit: Host['emit'] = async (_message, { phone = '' }, { outcome, repeated, offer = 0 }) => {
       emitted.push(`${phone} ${outcome}${repeated ? ' repeated' : ''}`);
       const msg = {};
-      mark(msg);
+      handOver.mark(msg, offer);
       const claim = handOver.claim(msg);
       if (claim) claims.push(claim);
       return true;

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { isResetBy } from '../../../lib/outbox/item';
 import { Held, Queue } from '../../../lib/outbox/queue';
 import type { ItemData, Shared } from '../../../lib/outbox/records';
 import { MovableClock } from '../../../lib/service/clock';
@@ -134,7 +133,7 @@ class Machine {
         const held = this.heldUntil(process, notBefore);
         if (held) return held;
         for (;;) {
-          if (signal.aborted) return isResetBy(signal) ? 'reset' : undefined;
+          if (signal.aborted) return item.isReset ? 'reset' : undefined;
           this.started.add(name);
           await item.start();
           if (!this.mustWait()) break;

@@ -23,10 +23,10 @@ const nodeOn = (
 ) => {
   const told: { outcome: string; repeated: boolean; isLast: boolean }[] = [];
   const faults: unknown[] = [];
-  const emitted: ((mark: (msg: object) => void) => void)[] = [];
-  const emit: Host['emit'] = async (_job, _item, { outcome, repeated, isLast, mark }) => {
+  const emitted: ((offer: number) => void)[] = [];
+  const emit: Host['emit'] = async (_job, _item, { outcome, repeated, isLast, offer = 0 }) => {
     told.push({ outcome, repeated, isLast });
-    for (const each of emitted) each(mark);
+    for (const each of emitted) each(offer);
     return true;
   };
   const fault: Host['fault'] = (thrown) => {
@@ -138,9 +138,9 @@ describe('what a stopped process has left', () => {
     const first = nodeOn(left);
     const second = nodeOn(own);
     await Promise.all([first.outbox.start(), second.outbox.start()]);
-    first.emitted.push((mark) => {
+    first.emitted.push((offer) => {
       const msg = {};
-      mark(msg);
+      handOver.mark(msg, offer);
       second.accept(1, handOver.claim(msg));
     });
     first.accept(1);

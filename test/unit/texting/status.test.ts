@@ -28,7 +28,12 @@ const statusOf = (language = 'en-US') => {
     {
       words: wordsIn(language),
       clock: { ...systemClock, now: () => now },
-      outputs: { names, nameOf: ({ port }) => names[port] ?? '', emit: () => undefined },
+      outputs: {
+        names,
+        nameOf: ({ port }) => names[port] ?? '',
+        emit: () => undefined,
+        count: () => undefined,
+      },
       environment: () => ({ settings: { timeZone: '' } }),
       status: {
         show: (look) => {
