@@ -39,7 +39,8 @@ interface Editor {
   nodes: {
     node(id: string): EditedNode | null;
     getType(type: string): { _: Say } | null;
-    subflow(id: string): { name: string } | undefined;
+    subflow(id: string): { name: string; instances: EditedNode[] } | undefined;
+    getNodeLinks(id: string, port: number): { source: EditedNode }[];
     filterNodes(filter: { z: unknown }): EditedNode[];
     /** Ends when the callback returns false. */
     eachConfig(callback: (node: EditedNode) => boolean): void;

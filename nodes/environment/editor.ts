@@ -5,6 +5,7 @@ import { isVariable, savedOr } from '../../lib/editor/values';
 import { choiceOf } from '../../lib/editor/words';
 import { addAdvisors } from './dialog/advisors';
 import { addServiceBanner } from './dialog/badge';
+import { askBeforeGoingLive, obeyDisabledDone } from './dialog/going-live';
 import { addHours } from './dialog/hours';
 import { addKeptNote, addLostStoreNote, addNameNote, addPendingNote, openPagesApart } from './dialog/notes';
 import { addSearchWords, keepWordsWhole } from './dialog/palette';
@@ -21,10 +22,12 @@ openPagesApart();
 addSearchWords();
 keepWordsWhole();
 warnOfRemoval();
+obeyDisabledDone();
 
 const lists = new WeakMap<Form, { close(): void }>();
 
 export const opened = (form: Form): void => {
+  askBeforeGoingLive(form);
   addServiceBanner(form);
   askBeforeDelete(form);
   addPendingNote(form);

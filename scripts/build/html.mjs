@@ -6,9 +6,9 @@ import { formOf } from './form.mjs';
 /** A closing tag in a string would end the script that contains it. */
 const inScript = (code) => code.trim().replaceAll('</script', '<\\/script');
 
-export const bundle = async (entry, globalName) => {
+const bundle = async (contents, globalName) => {
   const { outputFiles } = await build({
-    entryPoints: [at(entry)],
+    stdin: { contents, resolveDir: at() },
     bundle: true,
     write: false,
     minify: true,
@@ -101,14 +101,26 @@ const specForEditor = ({ type, category, fields }) =>
   // Names without quotes are shorter. A quote inside a text has a backslash before it, so that no text is changed.
   inScript(JSON.stringify({ type, category, fields }).replaceAll(/"([a-z]\w*)":/gi, '$1:'));
 
+const ownOf = async (name) => {
+  const entry = `nodes/${name}/editor.ts`;
+  if (name === 'environment') return 'var own = AdvisorTexting.environment;';
+  return exists(entry) ? bundle(`export * from './${entry}'`, 'own') : 'var own = {};';
+};
+
+/** The editor code that all nodes share, in one bundle with that of the environment. */
+const sharedCode = () =>
+  bundle(
+    `export * from './lib/editor'; export * as environment from './nodes/environment/editor'`,
+    'AdvisorTexting',
+  );
+
 /** A node's `.html`. The shared editor code is in that of the environment, which every node needs. */
 export const htmlOf = async (name, spec, registered, said, needs) => {
-  const entry = `nodes/${name}/editor.ts`;
-  const own = exists(entry) ? await bundle(entry, 'own') : 'var own = {};';
+  const own = await ownOf(name);
   const shared =
     name === 'environment'
       ? `<style>${await stylesIn('lib/editor', 'nodes/environment/dialog')}</style>
-<script type="text/javascript">${await bundle('lib/editor/index.ts', 'AdvisorTexting')}</script>
+<script type="text/javascript">${await sharedCode()}</script>
 `
       : '';
   return `${shared}<script type="text/javascript">
@@ -129,7 +141,7 @@ ${formOf(spec, said, needs)}
 
 /** The sidebar, a plugin of the editor. Its strings and styles are in the environment's files. */
 export const pluginHtml = async () =>
-  `<script type="text/javascript">${await bundle('nodes/environment/dialog/sidebar.ts', 'AdvisorTextingSidebar')}</script>
+  `<script type="text/javascript">${await bundle(`import './nodes/environment/dialog/sidebar'`, 'AdvisorTextingSidebar')}</script>
 `;
 
 /** Lets a long code in a table break after each of its words. */

@@ -287,6 +287,7 @@ export const dialogs = (version: Version): void => {
       (await problem('baseUrl'))?.should.match(/fill this in/);
       for (const name of ['baseUrl', 'authUrl', 'tokenUrl'])
         await field(name).fill('https://service.example/v1');
+      await page.getByLabel('I know that real people may be texted').check();
       await page.locator('.advisor-advanced > summary').click();
       await field('timeout').fill('45');
       await page.locator('#node-config-input-scopes-entry-others').fill('maker.extra');
@@ -299,6 +300,7 @@ export const dialogs = (version: Version): void => {
       await openEnvironment(page, 'environment');
       await field('service').selectOption({ index: 3 });
       await page.locator('#node-config-input-service-variable').fill('${SERVICE}');
+      await page.getByLabel('I know that real people may be texted').check();
       await closeEnvironment(page);
       const environment = await saved(page, 'environment');
       environment.should.containEql({ service: '${SERVICE}', timeout: 45, names: {} });

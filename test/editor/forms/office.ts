@@ -3,6 +3,7 @@ import type { Locator, Page } from 'playwright-core';
 import type { Version } from '../../support/installation';
 import type { FlowNode } from '../../support/node-red';
 import { chooseType, enter } from '../../support/editor/canvas';
+import { violations } from '../../support/editor/looks';
 import { silent, unasked } from '../../support/editor/sidebar';
 import {
   closeEnvironment,
@@ -42,6 +43,17 @@ const flows: FlowNode[] = [
   at('group', 'advisor-group', 260, { environment: 'env', operation: 'members' }),
   at('content', 'advisor-content', 320, { environment: 'env', search: 'retirement', searchType: 'str' }),
   at('in', 'test-port', 40, { name: 'in', x: 100, wires: [['send']] }),
+  at('daily', 'inject', 360, { name: 'Every day', x: 100, repeat: '86400', wires: [['far']] }),
+  at('far', 'link out', 360, { x: 300, mode: 'link', links: ['near'] }),
+  at('near', 'link in', 400, { x: 100, links: ['far'], wires: [['send']] }),
+  at('press', 'inject', 440, {
+    name: 'By hand',
+    x: 100,
+    repeat: '',
+    crontab: '',
+    once: false,
+    wires: [['send']],
+  }),
   at('send', 'advisor-send-text', 40, { environment: 'env', wires: [[], [], ['sent']] }),
   at('sent', 'test-port', 40, { name: 'sent', x: 500 }),
   at('ask', 'test-port', 120, { name: 'ask', x: 100, wires: [['wait']] }),
@@ -174,6 +186,47 @@ export const office = (version: Version): void => {
       should(await page.locator('#node-config-input-name').inputValue()).equal('Production');
       should(await use.isVisible()).be.false();
       await closeEnvironment(page, 'cancel');
+    });
+
+    it('asks before the nodes of a simulator text real people, and names them and what starts them', async () => {
+      await openEnvironment(page, 'env');
+      const service = page.locator('#node-config-input-service');
+      const done = page.locator('#node-config-dialog-ok');
+      const agree = environmentForm(page).getByLabel('I know that real people may be texted');
+      should(await agree.isVisible()).be.false();
+      await service.selectOption('production');
+      await environmentForm(page)
+        .getByText(/^From the next deploy, these nodes use “Production”: .+, .+, .+, and 2 more\.$/)
+        .waitFor();
+      await environmentForm(page)
+        .getByText(/^These start on their own: Every day\W+$/)
+        .waitFor();
+      should(await violations(page)).deepEqual([]);
+
+      const closings = [
+        () => page.evaluate(`RED.actions.invoke('core:confirm-edit-tray')`),
+        () => page.locator('#red-ui-editor-shade').click({ position: { x: 20, y: 300 } }),
+        () => done.click({ force: true }),
+      ];
+      for (const close of closings) {
+        await service.focus();
+        await close();
+        should(await agree.evaluate((box) => box === document.activeElement)).be.true();
+      }
+      should(await saved(page, 'env')).have.property('service', 'simulator');
+
+      await agree.check();
+      await service.selectOption('simulator');
+      await service.selectOption('production');
+      should(await agree.isChecked()).be.false();
+      await agree.check();
+      await closeEnvironment(page);
+      should(await saved(page, 'env')).have.property('service', 'production');
+
+      await openEnvironment(page, 'env');
+      await service.selectOption('simulator');
+      should(await agree.isVisible()).be.false();
+      await closeEnvironment(page);
     });
 
     it('names the waits before an environment is deleted, and no other replaces it', async () => {

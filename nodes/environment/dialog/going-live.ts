@@ -1,0 +1,101 @@
+import { locale } from '../../../lib/editor/locale';
+import type { EditedNode, Form, Say, Values } from '../../../lib/editor/red';
+import { usersOf } from '../../../lib/editor/status';
+import { isVariable } from '../../../lib/editor/values';
+
+/** The number of nodes that are named. */
+const mostNames = 3;
+
+/** These nodes have no input, and only pass on what happens elsewhere in the flow. */
+const passive = ['link in', 'catch', 'status', 'complete'];
+
+const inputPort = 1;
+
+/** The nodes that send to a node: by wire, through a link, or from outside its subflow. */
+const sendersOf = ({ id, type, z, links }: EditedNode): readonly EditedNode[] => {
+  if (type === 'subflow') return RED.nodes.subflow(String(z))?.instances ?? [];
+  const linked = type === 'link in' ? (links as readonly string[]).map((each) => RED.nodes.node(each)) : [];
+  return [...RED.nodes.getNodeLinks(id, inputPort).map(({ source }) => source), ...linked].filter(
+    (sender) => sender !== null,
+  );
+};
+
+/** Whether a node sends messages without anybody pressing its button. */
+const startsItself = ({ type, _def, repeat, crontab, once }: EditedNode): boolean => {
+  if (type === 'inject') return [repeat, crontab, once].some(Boolean);
+  return (_def as { inputs?: number } | undefined)?.inputs === 0 && !passive.includes(type);
+};
+
+/** The nodes that start a flow by themselves and lead to one of these. */
+const startersOf = (nodes: readonly EditedNode[]): readonly EditedNode[] => {
+  const found = new Set(nodes);
+  for (const node of found) for (const sender of sendersOf(node)) if (sender['d'] !== true) found.add(sender);
+  return [...found].filter(startsItself);
+};
+
+const namesOf = (nodes: readonly EditedNode[], say: Say): string => {
+  const names = nodes.slice(0, mostNames).map((node) => RED.utils.getNodeLabel(node, node.type));
+  const further = nodes.length - names.length;
+  return new Intl.ListFormat(locale()).format(
+    further > 0 ? [...names, say('removal.more', { count: further })] : names,
+  );
+};
+
+const nameOf = (service: unknown, say: Say): string =>
+  isVariable(service) ? String(service) : say(`option.service.${String(service)}`);
+
+/** Whether another service is chosen that may text real people, for an environment that did not text them before. */
+const goesLive = (before: unknown, { service }: Values): boolean =>
+  before !== 'production' &&
+  before !== service &&
+  (service === 'sandbox' || service === 'production' || isVariable(service));
+
+const blockedDone = '.red-ui-tray:last-child .red-ui-tray-toolbar .primary[aria-disabled=true]';
+
+/** In Node-RED 5, a click beside a dialog saves it even while *Done* is disabled. */
+export const obeyDisabledDone = (): void => {
+  document.addEventListener(
+    'click',
+    (event) => {
+      const done = $(blockedDone);
+      if (done.length === 0 || !$(event.target as Element).is('#red-ui-editor-shade')) return;
+      event.stopPropagation();
+      done.trigger('click');
+    },
+    true,
+  );
+};
+
+/** Before the nodes of a simulator text real people: names them, and keeps *Done* disabled until somebody agrees. */
+export const askBeforeGoingLive = (form: Form): void => {
+  const { say, node } = form;
+  const users = usersOf(node).filter(({ d }) => d !== true);
+  if (users.length === 0) return;
+  const { service: before } = form.values();
+  const starters = startersOf(users);
+  const id = 'advisor-going-live';
+  const nodes = $('<p>');
+  const box = $('<input>', { type: 'checkbox', id });
+  const note = $('<div>', { class: 'advisor-warning advisor-going-live', role: 'status' }).append(
+    nodes,
+    ...(starters.length > 0
+      ? [$('<p>', { text: say('live.starters', { nodes: namesOf(starters, say) }) })]
+      : []),
+    $('<label>', { for: id }).append(box, $('<span>', { text: say('live.agree') })),
+  );
+  form.row('service').after(note);
+  const done = form.root.closest('.red-ui-tray').find('.red-ui-tray-toolbar .primary');
+  form.onChange((values) => {
+    const isAsked = goesLive(before, values);
+    note.toggle(isAsked);
+    if (isAsked)
+      nodes.text(say('live.nodes', { service: nameOf(values['service'], say), nodes: namesOf(users, say) }));
+    else box.prop('checked', false);
+    const isOpen = isAsked && !box.prop('checked');
+    // The editor ignores clicks on a button with this class, and its keyboard shortcut.
+    done.toggleClass('disabled', isOpen).attr('aria-disabled', String(isOpen));
+  });
+  done.on('click', () => {
+    if (done.hasClass('disabled')) box.trigger('focus');
+  });
+};
