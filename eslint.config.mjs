@@ -92,7 +92,7 @@ const noCycle = {
 const livingKeys = new Set(['Red', 'RuntimeEvents', 'MeterProvider']);
 /** Loaded or filled at the first use, or used within one call: a deploy finds nothing in them. */
 const ofNoDeploy = [
-  'lib/auth/cipher.ts: nextNonce',
+  'lib/state/sealing.ts: nextNonce',
   'lib/guards/text-hours.ts: zonesByPrefix',
   'lib/outbox/recorder.ts: gathering',
   'lib/runtime/metrics.ts: api',

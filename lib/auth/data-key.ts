@@ -2,9 +2,17 @@ import { minute } from '../durations';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { keyedHash, newDataKey, seal, unseal, unwrap, wrap, type DataKey, type Wrapped } from './cipher';
 import { isRecord } from '../is-record';
-import type { KeyHolder } from '../state/sealing';
+import {
+  dataKey,
+  newDataKey,
+  unwrap,
+  wrap,
+  type DataKey,
+  type KeyHolder,
+  type Sealer,
+  type Wrapped,
+} from '../state/sealing';
 
 /** The part of the runtime's settings that is needed here. In a test runtime, `get` and `set` throw. */
 export interface RuntimeSettings {
@@ -134,7 +142,7 @@ class KeyFile {
 
   get(id: string): DataKey | undefined {
     const bytes = Buffer.from(this.readAll().get(id) ?? '', 'base64');
-    return bytes.length === 32 ? { id, bytes } : undefined;
+    return bytes.length === 32 ? dataKey(id, bytes) : undefined;
   }
 
   /** False when the file cannot be written. */
@@ -199,10 +207,10 @@ export interface StoreKeyOptions {
  * The key that encrypts the records of a store. It is random, and stored wrapped by the runtime's credential secret: a
  * new secret needs a new wrapping, but no new key.
  */
-export class StoreKey {
+export class StoreKey implements Sealer {
   private readonly file: KeyFile | undefined;
   private readonly warned = new Set<string>();
-  private key: DataKey | undefined;
+  key: DataKey | undefined;
   private wrapped: Wrapped | null = null;
   /** A key is saved that none of the secrets unwraps, or that is damaged. */
   private isLocked = false;
@@ -220,24 +228,6 @@ export class StoreKey {
     if (this.isDirty) void this.save();
   }
 
-  /** Undefined when the key cannot be unwrapped: what it has encrypted must be left alone. */
-  get keyId(): string | undefined {
-    return this.key?.id;
-  }
-
-  seal(plain: Buffer, name: string): Buffer {
-    return seal(this.unlocked(), plain, name);
-  }
-
-  /** Undefined when the bytes are damaged, or encrypted with another key. */
-  open(sealed: Buffer, name: string): Buffer | undefined {
-    return unseal(this.unlocked(), sealed, name);
-  }
-
-  hash(value: string): string {
-    return keyedHash(this.unlocked(), value);
-  }
-
   /** Resolves when the key is saved: nothing may be encrypted with a key that a crash would lose. */
   async ready(): Promise<void> {
     const isNew = !this.key;
@@ -245,13 +235,8 @@ export class StoreKey {
     const stored = isNew ? await this.options.holder.reread?.() : undefined;
     if (!this.key) this.unlock(stored);
     if (!this.key && !(this.isLocked && this.options.isNeeded())) this.keep((this.key = newDataKey()));
-    this.isDirty ||= isNew && this.keyId !== undefined;
+    this.isDirty ||= isNew && this.key !== undefined;
     await (this.isDirty ? this.save() : this.saving);
-  }
-
-  private unlocked(): DataKey {
-    if (!this.key) throw new Error('the data key cannot be unwrapped');
-    return this.key;
   }
 
   private unlock(stored: unknown): void {

@@ -19,7 +19,7 @@ import { createMemoryEngine } from './memory';
 import { storeOver, type Engine, type Row } from './engine';
 import { bootId, forget, lifeOf, livingOwner, showLife, type SignOfLife } from './sign-of-life';
 import { compactFile, forgetStarts, isDamage, prepareFile } from './recovery';
-import { Sealing, versionOf, type Sealer } from './sealing';
+import { sealingWith, versionOf, type Sealer, type Sealing } from './sealing';
 import {
   NewerFormat,
   OtherSecret,
@@ -127,7 +127,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     this.lmdb = lmdb;
     this.directory = directory;
     this.path = join(directory, fileName);
-    this.sealing = new Sealing(sealer);
+    this.sealing = sealingWith(sealer);
     this.warn = warn;
     this.earliest = earliest;
     this.boot = boot;

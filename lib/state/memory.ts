@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { storeOver, type Engine } from './engine';
-import { Sealing, versionOf, type Sealer } from './sealing';
+import { decode, encode, versionOf, type Sealing } from './sealing';
 import { asName, storeClosed, type Condition, type Range, type Store, type Table } from './store';
 
 const fullBlock = 512;
@@ -108,22 +108,22 @@ class MemoryTable {
   }
 }
 
-/** The name of a key and a nonce, as every sealer puts them before a record. */
+/** The name of a key and a nonce, as they are before an encrypted record. */
 const headLength = 21;
 
 /** Encrypts nothing: what is in memory can be read there. */
-const plainSealer = (): Sealer => {
+const plainSealing = (): Sealing => {
   const secret = randomBytes(32);
   let version = 0;
   return {
     keyId: 'none',
-    seal: (plain) => {
+    seal: (_table, _key, value) => {
       const head = Buffer.alloc(headLength);
       head.writeUIntBE(++version, 9, 6);
-      return Buffer.concat([head, plain]);
+      return Buffer.concat([head, encode(value)]);
     },
-    open: (sealed) => sealed.subarray(headLength),
-    hash: (text) => createHmac('sha256', secret).update(text).digest('base64url'),
+    open: (_table, _key, sealed) => ({ value: decode(sealed.subarray(headLength)) }),
+    hash: (text) => createHmac('sha256', secret).update(text).digest().subarray(0, 16),
   };
 };
 
@@ -143,7 +143,7 @@ export const createMemoryEngine = (clock: { now(): number } = Date): Engine => {
     isGone: false,
     crashes: 0,
     unwritten: 0,
-    sealing: new Sealing(plainSealer()),
+    sealing: plainSealing(),
     onChange: () => () => undefined,
     now: () => (latest = Math.max(latest, clock.now())),
     get: (table, key) => memory[table].records.get(asName(key)),

@@ -1,7 +1,7 @@
 import type { Pool, PoolClient } from 'pg';
 import type { ReasonWord } from '../service/errors';
 import { schema } from './leases';
-import { Sealing, type KeyHolder, type Sealer } from './sealing';
+import { sealingWith, type KeyHolder, type Sealer, type Sealing } from './sealing';
 import { NewerFormat, OtherSecret, storeClosed } from './store';
 import { second } from '../durations';
 
@@ -124,7 +124,7 @@ export class PostgresConnection {
       pool.on('error', ignore).on('connect', (client) => client.on('error', ignore));
     this.pools = { reading, writing };
     await this.prepareTables(writing);
-    this.currentSealing ??= new Sealing(await this.readKeys(writing));
+    this.currentSealing ??= sealingWith(await this.readKeys(writing));
   }
 
   private async prepareTables(pool: Pool): Promise<void> {
@@ -172,7 +172,7 @@ export class PostgresConnection {
           }
         },
       });
-      if (sealer.keyId === undefined) throw new OtherSecret();
+      if (!sealer.key) throw new OtherSecret();
       // Nothing may be encrypted with keys that other processes could not read.
       if (failure) throw failure as Error;
       await client.query('commit');

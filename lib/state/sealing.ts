@@ -1,18 +1,19 @@
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  createSecretKey,
+  hkdfSync,
+  randomBytes,
+  randomFillSync,
+  type KeyObject,
+} from 'node:crypto';
 import { deserialize, serialize } from 'node:v8';
 import type { Table } from './store';
 
-/** Encrypts records under the data key of their store. */
+/** Gives the data key of a store; undefined when it cannot be unwrapped, and the store must not be opened. */
 export interface Sealer {
-  /** The name of the key; undefined when it cannot be unwrapped, and the store must not be opened. */
-  readonly keyId: string | undefined;
-  /**
-   * The name is authenticated with the bytes, so that no record can stand in for another. The first 9 bytes of the
-   * result name the key; the next 12 are a nonce, which never repeats.
-   */
-  seal(plain: Buffer, name: string): Buffer;
-  /** Undefined, or a throw, when the bytes are damaged. */
-  open(sealed: Buffer, name: string): Buffer | undefined;
-  hash(text: string): string;
+  readonly key: DataKey | undefined;
 }
 
 /** The place of a wrapped key. */
@@ -24,9 +25,6 @@ export interface KeyHolder {
   /** `failed`: another attempt may succeed. `unkept`: the key lives only as long as the process. */
   write(document: object): Promise<'stored' | 'failed' | 'unkept'>;
 }
-
-const keyNameLength = 9;
-const hashLength = 16;
 
 /** The first byte of a record: the letter J for JSON (RFC 8259), the letter S for the serialization of V8. */
 const json = 0x4a;
@@ -96,36 +94,140 @@ export const decode = (bytes: Buffer): unknown => {
   throw new Error('a record in a format this version does not know');
 };
 
-/** Encrypts values to bytes and decrypts them: a store's engine sees bytes alone. */
-export class Sealing {
-  constructor(private readonly sealer: Sealer) {}
+/**
+ * Encrypted bytes: version (1), key id (8), nonce (12), tag (16), ciphertext. The name of a record is its associated
+ * data, so that one record cannot replace another.
+ */
+const version = 1;
+const idLength = 8;
+const nonceLength = 12;
+const tagLength = 16;
+const nonceAt = 1 + idLength;
+const tagAt = nonceAt + nonceLength;
+const headLength = tagAt + tagLength;
 
-  get keyId(): string | undefined {
-    return this.sealer.keyId;
-  }
+/** The first bytes of an HMAC that are used. */
+const hashLength = 16;
 
-  seal(table: Table, key: Buffer, value: unknown): Buffer {
-    return this.sealer.seal(encode(value), recordName(table, key));
-  }
-
-  /** Undefined when the record is damaged. */
-  open(table: Table, key: Buffer, sealed: Buffer): { readonly value: unknown } | undefined {
-    try {
-      const plain = this.sealer.open(sealed, recordName(table, key));
-      return plain && { value: decode(plain) };
-    } catch {
-      return undefined;
-    }
-  }
-
-  hash(text: string): Buffer {
-    return Buffer.from(this.sealer.hash(text), 'base64url').subarray(0, hashLength);
-  }
+export interface DataKey {
+  /** 16 hex digits. */
+  readonly id: string;
+  readonly bytes: Buffer;
+  /** On newer versions of Node, making a cipher from bytes takes ten times as long as from a `KeyObject`. */
+  readonly secret: KeyObject;
+  readonly hashSecret: KeyObject;
 }
+
+const derive = (secret: string | Buffer, salt: Buffer | string, purpose: string): Buffer =>
+  Buffer.from(hkdfSync('sha256', secret, salt, purpose, 32));
+
+export const dataKey = (id: string, bytes: Buffer): DataKey => ({
+  id,
+  bytes,
+  secret: createSecretKey(bytes),
+  hashSecret: createSecretKey(derive(bytes, '', 'advisor-texting hashed keys')),
+});
+
+export const newDataKey = (): DataKey => dataKey(randomBytes(idLength).toString('hex'), randomBytes(32));
+
+const nonces = Buffer.alloc(256 * nonceLength);
+let nextNonce = nonces.length;
+
+/** Copies a random nonce; many are generated at once. */
+const copyNonce = (into: Buffer, at: number): Buffer => {
+  if (nextNonce === nonces.length) {
+    randomFillSync(nonces);
+    nextNonce = 0;
+  }
+  nonces.copy(into, at, nextNonce, nextNonce + nonceLength);
+  nextNonce += nonceLength;
+  return into.subarray(at, at + nonceLength);
+};
+
+const seal = (key: DataKey, plain: Buffer, name: string): Buffer => {
+  const sealed = Buffer.allocUnsafe(headLength + plain.length);
+  sealed[0] = version;
+  sealed.write(key.id, 1, idLength, 'hex');
+  const nonce = copyNonce(sealed, nonceAt);
+  const cipher = createCipheriv('aes-256-gcm', key.secret, nonce);
+  cipher.setAAD(Buffer.from(name));
+  cipher.update(plain).copy(sealed, headLength);
+  // In GCM, the last step adds no bytes; it computes the tag.
+  cipher.final();
+  cipher.getAuthTag().copy(sealed, tagAt);
+  return sealed;
+};
+
+/** Undefined when the bytes are damaged, were stored under another name, or have another key. */
+const unseal = (key: DataKey, sealed: Buffer, name: string): Buffer | undefined => {
+  const isOurs = sealed.length >= headLength && sealed[0] === version;
+  if (!isOurs || sealed.toString('hex', 1, nonceAt) !== key.id) return undefined;
+  const decipher = createDecipheriv('aes-256-gcm', key.secret, sealed.subarray(nonceAt, tagAt));
+  decipher.setAAD(Buffer.from(name));
+  decipher.setAuthTag(sealed.subarray(tagAt, headLength));
+  try {
+    const plain = decipher.update(sealed.subarray(headLength));
+    // In GCM, the last step adds no bytes; it checks the tag.
+    decipher.final();
+    return plain;
+  } catch {
+    return undefined;
+  }
+};
+
+/** Encrypts values to bytes and decrypts them: a store's engine sees bytes alone. */
+export interface Sealing {
+  readonly keyId: string | undefined;
+  seal(table: Table, key: Buffer, value: unknown): Buffer;
+  /** Undefined when the record is damaged. */
+  open(table: Table, key: Buffer, sealed: Buffer): { readonly value: unknown } | undefined;
+  /** A hash of 16 bytes, for personal data in a key. */
+  hash(text: string): Buffer;
+}
+
+export const sealingWith = (sealer: Sealer): Sealing => {
+  const unlocked = (): DataKey => {
+    if (!sealer.key) throw new Error('the data key cannot be unwrapped');
+    return sealer.key;
+  };
+  return {
+    get keyId() {
+      return sealer.key?.id;
+    },
+    seal: (table, key, value) => seal(unlocked(), encode(value), recordName(table, key)),
+    open(table, key, sealed) {
+      try {
+        const plain = unseal(unlocked(), sealed, recordName(table, key));
+        return plain && { value: decode(plain) };
+      } catch {
+        return undefined;
+      }
+    },
+    hash: (text) => createHmac('sha256', unlocked().hashSecret).update(text).digest().subarray(0, hashLength),
+  };
+};
+
+export interface Wrapped {
+  readonly salt: string;
+  readonly sealed: string;
+}
+
+const wrappingKey = (secret: string, salt: string, id: string): DataKey =>
+  dataKey(id, derive(secret, Buffer.from(salt, 'base64'), 'advisor-texting data key'));
+
+export const wrap = (key: DataKey, secret: string): Wrapped => {
+  const salt = randomBytes(16).toString('base64');
+  return { salt, sealed: seal(wrappingKey(secret, salt, key.id), key.bytes, key.id).toString('base64') };
+};
+
+export const unwrap = (id: string, wrapped: Wrapped, secret: string): DataKey | undefined => {
+  const bytes = unseal(wrappingKey(secret, wrapped.salt, id), Buffer.from(wrapped.sealed, 'base64'), id);
+  return bytes && dataKey(id, bytes);
+};
 
 /** The name of a record, unique over all tables. */
 export const recordName = (table: string, key: Buffer): string => `${table}/${key.toString('latin1')}`;
 
 /** A part of the nonce, which changes with every seal. */
 export const versionOf = (sealed: Buffer): number =>
-  sealed.length >= keyNameLength + 6 ? sealed.readUIntBE(keyNameLength, 6) : 0;
+  sealed.length >= nonceAt + 6 ? sealed.readUIntBE(nonceAt, 6) : 0;

@@ -642,7 +642,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   13: [
     {
       what: 'a modified record is not decrypted',
-      file: 'lib/auth/cipher.ts',
+      file: 'lib/state/sealing.ts',
       changes: [['    decipher.final();\n    return plain;', '    return plain;']],
       shownBy: {
         'unit/auth/data-key.test.ts': ['decrypts nothing in which any bit was flipped'],

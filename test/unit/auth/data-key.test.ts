@@ -4,6 +4,7 @@ import { mock } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
 import { StoreKey, keyHolderOf, keyInSettings, readSecrets } from '../../../lib/auth/data-key';
+import { sealingWith } from '../../../lib/state/sealing';
 import {
   FileSettings,
   freshFolder,
@@ -47,17 +48,17 @@ describe('the data key', () => {
     });
     const seal = async (text: string): Promise<Buffer> => {
       await key.ready();
-      return key.seal(Buffer.from(text), 'name');
+      return sealingWith(key).seal('work', Buffer.from('name'), text);
     };
-    const open = (sealed: Buffer): string | undefined =>
-      key.keyId === undefined ? undefined : key.open(sealed, 'name')?.toString();
+    const open = (sealed: Buffer): unknown =>
+      sealingWith(key).open('work', Buffer.from('name'), sealed)?.value;
     return { settings, warnings, key, seal, open };
   };
 
   it('decrypts after a restart what it encrypted, and nothing under another name', async () => {
     const sealed = await start().seal('text');
     should(start().open(sealed)).equal('text');
-    should(start().key.open(sealed, 'other')).be.undefined();
+    should(sealingWith(start().key).open('work', Buffer.from('other'), sealed)).be.undefined();
   });
 
   it('decrypts nothing in which any bit was flipped', async () => {
@@ -75,7 +76,7 @@ describe('the data key', () => {
       await start().settings.set(property, damage);
       const locked = start();
       await locked.key.ready();
-      should(locked.key.keyId).be.undefined();
+      should(locked.key.key).be.undefined();
       should(readStored(folder)[property]).deepEqual(damage);
       isNeeded = false;
       const sealed = await start().seal('new');
@@ -105,7 +106,7 @@ describe('the data key', () => {
       const sealed = await start().seal('text');
       const changed = start({ local: { credentialSecret: 'b' } });
       await changed.key.ready();
-      should(changed.key.keyId).be.undefined();
+      should(changed.key.key).be.undefined();
       const given = start(options);
       should(given.open(sealed)).equal('text');
       await given.key.ready();
@@ -117,7 +118,7 @@ describe('the data key', () => {
     const hashed = async (): Promise<string> => {
       const { key } = start();
       await key.ready();
-      return key.hash('+12025550123');
+      return sealingWith(key).hash('+12025550123').toString('hex');
     };
     const before = await hashed();
     should(await hashed()).equal(before);
@@ -241,7 +242,8 @@ describe('the data key', () => {
       warn: () => undefined,
     });
     await key.ready();
-    should(key.open(key.seal(Buffer.from('x'), 'n'), 'n')?.toString()).equal('x');
+    const { seal, open } = sealingWith(key);
+    should(open('work', Buffer.from('n'), seal('work', Buffer.from('n'), 'x'))?.value).equal('x');
   });
 
   describe('of a runtime whose settings cannot be written', () => {
@@ -260,20 +262,20 @@ describe('the data key', () => {
     };
 
     it('is beside the store, survives the process, and stays there', async () => {
-      const { keyId } = await startOn(onlyRead);
+      const { key } = await startOn(onlyRead);
       for (const local of [onlyRead, { credentialSecret: 'a' }, onlyRead])
-        should((await startOn(local)).keyId).equal(keyId);
+        should((await startOn(local)).key?.id).equal(key?.id);
       should(existsSync(keyPath(folder))).be.false();
     });
 
     it('is the one in the settings if there is one', async () => {
-      const { keyId } = await startOn({ credentialSecret: 'a' });
-      should((await startOn(onlyRead)).keyId).equal(keyId);
+      const { key } = await startOn({ credentialSecret: 'a' });
+      should((await startOn(onlyRead)).key?.id).equal(key?.id);
     });
 
     it('survives the process even without a secret', async () => {
-      const { keyId } = await startOn({ credentialSecret: false }, false);
-      should((await startOn({ credentialSecret: false }, false)).keyId).equal(keyId);
+      const { key } = await startOn({ credentialSecret: false }, false);
+      should((await startOn({ credentialSecret: false }, false)).key?.id).equal(key?.id);
     });
   });
 

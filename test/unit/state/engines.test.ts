@@ -14,7 +14,7 @@ testEngine('embedded', async () => {
   const open = (word = 'test') =>
     openEmbedded({
       directory,
-      sealer: { ...sealerOf(word), keyId: 'same' },
+      sealer: sealerOf(word, '0123456789abcdef'),
       warn: (text) => word === 'test' && assert.fail(text),
     });
   return {

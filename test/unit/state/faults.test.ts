@@ -108,7 +108,7 @@ describe('a failing store', function () {
       let store = await open();
       await store.write([{ table: 'work', put: key('a'), value: 1 }]);
       await store.close();
-      for (const sealer of [sealerOf('another'), { ...sealerOf('test'), keyId: undefined }]) {
+      for (const sealer of [sealerOf('another'), { key: undefined }]) {
         store = await open({ sealer });
         assert.match(store.trouble ?? '', /another credentialSecret.*ADVISOR_TEXTING_PREVIOUS_SECRET/);
         const [reading, writing] = [
