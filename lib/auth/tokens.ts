@@ -13,7 +13,7 @@ import {
   tryLater,
   type TokenEndpoints,
 } from './token-endpoint';
-import { storingLimit, type Vault } from './vault';
+import { storingLimit, type Vault, type VaultEntry } from './vault';
 import { second } from '../durations';
 
 export interface TokensOptions {
@@ -204,7 +204,7 @@ export class Tokens {
         }
         throw authorizeAgain(connection, advisor);
       }
-      if (!(await this.intend(name, connection))) {
+      if (!(await this.intend(name, entry, connection))) {
         // Another process is refreshing it: its result is used here too.
         await this.lookLater(signal);
         continue;
@@ -230,10 +230,10 @@ export class Tokens {
    * Saves the intent to refresh. A refresh token may work only once: while the store takes no writes it is not
    * used, or a crash would lose its successor.
    */
-  private async intend(name: string, connection: Connection): Promise<boolean> {
+  private async intend(name: string, entry: VaultEntry, connection: Connection): Promise<boolean> {
     const { vault, clock } = this.options;
     const release = clock.keepStill?.();
-    const intending = vault.intend(name).finally(release);
+    const intending = vault.intend(name, entry).finally(release);
     intending.catch(() => undefined);
     const isOurs = await within(clock, storingLimit, intending);
     if (isOurs === 'late') throw notStored(connection);

@@ -34,22 +34,14 @@ export interface Link {
 interface GrantRecord extends VaultEntry {
   /** The name under which environments share an authorization that was made from a refresh token. */
   readonly seed?: string;
+  /** The process that is about to use the refresh token, by a name that is unique for each start, and the store's time. */
+  readonly renewing?: { readonly by: string; readonly at: number };
 }
 
-/** The record that a process is about to use a refresh token. */
-interface Intent {
-  readonly name: string;
-  /** The process, by a name that is unique for each start. */
-  readonly by: string;
-  /** By the store's time. */
-  readonly at: number;
-}
-
-/** An authorization in memory; `key` and `version` are those of its record. */
+/** An authorization in memory; `version` is that of its record. */
 interface Kept {
-  readonly key?: Buffer;
   readonly version?: Version;
-  readonly entry: VaultEntry;
+  readonly entry: GrantRecord;
   /** Set while the authorization is in use and not saved yet. */
   readonly unsaved?: Unsaved | undefined;
 }
@@ -62,7 +54,6 @@ interface Unsaved {
 const table = 'work';
 const entriesAtOnce = 500;
 const grantKind = 'grant';
-const intentKind = 'renewing';
 const linkKind = 'link';
 const missedKind = 'missed';
 /** A record that changes with each authorization that is made, confirmed, refused or ended, for other processes to notice. */
@@ -97,6 +88,14 @@ const isSeed = (name: string): boolean => name.startsWith('seed:');
 
 const nameIn = ({ seed, grant }: GrantRecord): string => seed ?? entryName(grant.environment, grant.advisor);
 
+const placeOf = (store: Store, name: string): Buffer => key(grantKind, store.hash(name));
+
+const recordOf = (name: string, { grant, awaiting }: VaultEntry): GrantRecord => ({
+  grant,
+  awaiting,
+  ...(isSeed(name) && { seed: name }),
+});
+
 const seeded = (connection: Connection): Grant => ({
   ...newGrant(connection, defaultAdvisor),
   refreshToken: connection.seed,
@@ -108,13 +107,6 @@ const isInUse = ({ accessToken, refreshToken }: Grant): boolean =>
 
 const isOtherPerson = (before: Grant, now: Grant): boolean =>
   before.identity !== null && now.identity !== null && before.identity.subject !== now.identity.subject;
-
-/** Makes `read` agree with `own` about the name: it gets the same value, or none. */
-const keepOwn = <T>(read: Map<string, T>, own: ReadonlyMap<string, T>, name: string): void => {
-  const value = own.get(name);
-  if (value === undefined) read.delete(name);
-  else read.set(name, value);
-};
 
 const hashOf = (secret: string): Buffer => createHash('sha256').update(secret).digest();
 
@@ -138,8 +130,6 @@ export interface VaultOptions {
  */
 export class Vault {
   private kept = new Map<string, Kept>();
-  /** Refreshes that were started and are not saved as finished. */
-  private intents = new Map<string, Intent>();
   private readonly listeners = new Listeners();
   readonly onChange = this.listeners.add;
   private views = new WeakMap<Connection, View>();
@@ -246,7 +236,7 @@ export class Vault {
     const before = this.kept.get(name)?.entry.grant;
     const isOther = before !== undefined && isInUse(before) && isOtherPerson(before, grant);
     const entry: VaultEntry = isOther ? { grant: before, awaiting: grant } : { grant, awaiting: null };
-    await this.put(isOther ? name : entryName(grant.environment, grant.advisor), entry);
+    await this.save(isOther ? name : entryName(grant.environment, grant.advisor), entry);
     return entry;
   }
 
@@ -260,8 +250,8 @@ export class Vault {
       const name = connection ? this.name(connection, advisor) : own;
       const entry = this.kept.get(name)?.entry;
       if (entry?.awaiting?.environment !== environment) return false;
-      await this.put(own, { grant: entry.awaiting, awaiting: null });
-      if (name !== own) await this.put(name, { ...entry, awaiting: null });
+      await this.save(own, { grant: entry.awaiting, awaiting: null });
+      if (name !== own) await this.save(name, { ...entry, awaiting: null });
       return true;
     });
   }
@@ -277,10 +267,9 @@ export class Vault {
       if (!entry) return false;
       if (isSeed(name)) {
         const grant = { ...entry.grant, accessToken: null, refreshToken: null, refused: true };
-        await this.put(name, { grant, awaiting: null });
+        await this.save(name, { grant, awaiting: null });
       } else {
         await this.remove(name);
-        this.changed();
       }
       return true;
     });
@@ -318,7 +307,6 @@ export class Vault {
         gone.add(id);
       }
     }
-    if (gone.size > 0) this.changed();
     return gone;
   }
 
@@ -327,71 +315,61 @@ export class Vault {
   /** Reads an authorization that another process may have written. */
   async reread(name: string): Promise<void> {
     const store = await this.store();
-    const place = this.placeOf(store, name);
-    const found = await store.get<GrantRecord>(table, place);
+    const found = await store.get<GrantRecord>(table, placeOf(store, name));
     if (found?.version === this.kept.get(name)?.version || this.isAhead(name, found?.value)) return;
-    if (found) this.kept.set(name, { key: place, version: found.version, entry: found.value });
-    else this.kept.delete(name);
-    // The other process has finished its refresh.
-    if (this.isInDoubt(name)) this.intents.delete(name);
-    this.touched.add(name);
-    this.changed();
+    if (found) this.take(name, { version: found.version, entry: found.value });
+    else this.drop(name);
   }
 
   /** Whether another process has started a refresh and not finished it. */
   isInDoubt(name: string): boolean {
-    const intent = this.intents.get(name);
-    return intent !== undefined && intent.by !== this.options.startId;
+    const { renewing } = this.kept.get(name)?.entry ?? {};
+    return renewing !== undefined && renewing.by !== this.options.startId;
   }
 
   /**
-   * Saves that the refresh token is about to be used, which also shows that the store takes writes. False
-   * while another process on the same store may be using it, and when one has used it since this process last read it.
-   * A refresh token that could not be saved itself is used anyway.
+   * Saves that the refresh token is about to be used, which also shows that the store takes writes. False while another
+   * process on the same store may be using it, and when one has used it since this process last read it. A refresh
+   * token that came from a refresh and could not be saved is used anyway.
    */
-  async intend(name: string): Promise<boolean> {
-    const { startId } = this.options;
+  async intend(name: string, entry: VaultEntry): Promise<boolean> {
+    const { startId: by } = this.options;
     const known = this.kept.get(name);
-    if (known?.unsaved) return true;
+    if (known?.unsaved?.replaces) return true;
     const store = await this.store();
-    if (!store.peers && this.intents.get(name)?.by === startId) return true;
-    const place = this.intentOf(store, name);
-    const found = await store.get<Intent>(table, place);
-    const isYoung = found !== undefined && store.now() - found.value.at < renewingLimit;
-    if (store.peers && isYoung && found.value.by !== startId) {
-      this.intents.set(name, found.value);
-      return false;
-    }
-    const value: Intent = { by: startId, name, at: store.now() };
-    const conditions = [unchanged(table, place, found)];
-    if (store.peers) {
-      const { key: at = key(grantKind, store.hash(name)), version } = known ?? {};
-      conditions.push({ table, key: at, ...(version !== undefined && { version }) });
-    }
-    const isOurs = await store.write([{ table, put: place, value }], conditions);
-    if (isOurs) {
-      this.intents.set(name, value);
-      this.touched.add(name);
-    }
+    const { renewing } = known?.entry ?? {};
+    if (!store.peers && renewing?.by === by) return true;
+    const at = store.now();
+    if (store.peers && renewing && renewing.by !== by && at - renewing.at < renewingLimit) return false;
+    const put = placeOf(store, name);
+    const value = { ...recordOf(name, entry), renewing: { by, at } };
+    const version = known?.version;
+    const condition = unchanged(table, put, version === undefined ? undefined : { version });
+    const isOurs = await store.write([{ table, put, value }], [condition]);
+    await this.reread(name);
     return isOurs;
   }
 
+  /** Takes a refreshed authorization into use. `from` is the refresh token that it was made with. */
+  refreshed(name: string, entry: VaultEntry, from: string): Promise<void> {
+    return this.save(name, entry, [...(this.kept.get(name)?.unsaved?.replaces ?? []), from]);
+  }
+
   /**
-   * Takes a refreshed authorization into use; resolves when it is saved, or after a while. Saving is retried until it
-   * succeeds, unless somebody authorizes again or disconnects. `from` is the refresh token that it was made with.
+   * Takes an authorization into use; resolves when it is saved, or after a while. Saving is retried until it succeeds,
+   * unless somebody authorizes again or disconnects.
    */
-  async refreshed(name: string, entry: VaultEntry, from: string): Promise<void> {
+  private async save(name: string, entry: VaultEntry, replaces?: Unsaved['replaces']): Promise<void> {
     const { clock, warn } = this.options;
-    const before = this.kept.get(name);
-    const unsaved = { replaces: [...(before?.unsaved?.replaces ?? []), from] };
-    this.take(name, { ...before, entry, unsaved });
+    const unsaved: Unsaved = replaces ? { replaces } : {};
+    this.take(name, { ...this.kept.get(name), entry, unsaved });
     const saving = this.keepSaving(name, entry, unsaved);
     if ((await within(clock, storingLimit, saving)) !== 'late') return;
     warn(
-      'A refreshed authorization cannot be saved. It still works, but if Node-RED stopped now, the advisor would have to authorize again. Saving is retried until it succeeds. Check that the disk is writable and not full.',
+      'An authorization cannot be saved. It still works, but if Node-RED stopped now, the advisor would have to authorize again. Saving is retried until it succeeds. Check that the disk is writable and not full.',
     );
     void saving.then((isSaved) => {
-      if (isSaved) warn('The refreshed authorization is now saved.');
+      if (isSaved) warn('The authorization is now saved.');
     });
   }
 
@@ -400,15 +378,22 @@ export class Vault {
     for (let round = 0; this.kept.get(name)?.unsaved === unsaved; round++) {
       try {
         const store = await this.store();
-        const place = this.placeOf(store, name);
-        const found = await store.get<GrantRecord>(table, place);
+        const put = placeOf(store, name);
+        const found = unsaved.replaces && (await store.get<GrantRecord>(table, put));
         if (!this.isAhead(name, found?.value)) {
           await this.reread(name);
           return false;
         }
         const { awaiting } = found?.value ?? entry;
-        const latest = { ...entry, awaiting };
-        if (await this.write(store, name, latest, unsaved, [unchanged(table, place, found)])) return true;
+        const operations: Operation[] = [{ table, put, value: recordOf(name, { ...entry, awaiting }) }];
+        const conditions = unsaved.replaces ? [unchanged(table, put, found)] : [];
+        if (store.peers && (!unsaved.replaces || entry.grant.refused))
+          operations.push(authorizationsChanged());
+        if (!(await store.write(operations, conditions))) continue;
+        const kept = this.kept.get(name);
+        if (kept?.unsaved === unsaved) this.kept.set(name, { ...kept, unsaved: undefined });
+        await this.reread(name);
+        return true;
       } catch {
         await new Promise<void>((resolve) => this.options.clock.after(backoff(round, 1), resolve));
       }
@@ -481,27 +466,20 @@ export class Vault {
   }
 
   private async readAll(store: Store): Promise<void> {
-    const touched = (this.touched = new Set<string>());
+    const isUnsaved = ([, { unsaved }]: [string, Kept]): boolean => unsaved !== undefined;
+    const touched = (this.touched = new Set([...this.kept].filter(isUnsaved).map(([name]) => name)));
     const kept = new Map<string, Kept>();
-    const intents = new Map<string, Intent>();
     for await (const entries of pagesUnder<GrantRecord>(store, table, key(grantKind), entriesAtOnce)) {
-      for (const { key: place, version, value } of entries)
-        kept.set(nameIn(value), { key: place, version, entry: value });
+      for (const { version, value } of entries) kept.set(nameIn(value), { version, entry: value });
       if (entries.length === entriesAtOnce) await nextTick();
-    }
-    for await (const entries of pagesUnder<Intent>(store, table, key(intentKind), entriesAtOnce))
-      for (const { value } of entries) intents.set(value.name, value);
-    for (const [name, { entry, unsaved }] of this.kept) {
-      const stored = kept.get(name);
-      if (this.isAhead(name, stored?.entry)) kept.set(name, { ...stored, entry, unsaved });
     }
     // What this process has changed meanwhile may be newer than what was read.
     for (const name of touched) {
-      keepOwn(kept, this.kept, name);
-      keepOwn(intents, this.intents, name);
+      const own = this.kept.get(name);
+      if (own) kept.set(name, own);
+      else kept.delete(name);
     }
     this.kept = kept;
-    this.intents = intents;
     this.changed();
   }
 
@@ -533,69 +511,27 @@ export class Vault {
     }
   }
 
-  private placeOf(store: Store, name: string): Buffer {
-    return this.kept.get(name)?.key ?? key(grantKind, store.hash(name));
-  }
-
-  private intentOf(store: Store, name: string): Buffer {
-    return key(intentKind, store.hash(name));
-  }
-
-  /** Resolves when the authorization is saved, or after a while: it is then used although it is not saved yet. */
-  private async put(name: string, entry: VaultEntry): Promise<void> {
-    const { clock, warn } = this.options;
-    const unsaved = {};
-    const writing = this.write(await this.store(), name, entry, unsaved);
-    if ((await within(clock, storingLimit, writing)) !== 'late') return;
-    warn(
-      'An authorization cannot be saved. It still works, but would be lost if Node-RED stopped now. Check that the disk is writable and not full.',
-    );
-    this.take(name, { ...this.kept.get(name), entry, unsaved });
-    writing.catch(() => {
-      const kept = this.kept.get(name);
-      if (kept?.unsaved === unsaved) this.take(name, { ...kept, unsaved: undefined });
-    });
-  }
-
-  private async write(
-    store: Store,
-    name: string,
-    entry: VaultEntry,
-    unsaved: Unsaved,
-    conditions: Parameters<Store['write']>[1] = [],
-  ): Promise<boolean> {
-    const place = this.placeOf(store, name);
-    const value: GrantRecord = isSeed(name) ? { ...entry, seed: name } : entry;
-    const operations: Operation[] = [{ table, put: place, value }];
-    if (this.intents.has(name)) operations.push({ table, remove: this.intentOf(store, name) });
-    if (store.peers && (conditions.length === 0 || entry.grant.refused))
-      operations.push(authorizationsChanged());
-    if (!(await store.write(operations, conditions))) return false;
-    this.intents.delete(name);
-    const version = (await store.get(table, place))?.version ?? '';
-    const inUse = this.kept.get(name);
-    const newer = inUse?.unsaved !== unsaved && this.isAhead(name, entry) ? inUse : undefined;
-    this.take(name, { entry, ...newer, key: place, version });
-    return true;
-  }
-
   private take(name: string, kept: Kept): void {
+    const before = this.kept.get(name);
     this.kept.set(name, kept);
+    this.touched.add(name);
+    const [old, now] = [before, kept].map((each) => each && JSON.stringify(recordOf(name, each.entry)));
+    if (old !== now) this.changed();
+  }
+
+  private drop(name: string): void {
+    this.kept.delete(name);
     this.touched.add(name);
     this.changed();
   }
 
   private async remove(name: string): Promise<void> {
     const store = await this.store();
-    const remove = this.placeOf(store, name);
     await store.write([
-      { table, remove },
-      { table, remove: this.intentOf(store, name) },
+      { table, remove: placeOf(store, name) },
       ...(store.peers ? [authorizationsChanged()] : []),
     ]);
-    this.kept.delete(name);
-    this.intents.delete(name);
-    this.touched.add(name);
+    this.drop(name);
   }
 
   private changed(): void {
@@ -614,7 +550,10 @@ export const movableGrants = (
     table,
     prefix: key(grantKind),
     isMeant: ({ seed, grant }) => (seed === undefined ? grant.environment === environment : seed === ofSeed),
-    copy: ({ value }, to) => [{ table, put: key(grantKind, to.hash(nameIn(value))), value }],
+    copy: ({ value }, to) => {
+      const name = nameIn(value);
+      return [{ table, put: placeOf(to, name), value: recordOf(name, value) }];
+    },
   };
 };
 

@@ -235,7 +235,6 @@ const sharedKinds: ReadonlySet<string> = new Set([
   'identity',
   'grant',
   'once',
-  'renewing',
   'link',
   'missed',
   'granted',

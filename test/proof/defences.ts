@@ -276,7 +276,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'a rotated token that could not be saved is still used',
       file: 'lib/auth/vault.ts',
-      changes: [['    this.take(name, { ...before, entry, unsaved });\n', '']],
+      changes: [['    this.take(name, { ...this.kept.get(name), entry, unsaved });\n', '']],
       shownBy: {
         'unit/auth/tokens.test.ts': ['use it, warn, and save it once there is room (the store ${manner})'],
       },
@@ -286,8 +286,8 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'lib/auth/vault.ts',
       changes: [
         [
-          'if (await this.write(store, name, latest, unsaved, [unchanged(table, place, found)])) return true;',
-          'if (await this.write(store, name, latest, unsaved)) return true;',
+          'const conditions = unsaved.replaces ? [unchanged(table, put, found)] : [];',
+          'const conditions = [] as const;',
         ],
       ],
       shownBy: {
