@@ -66,10 +66,11 @@ const forbidLeavingOut = () => {
 
 const git = (...args) => execFileSync('git', args, { cwd: at(), encoding: 'utf8', stdio: 'pipe' });
 
-/** The files that differ from what others have; everything where that cannot be determined. */
+/** The files that differ from the branch's upstream, or without one from the last commit; without a branch, everything. */
 const changedFiles = () => {
   try {
-    const base = git('merge-base', 'HEAD', '@{upstream}').trim();
+    const upstream = git('for-each-ref', '--format=%(upstream)', git('symbolic-ref', 'HEAD').trim()).trim();
+    const base = git('merge-base', 'HEAD', upstream || 'HEAD').trim();
     const changed = git('diff', '--name-only', '--diff-filter=d', '-z', base);
     return `${changed}${git('ls-files', '--others', '--exclude-standard', '-z')}`.split('\0').filter(Boolean);
   } catch {
@@ -77,21 +78,24 @@ const changedFiles = () => {
   }
 };
 
-const checkFormat = async (title, files) => {
-  const options = ['--check', '--log-level', 'warn', '--ignore-unknown', '--no-error-on-unmatched-pattern'];
-  if (files.length > 0) await check(title, [bin('prettier', 'bin/prettier.cjs'), ...options, ...files]);
+/** A linter that uses types takes a minute for all files: `npm test` checks those that have changed, the long run all. */
+const checkLooks = async () => {
+  const [what, files] = isLong ? ['', ['.']] : [' of what has changed', changedFiles()];
+  if (files.length === 0) return;
+  const others = '--no-error-on-unmatched-pattern';
+  await check(`lint${what}`, [bin('eslint', 'bin/eslint.js'), '--no-warn-ignored', others, ...files]);
+  const options = ['--check', '--log-level', 'warn', '--ignore-unknown', others];
+  await check(`format${what}`, [bin('prettier', 'bin/prettier.cjs'), ...options, ...files]);
 };
 
 const checks = async () => {
-  const typesAndLint = at('scripts', 'test', 'types-and-lint.mjs');
-  if (isLong) {
-    await check('rules that ask for many types', [typesAndLint, '--rest']);
-    await checkFormat('format', ['.']);
+  if (!isRest) {
+    const tsc = bin('typescript', 'bin/tsc');
+    await check('types', [tsc, '-p', at('test', 'tsconfig.json')]);
+    await check('types in the editor', [tsc, '-p', at('tsconfig.editor.json')]);
+    await check('docs are up to date', [at('scripts', 'docs.mjs'), '--check']);
   }
-  if (isRest) return;
-  await check('types and lint', [typesAndLint]);
-  if (!isLong) await checkFormat('format of what has changed', changedFiles());
-  await check('docs are up to date', [at('scripts', 'docs.mjs'), '--check']);
+  await checkLooks();
 };
 
 const env = {
