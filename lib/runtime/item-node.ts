@@ -128,9 +128,12 @@ const alreadySentIn = (counts: OutputCounts): number =>
 
 /** `msg.summary` without its id. */
 const summaryOf = (tools: Tools, total: number, counts: OutputCounts): Record<string, unknown> => {
-  const byCode: Record<string, number> = {};
-  for (const [kind, count] of Object.entries(counts))
-    if (kind.startsWith(codePrefix) && count > 0) byCode[kind.slice(codePrefix.length)] = count;
+  // The service may send any text as a code, even `__proto__`, which an assignment would lose.
+  const byCode = Object.fromEntries(
+    Object.entries(counts)
+      .filter(([kind, count]) => kind.startsWith(codePrefix) && count > 0)
+      .map(([kind, count]) => [kind.slice(codePrefix.length), count]),
+  );
   const outputs = Object.fromEntries(tools.outputs.names.map((name) => [name, counts[name] ?? 0]));
   return { total, ...outputs, ...('sent' in outputs && { alreadySent: alreadySentIn(counts) }), byCode };
 };

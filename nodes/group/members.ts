@@ -84,7 +84,7 @@ export const listingMembers = (tools: Tools): BookOperation => {
     const { caller, job, stopped } = stream;
     const sequence = new Sequence(job);
     const counts = { done: 0, failed: 0, skipped: 0 };
-    const byCode: Record<string, number> = {};
+    const byCode = new Map<string, number>();
     const take = (found: MemberResult): void => {
       if (found === undefined) return;
       if (found === 'skipped') {
@@ -93,7 +93,7 @@ export const listingMembers = (tools: Tools): BookOperation => {
       }
       if (found.problem) {
         counts.failed += 1;
-        byCode[found.problem.code] = (byCode[found.problem.code] ?? 0) + 1;
+        byCode.set(found.problem.code, (byCode.get(found.problem.code) ?? 0) + 1);
       } else counts.done += 1;
       sequence.add(found);
     };
@@ -115,7 +115,7 @@ export const listingMembers = (tools: Tools): BookOperation => {
       }
     });
     if (!isComplete) return;
-    sequence.end({ total: counts.done + counts.failed, ...counts, byCode });
+    sequence.end({ total: counts.done + counts.failed, ...counts, byCode: Object.fromEntries(byCode) });
     stream.show('found', counts.done);
   };
 

@@ -150,6 +150,17 @@ describe('members of a group', () => {
     });
   }
 
+  it('that fail are counted by code, even if that is the name of a property of every object', async () => {
+    const answer = serviceOf([member(1), member(2)]);
+    const { environment } = await scripted((request) =>
+      /\/contacts\/\d+$/.test(request.path)
+        ? { status: 400, body: { code: 'constructor', retryable: false } }
+        : answer(request),
+    );
+    const done = await end(await groupNode(environment, config));
+    should(done['summary']).containEql({ failed: 2, byCode: { constructor: 2 } });
+  });
+
   it('have their numbers parsed as people write them', async () => {
     const people = [member(1, { phone: '+1 (206) 555-0101' }), member(2, { phone: '206 555 0102' })];
     const { environment } = await scripted(serviceOf(people), { settings: { country: 'US' } });

@@ -39,6 +39,22 @@ describe('a text, answered with all the freedom of the contract', () => {
     }
   });
 
+  it('is counted by its code, even if that is the name of a property of every object', async () => {
+    const codes = ['__proto__', 'constructor', '__proto__'];
+    const { environment } = await scripted(() => ({
+      status: 400,
+      body: { code: codes.pop(), retryable: false },
+    }));
+    const flow = await sendNode(environment);
+    const phone = [numbers.consented, numbers.silent, numbers.landline];
+    const all = await flow.ask({ phone, text: 'Hi' }, 3);
+    const { byCode } = all.at(-1)?.msg['summary'] as { byCode: object };
+    should(Object.entries(byCode)).containDeep([
+      ['__proto__', 2],
+      ['constructor', 1],
+    ]);
+  });
+
   it('needs consent if failure details of any shape say so', async () => {
     const failureDetails = { [numbers.consented]: { reason: { code: 'CONSENT_REQUIRED' } } };
     const { environment } = await scripted(() => ({ body: { failures: ['Not sent'], failureDetails } }));
