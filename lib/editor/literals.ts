@@ -11,6 +11,7 @@ import {
   isNothing,
   isRecord,
   wholeId,
+  withoutMarks,
 } from '../runtime/kinds';
 import type { TypedField } from '../runtime/spec';
 import { isMet, mayBeMet, type Say, type Values } from './values';
@@ -44,7 +45,7 @@ const numberProblem = (
   values: Values,
   { say, environment }: ValidationContext,
 ): string | undefined => {
-  const text = String(given).trim();
+  const text = withoutMarks(String(given));
   const digits = text.match(/\p{Nd}/gu)?.length ?? 0;
   if (digits === 0 || isJsonText(text)) return say('invalid.noPhone');
   if (text.startsWith('+')) return e164.test(digitsTogether(text)) ? undefined : say('invalid.phone');

@@ -7,6 +7,9 @@ export { isRecord } from '../is-record';
 
 export const isNothing = (value: unknown): boolean => value === undefined || value === null || value === '';
 
+/** A number without invisible marks, which are often copied along with it from a list of contacts. */
+export const withoutMarks = (number: string): string => number.replaceAll(/\p{Cf}/gu, '').trim();
+
 /** A number that starts with +, without the spaces, dashes, dots and parentheses that people write between its digits. */
 export const digitsTogether = (number: string): string => number.replace(/(?<=\d)[\s\p{Pd}.()]+(?=\d)/gu, '');
 

@@ -3,7 +3,7 @@ import type { Id } from '../service/endpoints';
 import type { CountryCode, parsePhoneNumberFromString as parse } from 'libphonenumber-js';
 import type { Mutable } from '../mutable';
 import { e164 } from '../contract-values';
-import { digitsTogether, fieldOf, isJsonText, isNothing, isRecord } from '../runtime/kinds';
+import { digitsTogether, fieldOf, isJsonText, isNothing, isRecord, withoutMarks } from '../runtime/kinds';
 import { invalidInput } from '../runtime/errors';
 import { entriesOf, excerpt, readAll, type Source } from '../runtime/inputs';
 import { hideNumbers } from '../runtime/log';
@@ -59,7 +59,8 @@ const hasWords = (text: string): boolean =>
 
 /** A value that starts with + is checked by the contract's pattern alone (*Limits*); others need a country. */
 export const phoneNumber = (value: unknown, country: string): string | undefined => {
-  const text = typeof value === 'number' ? String(value) : typeof value === 'string' ? value.trim() : '';
+  const text =
+    typeof value === 'number' ? String(value) : typeof value === 'string' ? withoutMarks(value) : '';
   if (e164.test(text)) return text;
   if (text.startsWith('+')) {
     const number = digitsTogether(text);

@@ -13,6 +13,11 @@ describe('a number in the log', () => {
       should(hideNumbers(`Nobody has ${written}.`)).equal('Nobody has …0199.');
     });
 
+  it('is shown where it is the example in our own sentences', () => {
+    for (const sentence of ['Use one such as +12025550123.', 'Start with +, as in +1 202 555 0123, please.'])
+      should(hideNumbers(sentence)).equal(sentence);
+  });
+
   it('is not taken for one where it is a year, an id or an amount', () => {
     const sentence = 'In 2026, contact 123456 has 3 groups.';
     should(hideNumbers(sentence)).equal(sentence);

@@ -57,6 +57,7 @@ describe('the error for an invalid phone number', () => {
     '+1 (202) 555-0113',
     '+1.202.555.0113',
     '+1\u00a0202\u2011555\u20130113',
+    '\u202a+1 202\u200b 555 0113\u202c',
     ' +12025550113 ',
   ]) {
     it(`is not raised for ${JSON.stringify(written)}, with and without a country`, () => {
