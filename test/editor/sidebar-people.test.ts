@@ -47,6 +47,14 @@ const flows: FlowNode[] = [
 /** Makes the sidebar read all environments. */
 const comesIntoView = `document.dispatchEvent(new Event('visibilitychange'))`;
 
+/** As somebody who accepts what another has deployed. */
+const acceptsDeploy = `$.getJSON('flows').then((flows) => {
+  RED.nodes.clear();
+  RED.nodes.import(flows.flows ?? flows);
+  RED.nodes.version(flows.rev);
+  RED.events.emit('deploy');
+})`;
+
 /** What the editor itself needs. */
 const editorOnly = ['flows', 'settings', 'nodes', 'plugins', 'library', 'icons', 'context', 'status'].map(
   (what) => `${what}.read`,
@@ -350,13 +358,7 @@ describe('the sidebar, for each kind of user', function () {
         node.id === 'other' ? { ...node, disabled: true } : node.id === 'slow' ? { ...node, d: true } : node,
       ),
     );
-    // As somebody who accepts what another has deployed.
-    await admin.page.evaluate(`$.getJSON('flows').then((flows) => {
-      RED.nodes.clear();
-      RED.nodes.import(flows.flows ?? flows);
-      RED.nodes.version(flows.rev);
-      RED.events.emit('deploy');
-    })`);
+    await admin.page.evaluate(acceptsDeploy);
     const resting = admin.wait(numbered(1));
     await resting.getByText('Enable the node and deploy to continue.').waitFor();
     should(await admin.named(resting, 'Check now').isVisible()).be.false();
@@ -423,5 +425,18 @@ describe('the sidebar, for each kind of user', function () {
     await page.clock.fastForward(70_000);
     await (await read).finished();
     should(asked).be.empty();
+  });
+
+  it('shows no wait as alive, and no failure of the simulator, when the environment is production and incomplete', async () => {
+    await red.deploy(
+      flows.map((node) => (node.id === 'env' ? { ...node, service: 'production', name: 'Real' } : node)),
+    );
+    await admin.page.evaluate(acceptsDeploy);
+    const real = admin.section('Real');
+    await real.getByText('Nothing is checked or sent until the environment is complete.').waitFor();
+    await admin.part('failures', 'Real').locator('li').first().waitFor({ state: 'detached' });
+    should(await admin.part('waits', 'Real').isVisible()).be.false();
+    should(await real.textContent()).not.match(/next check/);
+    should(await admin.part('service', 'Real').textContent()).not.match(/ready|on time/);
   });
 });

@@ -551,7 +551,7 @@ export class ServicePart extends SidebarPart<ServiceState> {
     );
   }
 
-  show({ service, pausedUntil, lateBy, queued, store, trouble, clock, mayWrite }: ServiceState): void {
+  show({ service, pausedUntil, lateBy, queued, store, trouble, fault, clock, mayWrite }: ServiceState): void {
     this.due = pausedUntil;
     const paused = pausedUntil !== null && say('sidebar.paused', { time: this.timeOf(pausedUntil) });
     const late =
@@ -568,8 +568,9 @@ export class ServicePart extends SidebarPart<ServiceState> {
     };
     this.facts.show([
       badgeOf(service, say).title,
-      paused === false ? say('sidebar.ready') : paused,
-      late === false ? say('sidebar.punctual') : late,
+      ...(fault === null
+        ? [paused === false ? say('sidebar.ready') : paused, late === false ? say('sidebar.punctual') : late]
+        : []),
       ...(queued === null ? [] : [say('sidebar.queued', { count: localNumber(queued) })]),
       store === null ? say('sidebar.noStore') : stores[store],
       ...(clock === null ? [] : [say('sidebar.clock', { time: this.timeOf(clock) })]),

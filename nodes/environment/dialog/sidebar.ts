@@ -51,10 +51,14 @@ class Section implements SidebarSection {
   private readonly problem = $('<p>', { class: 'advisor-warning', role: 'alert' }).hide();
   private readonly servicePart = new ServicePart(this);
   private readonly waits = new WaitsPart(this);
-  private readonly lists: readonly SidebarPart<never>[] = [
+  /** What an incomplete environment does not carry on. */
+  private readonly work: readonly SidebarPart<never>[] = [
     this.waits,
     new ListsPart(this),
     new HeldPart(this),
+  ];
+  private readonly lists: readonly SidebarPart<never>[] = [
+    ...this.work,
     new FailuresPart(this),
     new AdvisorsPart(this),
   ];
@@ -200,8 +204,11 @@ class Section implements SidebarSection {
       this.mayWrite = service.mayWrite;
       this.service = service.service;
       this.ahead = service.clock === null ? 0 : service.clock - Date.now();
-      if (service.fault !== null) problems.add(service.fault);
-      const readable = this.lists.filter((part) => service.fault === null || part !== this.waits);
+      const isComplete = service.fault === null;
+      if (service.fault !== null) problems.add(`${service.fault} ${say('sidebar.incomplete')}`);
+      for (const { element } of this.work) element.toggle(isComplete);
+      if (!isComplete) this.clear(this.work);
+      const readable = this.lists.filter((part) => isComplete || !this.work.includes(part));
       await Promise.all(readable.map((part) => get(part)));
     }
     if (refusals.some((status) => statuses.has(status))) this.clear([this.servicePart, ...this.lists]);
