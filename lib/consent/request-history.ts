@@ -5,16 +5,7 @@ import type { Clock } from '../service/clock';
 import { settled } from '../service/concurrency';
 import { mayBeCarriedOut, ServiceError } from '../service/errors';
 import type { Movable } from '../state/moving';
-import {
-  asName,
-  endOf,
-  key,
-  nextKey,
-  removeUnder,
-  unchanged,
-  type StoreEntry,
-  type Store,
-} from '../state/store';
+import { asName, key, pagesUnder, removeUnder, unchanged, type StoreEntry, type Store } from '../state/store';
 import { day, second } from '../durations';
 
 export interface RequestAnswer {
@@ -303,15 +294,11 @@ export class RequestHistory {
     const now = clock.now();
     if (now - this.sweptAt < day) return;
     this.sweptAt = now;
-    for (let from = this.prefix; ;) {
-      const page = await store.page<RequestRecord>(table, { from, to: endOf(this.prefix), limit: sweepPage });
+    for await (const page of pagesUnder<RequestRecord>(store, table, this.prefix, sweepPage)) {
       for (const entry of page) {
         if (now - entry.value.at < keptFor) continue;
         await store.write([{ table, remove: entry.key }], [unchanged(table, entry.key, entry)]);
       }
-      const last = page.at(-1);
-      if (!last || page.length < sweepPage) return;
-      from = nextKey(last.key);
       // The store may answer without waiting, so other work gets its turn between two pages.
       await nextTurn();
     }

@@ -1,11 +1,9 @@
 import { Listeners } from '../listeners';
 import type { Item } from '../outbox/item';
 import type { Outcome } from '../outbox/outcome';
-import type { Environment } from '../runtime/environment';
 import { processMemory } from '../process-memory';
 import { nodeError } from '../runtime/errors';
-import type { Tools } from '../runtime/flow-node';
-import type { Guard } from '../runtime/item-node';
+import type { Guard, GuardTools } from '../runtime/item-node';
 import type { ServiceError } from '../service/errors';
 import type { Movable } from '../state/moving';
 import {
@@ -429,13 +427,12 @@ export const refusalBy = (by: BlockedBy): ServiceError => {
 };
 
 /** Texts nobody who is on the list, and nobody at all while a setting is wrong or an empty store is not confirmed. */
-export const doNotTextGuard = ({ environment: environmentOf }: Pick<Tools, 'environment'>): Guard => {
+export const doNotTextGuard = ({ environment, recheck }: GuardTools): Guard => {
   let known: DoNotText | undefined;
   let knownAt: number | undefined;
   let unlisten: (() => void) | undefined;
-  let recheck = (_phone: string): void => undefined;
 
-  const listOf = async (environment: Environment): Promise<DoNotText> => {
+  const listOf = async (): Promise<DoNotText> => {
     if (known && knownAt === lookups.generation) return known;
     const at = environment.isStoreLost ? undefined : lookups.generation;
     const list = await doNotTextOf(environment);
@@ -444,18 +441,18 @@ export const doNotTextGuard = ({ environment: environmentOf }: Pick<Tools, 'envi
     known = list;
     unlisten?.();
     // Texts that are held for a number leave as soon as it is blocked.
-    unlisten = list.onBlock((phone) => recheck(phone));
+    unlisten = list.onBlock(recheck);
     return list;
   };
 
   /** Reads the current list: a deploy of another environment may close a store that it was kept in. */
-  const ask = async <R>(environment: Environment, question: (list: DoNotText) => Promise<R>): Promise<R> => {
+  const ask = async <R>(question: (list: DoNotText) => Promise<R>): Promise<R> => {
     try {
-      return await question(await listOf(environment));
+      return await question(await listOf());
     } catch (fault) {
       if (!(fault instanceof StoreClosed) && !(fault instanceof TakenOver)) throw fault;
       knownAt = undefined;
-      return question(await listOf(environment));
+      return question(await listOf());
     }
   };
 
@@ -463,9 +460,7 @@ export const doNotTextGuard = ({ environment: environmentOf }: Pick<Tools, 'envi
   const permitAttempts = (item: Item, list: DoNotText, version: number): void => {
     const { phone = '' } = item.data;
     const permit = async (): Promise<() => void> => {
-      const ended = await ask(environmentOf(), (current) =>
-        current.begin(phone, current === list ? version : undefined),
-      );
+      const ended = await ask((current) => current.begin(phone, current === list ? version : undefined));
       if (typeof ended === 'function') return ended;
       throw refusalBy(ended);
     };
@@ -473,10 +468,9 @@ export const doNotTextGuard = ({ environment: environmentOf }: Pick<Tools, 'envi
   };
 
   const passChecked = async (item: Item, next: () => Promise<Outcome>): Promise<Outcome> => {
-    const environment = environmentOf();
     const { shared, data } = item;
     if (!shared.dryRun && environment.isStoreLost) await environment.mayText?.(item.signal);
-    const { list, version, by } = await ask(environment, async (current) => ({
+    const { list, version, by } = await ask(async (current) => ({
       list: current,
       version: current.version,
       by: await current.check(data.phone ?? ''),
@@ -486,16 +480,12 @@ export const doNotTextGuard = ({ environment: environmentOf }: Pick<Tools, 'envi
     return next();
   };
 
+  // Reads whether anybody is on it, so that the first texts do not overtake each other.
+  ask((list) => list.check('')).catch(() => undefined);
   return {
-    open(environment, onBlocked) {
-      recheck = onBlocked;
-      // Reads whether anybody is on it, so that the first texts do not overtake each other.
-      ask(environment, (list) => list.check('')).catch(() => undefined);
-      return () => unlisten?.();
-    },
+    close: () => unlisten?.(),
     pass(item, next) {
-      const { fault } = environmentOf();
-      if (fault) throw fault;
+      if (environment.fault) throw environment.fault;
       if (!known?.isEmpty || knownAt !== lookups.generation) return passChecked(item, next);
       permitAttempts(item, known, known.version);
       return next();

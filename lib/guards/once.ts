@@ -2,8 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Item } from '../outbox/item';
 import type { Environment } from '../runtime/environment';
 import { nodeError } from '../runtime/errors';
-import type { Tools } from '../runtime/flow-node';
-import type { Guard } from '../runtime/item-node';
+import type { Guard, GuardTools } from '../runtime/item-node';
 import type { Outcome } from '../outbox/outcome';
 import { Held } from '../outbox/queue';
 import type { ItemData, Shared } from '../outbox/records';
@@ -14,8 +13,8 @@ import type { Movable } from '../state/moving';
 import {
   ageClock,
   asName,
-  endOf,
   key,
+  pagesUnder,
   removeUnder,
   unchanged,
   type StoreEntry,
@@ -265,9 +264,7 @@ export class Once {
     const now = store.now();
     if (now - this.sweptAt < hour) return;
     this.sweptAt = now;
-    const all = key('once');
-    for (let from = all; ;) {
-      const page = await store.page<Claim>(table, { from, to: endOf(all), limit: sweepPage });
+    for await (const page of pagesUnder<Claim>(store, table, key('once'), sweepPage)) {
       const old: StoreEntry<Claim>[] = [];
       for (const entry of page) {
         const { until, state } = entry.value;
@@ -279,9 +276,6 @@ export class Once {
           old.map(({ key: remove }) => ({ table, remove })),
           old.map((entry) => unchanged(table, entry.key, entry)),
         );
-      const last = page.at(-1);
-      if (!last || page.length < sweepPage) return;
-      from = Buffer.concat([last.key, Buffer.alloc(1)]);
     }
   }
 
@@ -362,16 +356,15 @@ const sendClaimed = async (
 
 /** Sends a text with a key, unless one with that key was sent. `onceOf` returns the key, and how long it lasts. */
 export const sendOnce = <D extends ItemData, S extends Shared>(
-  tools: Tools,
+  { environment, node, recheck }: GuardTools,
   onceOf: (data: D, shared: S) => { readonly key: string; readonly within: number } | undefined,
 ): Guard<D, S> => {
   /** The outcomes of dry runs in progress, by their keys. */
   const foreseen = new WeakMap<object, Map<string, Promise<Outcome>>>();
-  let recheck = (_phone: string): void => undefined;
 
   const onceKeyOf = ({ message, advisor, data }: Item<D, S>, own: string): OnceKey => ({
     space: message.record.space,
-    node: tools.node.id,
+    node,
     advisor,
     phone: data.phone ?? '',
     key: own,
@@ -402,7 +395,6 @@ export const sendOnce = <D extends ItemData, S extends Shared>(
     within: number,
     next: () => Promise<Outcome>,
   ): Promise<Outcome> => {
-    const environment = tools.environment();
     const { id: name, message, shared } = item;
     const store = await environment.store();
     const once = onceIn(store);
@@ -429,17 +421,12 @@ export const sendOnce = <D extends ItemData, S extends Shared>(
   };
 
   return {
-    open(_environment, onCancelled) {
-      recheck = onCancelled;
-      return () => undefined;
-    },
     pass(item, next) {
       const wanted = onceOf(item.data, item.shared);
       return wanted ? passWith(item, wanted.key, wanted.within, next) : next();
     },
     /** The text may have claimed its key in an earlier turn, before it was held: it releases the key. */
     async endsWithout(item, reason) {
-      const environment = tools.environment();
       const { data, shared, id } = item;
       const wanted = shared.dryRun ? undefined : onceOf(data, shared);
       if (!wanted) return;

@@ -4,11 +4,10 @@ import type { Item } from '../outbox/item';
 import { Held } from '../outbox/queue';
 import type { ItemData, Shared } from '../outbox/records';
 import { calculated, processMemory } from '../process-memory';
-import { isTimeZone } from '../runtime/dates';
+import { isTimeZone, offsetAt } from '../runtime/dates';
 import type { EnvironmentSettings, TextHours } from '../runtime/environment';
 import { invalidInput, nodeError } from '../runtime/errors';
-import type { Tools } from '../runtime/flow-node';
-import type { Guard, ItemOf } from '../runtime/item-node';
+import type { Guard, GuardTools, ItemOf } from '../runtime/item-node';
 import { fieldOf, isNothing, isRecord } from '../runtime/kinds';
 import { zoneTable } from './zone-table';
 
@@ -67,26 +66,8 @@ export const zonesOfNumber = (phone: string): readonly string[] | undefined => {
   return zones && !isNowhere(phone) ? zones : undefined;
 };
 
-const formats = processMemory('calculated', new Map<string, Intl.DateTimeFormat>());
-
-const minuteAt = (zone: string, at: number): number => {
-  const format = calculated(
-    formats,
-    zone,
-    () =>
-      new Intl.DateTimeFormat('en-US', {
-        timeZone: zone,
-        hourCycle: 'h23',
-        hour: 'numeric',
-        minute: 'numeric',
-      }),
-  );
-  let minutes = 0;
-  for (const { type, value } of format.formatToParts(at))
-    if (type === 'hour') minutes += Number(value) * 60;
-    else if (type === 'minute') minutes += Number(value);
-  return minutes;
-};
+const minuteAt = (zone: string, at: number): number =>
+  Math.floor((at + offsetAt(zone, at)) / minute) % minutesOfDay;
 
 const isWithin = ({ from, until }: TextHours, at: number): boolean =>
   from < until ? from <= at && at < until : at >= from || at < until;
@@ -177,35 +158,28 @@ const whoseOf = (item: Item<ItemData, TextShared>, { timeZone: fallback }: Envir
   return { phone: item.data.phone ?? '', timeZone: own?.trim(), fallback };
 };
 
-/** Fails texts with an invalid time zone, before any slower check. */
+/** Fails texts with an invalid time zone, before any slower check. With `any`, the hours are ignored. */
 export const validZone = (
-  { environment }: Pick<Tools, 'environment'>,
-  hours: string,
-): Guard<ItemData, TextShared> => ({
-  pass(item, next) {
-    const { settings } = environment();
-    if (settings.textHours && hours !== 'any') whoseOf(item, settings);
+  { environment: { settings } }: GuardTools,
+  asked: string,
+): Guard<ItemData, TextShared>[] => {
+  const pass: Guard<ItemData, TextShared>['pass'] = (item, next) => {
+    whoseOf(item, settings);
     return next();
-  },
-});
+  };
+  return settings.textHours && asked !== 'any' ? [{ pass }] : [];
+};
 
 /** Holds texts outside the hours of their recipients, or fails them. A scheduled text is moved, and may be requested at any hour. */
 export const textHours = <S extends TextShared>(
-  { environment }: Pick<Tools, 'environment'>,
-  {
-    hours: asked,
-    deliveryDateOf,
-  }: {
-    /** With `any`, the hours are ignored. */
-    readonly hours: string;
-    /** The delivery date of a text that the service schedules, in epoch milliseconds. */
-    readonly deliveryDateOf?: (item: Item<ItemData, S>) => number | undefined;
-  },
-): Guard<ItemData, S> => ({
-  pass(item, next) {
-    const { settings, clock } = environment();
-    const { textHours: hours } = settings;
-    if (!hours || asked === 'any') return next();
+  { environment: { settings, clock } }: GuardTools,
+  asked: string,
+  /** The delivery date of a text that the service schedules, in epoch milliseconds. */
+  deliveryDateOf?: (item: Item<ItemData, S>) => number | undefined,
+): Guard<ItemData, S>[] => {
+  const { textHours: hours } = settings;
+  if (!hours || asked === 'any') return [];
+  const pass: Guard<ItemData, S>['pass'] = (item, next) => {
     const whose = whoseOf(item, settings);
     /** The next allowed time; undefined when that is `at`. */
     const openingAfter = (at: number): number | undefined => {
@@ -228,5 +202,6 @@ export const textHours = <S extends TextShared>(
       item.add({ permit });
     }
     return next();
-  },
-});
+  };
+  return [{ pass }];
+};

@@ -49,8 +49,16 @@ export interface Guard<D extends ItemData = ItemData, S extends Shared = Shared>
   pass(item: Item<D, S>, next: () => Promise<Outcome>): Promise<Outcome>;
   /** Called before an item ends that does not reach this guard; without a reason, a guard before this one has stopped it. */
   endsWithout?(item: Item<D, S>, reason: Reason | undefined): Promise<void>;
-  /** Called when the store is open. `recheck` gives the held items of a number their turn; the result ends that. */
-  open?(environment: Environment, recheck: (phone: string) => void): () => void;
+  close?(): void;
+}
+
+/** What guards work with. */
+export interface GuardTools {
+  readonly environment: Environment;
+  /** The id of the node. */
+  readonly node: string;
+  /** Gives the held items of a number their turn. */
+  readonly recheck: (phone: string) => void;
 }
 
 /** What reading a message may need. */
@@ -89,8 +97,8 @@ interface OpenWaits {
 export interface ItemNodeOptions<D extends ItemData, S extends Shared> {
   /** The items of a message; a throw fails the message as one. */
   read(msg: Message, reading: ReadingTools): Batch<D, S> | Promise<Batch<D, S>>;
-  /** Asked in this order, at each turn of an item. */
-  readonly guards?: readonly Guard<D, S>[];
+  /** Asked in this order, at each turn of an item. Made when the environment is known. */
+  guards?(tools: GuardTools): readonly Guard<D, S>[];
   /** From an item to its outcome; a throw becomes a failure. */
   work(item: Item<D, S>): Promise<Outcome>;
   /** Adds the message fields of an outcome; `index` is that of the item, or of a duplicate. */
@@ -217,7 +225,8 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
   options: ItemNodeOptions<D, S>,
 ): Handler => {
   const { RED, node, words, status } = tools;
-  const { guards = [], searches, waits, isLocal = false } = options;
+  const { searches, waits, isLocal = false } = options;
+  let guards: readonly Guard<D, S>[] = [];
   let environment: Environment | undefined;
   let activity: Activity | undefined;
   let queue: Queue<D, S> | undefined;
@@ -318,7 +327,7 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
   const open = async (): Promise<void> => {
     const from = tools.environment();
     const { maxConcurrent, resumeWithin, textHours, ...settings } = from.settings;
-    const mayHold = guards.length > 0;
+    const mayHold = options.guards !== undefined;
     const journal = settings.journal || waits?.isOn === true || (mayHold && textHours?.outside === 'hold');
     const isSaved = journal || ((mayHold || waits) && (await isSavedFromBefore(tools, from)));
     const store = await (isSaved ? from.store() : from.memory());
@@ -352,10 +361,8 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
       from.addPending(node, () => opened.reader.pending()),
       activity.add({ id: node.id, name: node.name ?? '' }, opened),
     );
-    for (const guard of guards) {
-      const end = guard.open?.(from, (phone) => opened.recheck(phone));
-      if (end) unlisten.push(end);
-    }
+    guards =
+      options.guards?.({ environment: from, node: node.id, recheck: (phone) => opened.recheck(phone) }) ?? [];
     waiting = await waits?.opened(opened, from, fault);
     tools.whenStarted(() => {
       // The start waits one tick, because a reset may be in line.
@@ -483,6 +490,7 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
       while (opening) await opening;
       await tools.allRead();
       for (const end of unlisten) end();
+      for (const guard of guards) guard.close?.();
       await queue?.close();
       await started;
       waiting?.close();

@@ -12,7 +12,7 @@ import { textHours, validZone, type TextShared } from '../../lib/guards/text-hou
 import type { Environment } from '../../lib/runtime/environment';
 import { nodeError } from '../../lib/runtime/errors';
 import type { Item, Steps } from '../../lib/outbox/item';
-import { itemNode, type Guard } from '../../lib/runtime/item-node';
+import { itemNode, type Guard, type GuardTools } from '../../lib/runtime/item-node';
 import type { Outcome } from '../../lib/outbox/outcome';
 import { failedOutcome } from '../../lib/runtime/outcomes';
 import { ServiceError } from '../../lib/service/errors';
@@ -125,15 +125,14 @@ export const create = itemNode<Recipient, RequestShared>(spec, (tools) => {
   };
 
   /** People who were asked recently are not held until their hours: no request is needed. */
-  const askedLately: Guard<Recipient, RequestShared> = {
+  const askedLately = ({ environment }: GuardTools): Guard<Recipient, RequestShared> => ({
     async pass({ shared, advisor, data }, next) {
-      const environment = tools.environment();
       if (!environment.settings.textHours || hours === 'any' || shared.isRoundTrip) return next();
       const { history } = await consentOf(environment);
       const result = await withLimit(history.known(advisor, data.phone ?? '', rules));
       return result ? asked(result) : next();
     },
-  };
+  });
 
   return {
     ...texting(tools),
@@ -145,7 +144,12 @@ export const create = itemNode<Recipient, RequestShared>(spec, (tools) => {
         if (shared.dryRun && msg.outcome === 'notAccepted') shared.isRoundTrip = true;
       },
     ),
-    guards: [validZone(tools, hours), doNotTextGuard(tools), askedLately, textHours(tools, { hours })],
+    guards: (around) => [
+      ...validZone(around, hours),
+      doNotTextGuard(around),
+      askedLately(around),
+      ...textHours(around, hours),
+    ],
     work: (item) => withLimit(item.shared.dryRun ? preview(item, tools.environment(), rules) : ask(item)),
     statusTexts: {
       first: (payload) => {

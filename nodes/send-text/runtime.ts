@@ -356,12 +356,12 @@ export const create = itemNode<Text, SendShared>(spec, (tools) => {
   return {
     ...texting(tools),
     read: reader(tools),
-    guards: [
+    guards: (around) => [
       ...longestText(tools.plain.number('maxSegments')),
-      validZone(tools, hours),
-      doNotTextGuard(tools),
-      sendOnce(tools, onceOf),
-      textHours(tools, { hours, deliveryDateOf }),
+      ...validZone(around, hours),
+      doNotTextGuard(around),
+      sendOnce(around, onceOf),
+      ...textHours(around, hours, deliveryDateOf),
     ],
     work(item) {
       const { data, shared } = item;
