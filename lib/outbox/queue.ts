@@ -480,10 +480,15 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     });
   }
 
-  /** Counts an item that ends: its outcome takes up memory until it has left. */
+  /**
+   * Counts an item that ends: its outcome takes up memory until it has left. A simulator's clock shows the time of the
+   * end until then, because the status does.
+   */
   private trackEnd(work: Promise<void>): void {
+    const release = this.keepClockStill();
     this.ending += 1;
     this.track(work, () => {
+      release();
       this.ending -= 1;
       if (this.ending === mostEnding - 1) this.pump();
     });

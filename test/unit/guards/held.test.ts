@@ -2,7 +2,9 @@ import should from 'should';
 import { doNotTextOf } from '../../../lib/guards/do-not-text';
 import { spreadFrom } from '../../../lib/guards/text-hours';
 import { MovableClock } from '../../../lib/service/clock';
+import { wordsIn } from '../../../lib/runtime/language';
 import { activityOf } from '../../../lib/runtime/activity';
+import { systemLanguage } from '../../../lib/runtime/system-language';
 import { createMemoryStore } from '../../../lib/state/memory';
 import { endOf, key, type Store } from '../../../lib/state/store';
 import { invalidInput } from '../../../lib/runtime/errors';
@@ -15,6 +17,7 @@ import { Flow, type Arrived } from '../../support/flow';
 import { hour } from '../../../lib/durations';
 import { only } from '../../support/only';
 import { errorOf } from '../../support/outcomes';
+import { until } from '../../support/until';
 import {
   ask,
   consented,
@@ -180,7 +183,7 @@ describe('a text held until its text hours', () => {
     should(received(simulator)).have.length(1);
   });
 
-  it('leaves in its hours even if a day passes at once and the disk is slow', async () => {
+  it('leaves in its hours even if a day passes at once and the disk is slow, and the status says when', async () => {
     const slowly = async <T>(result: Promise<T>): Promise<T> => {
       for (let turns = 0; turns < 30; turns++) await nextIteration();
       return result;
@@ -199,7 +202,11 @@ describe('a text held until its text hours', () => {
     await simulator.clock.move(24 * hour);
     should(only(await left).port).equal(0);
     const opening = Date.UTC(2027, 0, 5, 13);
-    should(received(simulator).map(({ at }) => at - opening < hour / 4)).deepEqual([true]);
+    const { at } = only(received(simulator));
+    should(at).be.within(opening, opening + hour / 4);
+    const time = wordsIn(systemLanguage({})).time(at, simulator.clock.now());
+    const shown = await until(() => flow.statuses.findLast(({ text }) => text.includes('sent')));
+    should(shown.text).endWith(`sent ${time}`);
   });
 
   it('completes its list when it leaves, long after the others', async () => {
