@@ -96,7 +96,6 @@ const ofNoDeploy = [
   'lib/guards/text-hours.ts: zonesByPrefix',
   'lib/outbox/recorder.ts: gathering',
   'lib/runtime/metrics.ts: api',
-  'lib/service/transport.ts: spare',
   'lib/texting/recipients.ts: parsePhoneNumber',
 ];
 

@@ -56,10 +56,8 @@ const networkCode = (error: Error): string =>
 /** Bytes that frame a chunk of one digit's size (RFC 9112, section 7.1). */
 const chunkFrame = 5;
 
-/** A buffer that an earlier answer left: a new one for each answer would keep the garbage collector busy. */
-let spare: Buffer | undefined;
-const spareSize = 256 * 1024;
 const firstSize = 16 * 1024;
+const noBody: Buffer = Buffer.alloc(0);
 
 /** Some servers begin with a byte order mark, which a parser may ignore (RFC 8259, section 8.1). */
 const withoutMark = (text: string): string => (text.charCodeAt(0) === 0xfeff ? text.slice(1) : text);
@@ -73,10 +71,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   private status = 0;
   private retryAfter: string | undefined;
   private location: string | undefined;
-  /** The first piece, until there is a second. */
-  private first: Buffer | undefined;
   /** All pieces: a server can make each as small as a byte, and a `Buffer` of its own for each would take 200 times that. */
-  private joined: Buffer | undefined;
+  private body = noBody;
   private size = 0;
   /** The bytes of headers, and of what frames the chunks. */
   private framing = 0;
@@ -133,13 +129,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.size += chunk.length;
     this.framing += chunkFrame;
     if (this.isTooLarge()) return;
-    if (before === 0) this.first = chunk;
+    if (before === 0) this.body = chunk;
     else this.append(chunk, before);
   }
 
   onResponseEnd(): void {
-    const text = withoutMark((this.joined ?? this.first)?.toString('utf8', 0, this.size) ?? '');
-    if (this.joined && this.joined.length <= spareSize) spare = this.joined;
+    const text = withoutMark(this.body.toString('utf8', 0, this.size));
     const { status, retryAfter, location } = this;
     this.finish({
       state: 'answered',
@@ -167,16 +162,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   private append(chunk: Buffer, at: number): void {
-    const before = this.joined ?? this.first;
-    if (this.joined === undefined) {
-      this.joined = spare;
-      spare = undefined;
+    if (this.body.length < this.size) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(2 * this.size, firstSize));
+      this.body.copy(larger, 0, 0, at);
+      this.body = larger;
     }
-    if (this.joined === undefined || this.joined.length < this.size)
-      this.joined = Buffer.allocUnsafeSlow(Math.max(2 * this.size, firstSize));
-    if (before !== this.joined) before?.copy(this.joined, 0, 0, at);
-    this.first = undefined;
-    chunk.copy(this.joined, at);
+    chunk.copy(this.body, at);
   }
 }
 
