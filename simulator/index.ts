@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { resolve } from 'node:path';
-import { MovableClock } from '../lib/service/clock';
+import { MovableClock } from './movable-clock';
 import { ChangeStream } from './control/events';
 import { stateView, type StateView } from './control/view';
 import { inFile, Keeper, restore, type SnapshotStorage } from './persistence';

@@ -1,5 +1,5 @@
 import { defaultAdvisor } from '../lib/default-advisor';
-import type { MovableClock } from '../lib/service/clock';
+import type { MovableClock } from './movable-clock';
 import { Faults } from './faults';
 import { Ledger } from './ledger';
 import { Codes } from './oauth/codes';

@@ -1,4 +1,4 @@
-import { MovableClock } from '../service/clock';
+import { MovableClock } from '../../simulator/movable-clock';
 import { endOf, key, removeUnder, type Store } from '../state/store';
 import { lazy } from './lazy';
 import type { Simulator } from '../../simulator';

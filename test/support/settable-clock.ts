@@ -1,4 +1,5 @@
-import { MovableClock, type Clock } from '../../lib/service/clock';
+import type { Clock } from '../../lib/service/clock';
+import { MovableClock } from '../../simulator/movable-clock';
 
 /** A wall clock that can be set without any time passing, as when a machine wakes. Its timers run by `monotonic`. */
 export class SettableClock implements Clock {

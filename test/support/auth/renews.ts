@@ -1,5 +1,5 @@
 import type { Connection } from '../../../lib/auth/connection';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { postForm } from '../../../lib/service/transport';
 import { startProcess } from './setup';
 

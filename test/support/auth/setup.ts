@@ -15,7 +15,8 @@ import {
 import { TokenEndpoints, type PostForm } from '../../../lib/auth/token-endpoint';
 import { Tokens } from '../../../lib/auth/tokens';
 import { Vault } from '../../../lib/auth/vault';
-import { MovableClock, type Clock } from '../../../lib/service/clock';
+import type { Clock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { ServiceError } from '../../../lib/service/errors';
 import { postForm } from '../../../lib/service/transport';
 import { openEmbedded } from '../../../lib/state/embedded';

@@ -1,7 +1,7 @@
 import type { WaitOutcome } from '../../../lib/consent/consent-status';
 import { Consent, type WaitItem, type WaitShared } from '../../../lib/consent/consent';
 import { recommended, type Pace } from '../../../lib/consent/pace';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { ServiceError } from '../../../lib/service/errors';
 import type { Client } from '../../../lib/service/client';
 import { createMemoryStore } from '../../../lib/state/memory';

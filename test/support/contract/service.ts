@@ -1,5 +1,5 @@
 import should from 'should';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { profiles, startSimulator, type Habits, type ProfileName, type Simulator } from '../../../simulator';
 import { numbers } from '../numbers';
 

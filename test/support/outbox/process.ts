@@ -1,4 +1,5 @@
-import type { Clock, MovableClock } from '../../../lib/service/clock';
+import type { Clock } from '../../../lib/service/clock';
+import type { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
 import type { Operation, Store } from '../../../lib/state/store';
 import { nextIteration } from '../event-loop';

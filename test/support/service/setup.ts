@@ -1,5 +1,5 @@
 import { createClient } from '../../../lib/service/client';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import {
   type Code,
   type Problem,

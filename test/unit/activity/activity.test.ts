@@ -1,6 +1,7 @@
 import should from 'should';
 import { activityOf } from '../../../lib/runtime/activity';
-import { MovableClock, systemClock, type Clock } from '../../../lib/service/clock';
+import { systemClock, type Clock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
 import type { Store } from '../../../lib/state/store';
 import { begin, hours, seconds } from '../../support/consent/world';

@@ -1,6 +1,6 @@
 import should from 'should';
 import type { Message } from '../../../lib/runtime/red';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { closeAll } from '../../support/closing';
 import { Flow } from '../../support/flow';
 import { gate } from '../../support/gate';

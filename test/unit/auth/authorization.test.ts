@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import * as fc from 'fast-check';
 import should from 'should';
 import { mailedLinkLifetime, type Finished, type Returning } from '../../../lib/auth/authorization';
-import type { MovableClock } from '../../../lib/service/clock';
+import type { MovableClock } from '../../../simulator/movable-clock';
 import { startSimulator, type Simulator } from '../../../simulator';
 import {
   callbackUri,

@@ -1,5 +1,5 @@
 import should from 'should';
-import type { MovableClock } from '../../../lib/service/clock';
+import type { MovableClock } from '../../../simulator/movable-clock';
 import { postForm } from '../../../lib/service/transport';
 import { runCheck } from '../../support/command/setup';
 import { until } from '../../support/until';

@@ -1,7 +1,7 @@
 import should from 'should';
 import { createClient } from '../../../lib/service/client';
 import { day } from '../../../lib/durations';
-import type { MovableClock } from '../../../lib/service/clock';
+import type { MovableClock } from '../../../simulator/movable-clock';
 import { postForm } from '../../../lib/service/transport';
 import { startSimulator, type Simulator } from '../../../simulator';
 import { nextIteration } from '../../support/event-loop';

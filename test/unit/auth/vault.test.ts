@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import should from 'should';
 import { newGrant, type Grant } from '../../../lib/auth/grants';
 import { Vault } from '../../../lib/auth/vault';
-import type { MovableClock } from '../../../lib/service/clock';
+import type { MovableClock } from '../../../simulator/movable-clock';
 import { postForm } from '../../../lib/service/transport';
 import { createMemoryStore } from '../../../lib/state/memory';
 import type { Store } from '../../../lib/state/store';

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
 import type { Environment } from '../../../lib/runtime/environment';
 import { invalidInput } from '../../../lib/runtime/errors';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { endOf, key } from '../../../lib/state/store';
 import { alsoClose } from '../../support/closing';
 import { environmentOn } from '../../support/environment';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import should from 'should';
 import { ConsentLimit, RequestHistory, type RequestReply } from '../../../lib/consent/request-history';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { ServiceError } from '../../../lib/service/errors';
 import { createMemoryStore } from '../../../lib/state/memory';
 import { endOf, key, type Store } from '../../../lib/state/store';

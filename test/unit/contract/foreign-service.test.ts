@@ -2,7 +2,7 @@ import should from 'should';
 import { minute, second } from '../../../lib/durations';
 import { rehearse } from '../../../lib/check/rehearsal';
 import type { Message } from '../../../lib/runtime/red';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { endpoints } from '../../../lib/service/endpoints';
 import { endpointsOf } from '../../../nodes/environment/saved-nodes';
 import { contactNode, folders as bookFolders, groupNode } from '../../support/address-book/setup';

@@ -1,6 +1,6 @@
 import should from 'should';
 import { doNotTextOf } from '../../../lib/guards/do-not-text';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
 import type { Store } from '../../../lib/state/store';
 import { startSimulator, type LedgerEntry, type Simulator } from '../../../simulator';

@@ -7,7 +7,7 @@ import should from 'should';
 import { doNotTextOf, noteBlocked, type BlockCommand } from '../../../lib/guards/do-not-text';
 import { nodeError } from '../../../lib/runtime/errors';
 import type { Message } from '../../../lib/runtime/red';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { openEmbedded } from '../../../lib/state/embedded';
 import { createMemoryStore } from '../../../lib/state/memory';
 import { key, storeClosed, type Store } from '../../../lib/state/store';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import should from 'should';
 import { doNotTextOf } from '../../../lib/guards/do-not-text';
 import type { Message } from '../../../lib/runtime/red';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { activityOf } from '../../../lib/runtime/activity';
 import { alsoClose } from '../../support/closing';
 import { nextIteration } from '../../support/event-loop';

@@ -1,7 +1,7 @@
 import should from 'should';
 import { doNotTextOf } from '../../../lib/guards/do-not-text';
 import { spreadFrom } from '../../../lib/guards/text-hours';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { wordsIn } from '../../../lib/runtime/language';
 import { activityOf } from '../../../lib/runtime/activity';
 import { systemLanguage } from '../../../lib/runtime/system-language';

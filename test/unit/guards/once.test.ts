@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import should from 'should';
 import { onceIn } from '../../../lib/guards/once';
 import type { Environment, EnvironmentSettings } from '../../../lib/runtime/environment';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
 import { endOf, key, type Store } from '../../../lib/state/store';
 import { startSimulator, type Simulator } from '../../../simulator';

@@ -3,7 +3,7 @@ import should from 'should';
 import { setTimeout as pause } from 'node:timers/promises';
 import { doNotTextOf, isBlockCommand, noteBlocked } from '../../../lib/guards/do-not-text';
 import type { Environment, EnvironmentSettings } from '../../../lib/runtime/environment';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
 import { openPostgres, type PostgresHandle } from '../../../lib/state/postgres';
 import { TakenOver, type Store } from '../../../lib/state/store';

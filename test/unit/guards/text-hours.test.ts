@@ -4,7 +4,7 @@ import { doNotTextOf } from '../../../lib/guards/do-not-text';
 import { allowedFrom, isOpen, minutesOf, spreadFrom, zonesOfNumber } from '../../../lib/guards/text-hours';
 import { zoneTable } from '../../../lib/guards/zone-table';
 import type { EnvironmentSettings } from '../../../lib/runtime/environment';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
 import type { Store } from '../../../lib/state/store';
 import { startSimulator, type Simulator } from '../../../simulator';

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { open as openLmdb } from 'lmdb';
 import { Consent, type WaitItem, type WaitShared } from '../../../lib/consent/consent';
 import { paceOf } from '../../../lib/consent/pace';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { openEmbedded } from '../../../lib/state/embedded';
 import { endOf, key, type Store } from '../../../lib/state/store';
 import { space, WaitingQueue } from '../../support/outbox/waiting';

@@ -1,7 +1,8 @@
 import should from 'should';
 import { hour } from '../../../lib/durations';
 import { Held } from '../../../lib/outbox/queue';
-import { MovableClock, systemClock, type Clock } from '../../../lib/service/clock';
+import { systemClock, type Clock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
 import type { Range, Store, Table } from '../../../lib/state/store';
 import { nextIteration } from '../../support/event-loop';

@@ -1,6 +1,7 @@
 import should from 'should';
 import { Held } from '../../../lib/outbox/queue';
-import { MovableClock, systemClock, type Clock } from '../../../lib/service/clock';
+import { systemClock, type Clock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
 import type { Store } from '../../../lib/state/store';
 import { nextIteration } from '../../support/event-loop';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { Held, Queue } from '../../../lib/outbox/queue';
 import type { ItemData, Shared } from '../../../lib/outbox/records';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import type { Operation } from '../../../lib/state/store';
 import { nextIteration } from '../../support/event-loop';
 import { andOften, howOften } from '../../support/extent';

@@ -1,6 +1,6 @@
 import should from 'should';
 import { Held } from '../../../lib/outbox/queue';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
 import type { Store } from '../../../lib/state/store';
 import { hour, minute } from '../../../lib/durations';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { Consent, type WaitItem, type WaitShared } from '../../../lib/consent/consent';
 import { paceOf } from '../../../lib/consent/pace';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { nextIteration } from '../../support/event-loop';
 import { andOften, howOften } from '../../support/extent';
 import { Disk, kill, never, type Process } from '../../support/outbox/process';

@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import should from 'should';
 import type { Message } from '../../../lib/runtime/red';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import type { RunningEnvironment } from '../../../nodes/environment/environment';
 import { lookUp } from '../../../nodes/environment/lookup';
 import { environmentFor, profiles, type Habits, type ProfileName } from '../../../simulator';

@@ -1,6 +1,7 @@
 import should from 'should';
 import { day, hour, minute } from '../../../lib/durations';
-import { atTime, MovableClock } from '../../../lib/service/clock';
+import { atTime } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { SettableClock } from '../../support/settable-clock';
 import { frozenClock } from '../../support/service/setup';
 

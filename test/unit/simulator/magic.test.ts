@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import should from 'should';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { serviceCodes } from '../../../lib/service/errors';
 import { magicNumbers, startSimulator, type Magic, type Simulator } from '../../../simulator';
 import { nextIteration } from '../../support/event-loop';

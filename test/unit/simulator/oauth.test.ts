@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { generateChallenge } from 'pkce-challenge';
 import should from 'should';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { startSimulator, type Simulator } from '../../../simulator';
 import { Caller } from '../../support/simulator/caller';
 

@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import should from 'should';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { environmentFor, profiles, startSimulator, type Habits, type Simulator } from '../../../simulator';
 import { habitChoices, habitNames, profileOf } from '../../../simulator/profiles';
 import { numbers } from '../../support/numbers';

@@ -2,7 +2,7 @@ import should from 'should';
 import { minute, second } from '../../../lib/durations';
 import { activityOf } from '../../../lib/runtime/activity';
 import type { Environment } from '../../../lib/runtime/environment';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
 import type { Store } from '../../../lib/state/store';
 import { alsoClose, closeAll } from '../../support/closing';

@@ -1,5 +1,5 @@
 import should from 'should';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import type { Message } from '../../../lib/runtime/red';
 import { createMemoryStore } from '../../../lib/state/memory';
 import { alsoClose, closeAll } from '../../support/closing';

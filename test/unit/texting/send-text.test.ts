@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import should from 'should';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { alsoClose, closeAll } from '../../support/closing';
 import { nextIteration } from '../../support/event-loop';
 import { Flow } from '../../support/flow';

@@ -2,7 +2,7 @@ import should from 'should';
 import { minute } from '../../../lib/durations';
 import { countReturn, setVisits, withVisit } from '../../../lib/outbox/hand-over';
 import type { Message } from '../../../lib/runtime/red';
-import { MovableClock } from '../../../lib/service/clock';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
 import * as activityRuntime from '../../../nodes/activity/runtime';
 import { spec as activitySpec } from '../../../nodes/activity/spec';
