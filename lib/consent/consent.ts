@@ -83,7 +83,7 @@ interface ConsentEnvironment {
   readonly clock: Clock;
   client(): Client | Promise<Client>;
   store(): Store | Promise<Store>;
-  isBlocked(phone: string): Promise<boolean>;
+  isBlocked(phone: string, isOwnEnough?: boolean): Promise<boolean>;
 }
 
 /** `since` is when the node of the wait has started. */
@@ -334,8 +334,8 @@ export class Consent {
   }
 
   private async isBlocked(subject: Subject): Promise<boolean> {
-    // An acceptance is checked against the list itself: a list that cannot be read is asked again then.
-    return 'phone' in subject && (await this.environment.isBlocked(subject.phone).catch(() => false));
+    // An acceptance is checked against the whole list: a look waits for no other store.
+    return 'phone' in subject && (await this.environment.isBlocked(subject.phone, true).catch(() => false));
   }
 
   /**

@@ -387,10 +387,14 @@ export const forgetLists = (): void => {
   lookups.generation += 1;
 };
 
+/** The part of the list in the environment's own store: blocks of all environments reach it, and no other store is needed. */
+export const ownListOf = async (environment: ListEnvironment): Promise<StoreList> =>
+  listIn(await environment.store(), realmOf(environment));
+
 /** The list that applies to an environment: the same for all environments of its realm. */
 export const doNotTextOf = async (environment: ListEnvironment): Promise<DoNotText> => {
   const realm = realmOf(environment);
-  const own = listIn(await environment.store(), realm);
+  const own = await ownListOf(environment);
   const others = (await environment.otherListStores?.()) ?? [];
   const parts = [...new Set([own, ...others.map((store) => listIn(store, realm))])];
   if (parts.length === 1) return own;

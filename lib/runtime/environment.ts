@@ -68,8 +68,8 @@ export interface Environment {
   store(): Store | Promise<Store>;
   /** The stores of other environments in which the do-not-text list is kept too. */
   otherListStores?(): Promise<readonly Store[]>;
-  /** Whether the number is on the do-not-text list. */
-  isBlocked(phone: string): Promise<boolean>;
+  /** Whether the number is on the do-not-text list; with `isOwnEnough`, on the part of it in the environment's own store. */
+  isBlocked(phone: string, isOwnEnough?: boolean): Promise<boolean>;
   /** The reason why nothing can be saved at the moment. */
   readonly trouble: string | undefined;
   /** An empty store was found where this environment had one, and nobody has confirmed it. */

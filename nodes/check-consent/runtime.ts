@@ -1,7 +1,7 @@
 import { consentOf, subjectOf, waitOf, type Consent } from '../../lib/consent/consent';
 import { resultOfFault, nothingKnown, consentStatusOf } from '../../lib/consent/consent-status';
 import { longestPause, paceOf } from '../../lib/consent/pace';
-import { doNotTextOf } from '../../lib/guards/do-not-text';
+import { ownListOf } from '../../lib/guards/do-not-text';
 import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import { anyId, entriesOf, type Source } from '../../lib/runtime/inputs';
@@ -162,9 +162,8 @@ export const create = itemNode<Recipient, CheckShared>(spec, (tools) => {
         consent = own;
         const status = new WaitStatus(tools, environment, queue, own, fault);
         const draw = (): void => status.draw();
-        const blocked = await doNotTextOf(environment);
         const ends = [
-          blocked.onBlock((phone) => queue.reset([phone])),
+          (await ownListOf(environment)).onBlock((phone) => queue.reset([phone])),
           environment.onChange(draw),
           () => status.close(),
         ];

@@ -24,7 +24,13 @@ import type { Client, ClientOptions } from '../../lib/service/client';
 import type { PostgresHandle } from '../../lib/state/postgres';
 import { lostTrouble } from '../../lib/state/recognition';
 import type { Store, StoreCommand } from '../../lib/state/store';
-import { doNotTextOf, forgetLists, isBlockCommand, noteBlocked } from '../../lib/guards/do-not-text';
+import {
+  doNotTextOf,
+  forgetLists,
+  isBlockCommand,
+  noteBlocked,
+  ownListOf,
+} from '../../lib/guards/do-not-text';
 import { listAdvisors } from './advisor-list';
 import {
   addressBeside,
@@ -298,8 +304,9 @@ export class RunningEnvironment implements SharedStoreHost {
     );
   }
 
-  async isBlocked(phone: string): Promise<boolean> {
-    return (await (await doNotTextOf(this)).get(phone)) !== undefined;
+  async isBlocked(phone: string, isOwnEnough = false): Promise<boolean> {
+    const list = await (isOwnEnough ? ownListOf(this) : doNotTextOf(this));
+    return (await list.get(phone)) !== undefined;
   }
 
   advisors(): readonly string[] {

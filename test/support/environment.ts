@@ -1,4 +1,4 @@
-import { doNotTextOf } from '../../lib/guards/do-not-text';
+import { doNotTextOf, ownListOf } from '../../lib/guards/do-not-text';
 import type { Environment, EnvironmentSettings } from '../../lib/runtime/environment';
 import { createClient } from '../../lib/service/client';
 import { systemClock, type Clock } from '../../lib/service/clock';
@@ -66,8 +66,9 @@ export const environmentOn = (service: Service, choices: EnvironmentChoices = {}
     addPending: () => () => undefined,
     memory: () => memoryFor(service.baseUrl),
     store: () => (store ??= choices.store ?? createMemoryStore()),
-    async isBlocked(phone) {
-      return (await (await doNotTextOf(this)).get(phone)) !== undefined;
+    async isBlocked(phone, isOwnEnough) {
+      const list = await (isOwnEnough ? ownListOf(this) : doNotTextOf(this));
+      return (await list.get(phone)) !== undefined;
     },
     advisors: () => advisors,
     advisorState: (advisor) =>

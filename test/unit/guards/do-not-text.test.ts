@@ -495,6 +495,26 @@ describe('the do-not-text list', () => {
       should(received()).equal(1);
     });
 
+    it('ends a wait when a number is blocked, and lets it look, while the other store cannot be reached', async () => {
+      const looked = gate();
+      const server = await startServer(async () => {
+        looked.open();
+        return { body: { state: 'pending' } };
+      });
+      const service = { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' };
+      const environment = alsoClose(environmentOn(service, { store: createMemoryStore() }));
+      Object.assign(environment, { otherListStores: () => new Promise(() => undefined) });
+      const waitNode = { id: 'waiting', type: 'advisor-check-consent', mode: 'wait' };
+      const flow = await Flow.load({ folders, environment, nodes: [waitNode] });
+      const left = flow.arrivals.next();
+      flow.send({ phone: consented }, 'waiting');
+      await looked.opened;
+      await (
+        await doNotTextOf({ service: 'sandbox', store: () => environment.store() })
+      ).block(consented, null, begin);
+      should(only(await left).msg.payload).containEql({ reason: 'cancelled' });
+    });
+
     it('includes people blocked by a process with only one of the stores, and keeps them when that one leaves', async () => {
       const database = createMemoryStore();
       const ofAnother = Object.create(database) as Store;
