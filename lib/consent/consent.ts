@@ -40,9 +40,7 @@ import { endTimeOf, intervalAt, nextLook, recommended, type Pace, type Timing } 
 import { RequestHistory } from './request-history';
 
 /** A wait for consent, as stored in the queue. */
-export interface WaitItem extends ItemData {
-  readonly name?: string;
-}
+export type WaitItem = ItemData;
 
 /** Data that all waits of a message share. */
 export interface WaitShared extends Shared {

@@ -21,6 +21,8 @@ export interface ItemData {
   readonly phone?: string;
   /** The member that the item is for, where it has no number. */
   readonly memberId?: number | string;
+  /** The person's name in the message, for people who look at the list of waits or of held texts. */
+  readonly name?: string;
   /** The item's own advisor, in place of the message's. */
   readonly advisor?: string;
   /** Places of the same number and text again in the list: they are carried out once, and emitted with their original. */

@@ -24,6 +24,8 @@ export interface QueueItem {
   readonly id: string;
   readonly node: NodeName;
   readonly phone: string | null;
+  /** As that of a wait. */
+  readonly name?: string;
   readonly advisor: string;
   readonly since: number;
   readonly state: 'queued' | 'held' | 'sending';

@@ -18,7 +18,7 @@ export type { WaitItem, QueueItem, ListItem, Failure, Listed } from './activity-
 export interface ActivityQuery {
   readonly page: number;
   readonly pageSize: number;
-  /** A number, some of its digits, or for waits a part of a name; empty means all. */
+  /** A number, some of its digits, or for waits and the queue a part of a name; empty means all. */
   readonly phone?: string;
   readonly advisor?: string;
   /** For the queue alone: only items in this state. */
@@ -105,6 +105,12 @@ const searched = (phone = ''): Searched => {
   return text.startsWith('+') && digits.length >= 8 ? { whole: `+${digits}` } : { digits };
 };
 
+/** The same where no key finds a whole number. */
+const partIn = ({ phone }: ActivityQuery): Searched => {
+  const { whole, ...part } = searched(phone);
+  return whole === undefined ? part : { digits: whole.slice(1) };
+};
+
 const listedPage = <T>(
   data: readonly T[],
   { page, pageSize }: ActivityQuery,
@@ -153,6 +159,7 @@ async function* queuedOf({ node, reader }: Read, skip: number, now: number): Asy
       id: itemId('q', name),
       node,
       phone: item.phone ?? null,
+      ...(item.name !== undefined && { name: item.name }),
       advisor,
       since,
       state: isStarted ? 'sending' : isHeld ? 'held' : 'queued',
@@ -165,11 +172,13 @@ async function* queuedOf({ node, reader }: Read, skip: number, now: number): Asy
 const failureIn = ({ problem: _, ...failure }: FailureRecord): Failure => failure;
 
 const isFor = (
-  { phone, advisor }: { readonly phone: string | null; readonly advisor: string | null },
-  digits: string | undefined,
-  of: string | undefined,
+  item: { readonly phone: string | null; readonly advisor: string | null; readonly name?: string },
+  { digits, name }: Searched,
+  advisor: string | undefined,
 ): boolean =>
-  (digits === undefined || (phone?.includes(digits) ?? false)) && (of === undefined || advisor === of);
+  (digits === undefined || (item.phone?.includes(digits) ?? false)) &&
+  (name === undefined || (item.name !== undefined && folded(item.name).includes(name))) &&
+  (advisor === undefined || item.advisor === advisor);
 
 /**
  * The activity of one environment, read from the store page by page: for the sidebar, the routes and the activity node.
@@ -194,16 +203,10 @@ export class Activity {
   }
 
   async waits(asked: ActivityQuery): Promise<Listed<WaitItem>> {
-    const { whole, digits, name } = searched(asked.phone);
+    const { whole, ...part } = searched(asked.phone);
     const { advisor } = asked;
-    if (digits !== undefined || name !== undefined || advisor !== undefined)
-      return filteredPage(
-        this.allWaits(whole),
-        asked,
-        (item) =>
-          isFor(item, digits, advisor) &&
-          (name === undefined || (item.name !== undefined && folded(item.name).includes(name))),
-      );
+    if (part.digits !== undefined || part.name !== undefined || advisor !== undefined)
+      return filteredPage(this.allWaits(whole), asked, (item) => isFor(item, part, advisor));
     const places = await this.waitPlaces();
     const counts = await Promise.all(places.map((waits) => waits.count(whole)));
     const total = sumOf(counts);
@@ -290,12 +293,10 @@ export class Activity {
   }
 
   async queue(asked: ActivityQuery): Promise<Listed<QueueItem>> {
-    const { whole, digits, name } = searched(asked.phone);
-    if (name !== undefined) return listedPage([], asked, 0);
+    const part = partIn(asked);
     const { advisor, state } = asked;
-    const part = whole?.slice(1) ?? digits;
     const readers = await this.readers();
-    if (part !== undefined || advisor !== undefined || state !== undefined)
+    if (part.digits !== undefined || part.name !== undefined || advisor !== undefined || state !== undefined)
       return filteredPage(
         this.allQueued(),
         asked,
@@ -376,9 +377,7 @@ export class Activity {
   }
 
   async failureRecords(asked: ActivityQuery): Promise<Listed<FailureRecord>> {
-    const { whole, digits, name } = searched(asked.phone);
-    if (name !== undefined) return listedPage([], asked, 0);
-    const part = whole?.slice(1) ?? digits;
+    const part = partIn(asked);
     const all = (await this.failuresOnRecord()).filter((item) => isFor(item, part, asked.advisor));
     const skip = skippedBy(asked);
     return listedPage(all.slice(skip, skip + asked.pageSize), asked, all.length);

@@ -237,6 +237,38 @@ const mapInSlices = <T, R>(
 export const whenRead = <T, R>(value: T | Promise<T>, goOn: (value: T) => R | Promise<R>): R | Promise<R> =>
   value instanceof Promise ? value.then(goOn) : goOn(value);
 
+const longestName = 100;
+
+/** The name in a recipient object or a contact; undefined when it has none. */
+const nameIn = (record: unknown): string | undefined => {
+  if (!isRecord(record)) return undefined;
+  const [whole = '', full = '', first = '', last = ''] = ['name', 'fullName', 'firstName', 'lastName'].map(
+    (field) => {
+      const value = fieldOf(record, field);
+      return typeof value === 'string' ? value.trim() : '';
+    },
+  );
+  return (whole || full || `${first} ${last}`.trim()).slice(0, longestName) || undefined;
+};
+
+/** Whether a record is about this number: it may be left on the message from an earlier recipient. */
+const isAbout = (record: unknown, phone: string): boolean =>
+  isRecord(record) &&
+  Object.values(record).some((value) => {
+    if (!looksLikeNumber(value)) return false;
+    // The record may hold the number as it is written in its own country.
+    const digits = String(value).replaceAll(/\D/g, '').replace(/^0+/, '');
+    return digits.length >= fewestDigits && phone.endsWith(digits);
+  });
+
+/** A single recipient with its name from `msg.recipient` or `msg.contact`, where one of them is about its number. */
+export const withName = <T extends Recipient>(recipient: T, { recipient: record, contact }: Message): T => {
+  const { phone } = recipient;
+  const name =
+    phone === undefined ? undefined : nameIn([record, contact].find((each) => isAbout(each, phone)));
+  return name === undefined ? recipient : { ...recipient, name };
+};
+
 /** One recipient of a message, and what is used for it; or why nothing can be done. */
 export interface Recipient extends ItemData {
   readonly phone?: string;
@@ -244,8 +276,6 @@ export interface Recipient extends ItemData {
   readonly given?: string | number | null;
   readonly memberId?: Id;
   readonly text?: string;
-  /** The name of the recipient in the message, shown with a wait. */
-  readonly name?: string;
 }
 
 /** The recipients of one message. */
@@ -281,6 +311,8 @@ export const recipientsOf = <T extends Recipient = Recipient>(
       return recipient;
     }
     recipient.phone = phone;
+    const name = nameIn(entry.record);
+    if (name !== undefined) recipient.name = name;
     try {
       completeRecipient?.(recipient, entry);
     } catch (thrown) {
@@ -353,14 +385,15 @@ export const readRecipients = <T extends Recipient, S extends TextShared>(
   const rulesOf = phoneRules(tools);
   return (msg, reading) =>
     whenRead(readAll(sources, msg), ([advisor, who, ...values]) =>
-      whenRead(recipientsIn(who, rulesOf(reading), msg, values), (recipients) => {
+      whenRead(recipientsIn(who, rulesOf(reading), msg, values), ({ items, ...recipients }) => {
         // All other fields of it are optional.
         const shared = sharedIn(msg, recipients.list) as Mutable<S>;
         const fault = faultOf(() => {
-          shared.advisor = tools.advisor(advisor, msg, recipients.items);
+          shared.advisor = tools.advisor(advisor, msg, items);
           complete(shared, msg, values);
         });
-        return { ...recipients, source, shared, fault };
+        const named = recipients.list ? items : items.map((each) => withName(each, msg));
+        return { ...recipients, items: named, source, shared, fault };
       }),
     );
 };

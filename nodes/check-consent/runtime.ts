@@ -7,15 +7,12 @@ import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import { anyId, entriesOf, type Source } from '../../lib/runtime/inputs';
 import type { Item } from '../../lib/outbox/item';
 import { itemNode } from '../../lib/runtime/item-node';
-import { fieldOf, isNothing, isRecord } from '../../lib/runtime/kinds';
+import { isNothing } from '../../lib/runtime/kinds';
 import type { Outcome } from '../../lib/outbox/outcome';
-import type { Message } from '../../lib/runtime/red';
 import {
-  phoneNumber,
   readRecipients,
   recipientsOf,
   texting,
-  whenRead,
   withOwnAdvisor,
   type Recipient,
   type Recipients,
@@ -35,49 +32,6 @@ const recipientsByMember = (value: unknown, { where }: Source): Recipients => {
       : { index, memberId };
   });
   return { list, items, count: items.length, ...(list && { entries: given }) };
-};
-
-const longestName = 100;
-
-/** The name in a recipient object or a contact; undefined when it has none. */
-const nameIn = (record: unknown): string | undefined => {
-  if (!isRecord(record)) return undefined;
-  const [whole = '', full = '', first = '', last = ''] = ['name', 'fullName', 'firstName', 'lastName'].map(
-    (field) => {
-      const value = fieldOf(record, field);
-      return typeof value === 'string' ? value.trim() : '';
-    },
-  );
-  return (whole || full || `${first} ${last}`.trim()).slice(0, longestName) || undefined;
-};
-
-/** Whether a record is about this number: the record may be left on the message from an earlier recipient. */
-const isOf = (record: unknown, phone: string | undefined, country: string): boolean => {
-  const given = isRecord(record) ? fieldOf(record, 'phone') : undefined;
-  if (phone === undefined || (typeof given !== 'string' && typeof given !== 'number')) return false;
-  if (phoneNumber(given, country) === phone) return true;
-  // The record may hold the number as it is written in its own country.
-  const digits = String(given).replaceAll(/\D/g, '').replace(/^0+/, '');
-  return digits.length >= 6 && phone.endsWith(digits);
-};
-
-/** Adds to the recipients the names in the message, for people who look at the list of waits. */
-const withNames = (
-  { items, entries, list, ...recipients }: Recipients,
-  msg: Message,
-  country: string,
-): Recipients => {
-  const records = [msg['recipient'], msg['contact']];
-  const recordOf = ({ index, phone }: Recipient): unknown =>
-    list ? entries?.[index] : records.find((record) => isOf(record, phone, country));
-  const named =
-    list && !entries
-      ? items
-      : items.map((item) => {
-          const name = nameIn(recordOf(item));
-          return name === undefined ? item : { ...item, name };
-        });
-  return { ...recipients, list, entries, items: named };
 };
 
 /** Checks one recipient's consent once. */
@@ -128,12 +82,10 @@ export const create = itemNode<Recipient, CheckShared>(spec, (tools) => {
     read: readRecipients<Recipient, CheckShared>(
       tools,
       source,
-      (value, rules, msg) => {
-        const found = isByMember
+      (value, rules) =>
+        isByMember
           ? recipientsByMember(value, source)
-          : recipientsOf(value, source.where, rules, withOwnAdvisor(tools));
-        return isWaiting ? whenRead(found, (read) => withNames(read, msg, rules.country)) : found;
-      },
+          : recipientsOf(value, source.where, rules, withOwnAdvisor(tools)),
       (shared) => {
         // A dry run never waits.
         if (!isWaiting || shared.dryRun) return;

@@ -31,6 +31,7 @@ import {
   sharedIn,
   texting,
   usedFields,
+  withName,
   withOwnAdvisor,
   type PhoneEntry,
   type Recipient,
@@ -215,7 +216,14 @@ const reader = (tools: Tools): ItemNodeOptions<Text, SendShared>['read'] => {
       if (timeZone !== undefined) shared.timeZone = timeZone;
       if (deliveryDate !== undefined) shared.delivery = scheduled(environment, deliveryDate, frequency);
     });
-    return { items: [textAgain(resend, msg)], count: 1, list: false, source: phones, shared, fault };
+    return {
+      items: [withName(textAgain(resend, msg), msg)],
+      count: 1,
+      list: false,
+      source: phones,
+      shared,
+      fault,
+    };
   };
 
   const fromFields = readRecipients<Text, SendShared>(

@@ -334,13 +334,15 @@ for (const version of versions) {
       const hows = ['mouse', 'Enter'] as const;
       // The environment's zone applies to a number that implies none.
       const phones = hows.map((_, at) => `+1800555010${String(at)}`);
-      await red.send('text quiet', { phone: phones[0], text: 'confidential' });
+      const contact = { phone: '800 555 0100', firstName: 'Grace', lastName: '<i>' };
+      await red.send('text quiet', { phone: phones[0], text: 'confidential', contact });
       await red.send('text quiet', { phone: phones[1], text: 'confidential' });
       const told = (await red.messages('failed', 0)).length;
       for (const [at, how] of hows.entries()) {
         const row = held.locator('li', { hasText: phones[at] ?? '' });
         await row.waitFor();
         should(await row.textContent()).match(/my send quiet · Default advisor · since .* · to be sent .*\d/);
+        should(await row.locator('strong').textContent()).equal(at === 0 ? 'Grace <i>' : phones[at]);
         should(await row.textContent()).not.match(/confidential/);
         await sidebar.confirm(row, 'Cancel', how);
       }

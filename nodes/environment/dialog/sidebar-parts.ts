@@ -411,11 +411,19 @@ export class HeldPart extends PagedPart<QueueItem, Listed<QueueItem>> {
     const { row, head, facts } = rowWith(...actions, reveal.element);
     return {
       row,
-      update: ({ phone, advisor, since: started, notBefore }) => {
+      update: ({ phone, name, advisor, since: started, notBefore }) => {
         reveal.refresh();
-        setText(head, phone ?? '');
-        const leaves = say('sidebar.leaves', { time: this.timeOf(notBefore ?? started) });
-        setText(facts, joined(nodeLabel(node), advisorName(advisor), this.since(started), leaves));
+        setText(head, name ?? phone ?? '');
+        setText(
+          facts,
+          joined(
+            name !== undefined && phone,
+            nodeLabel(node),
+            advisorName(advisor),
+            this.since(started),
+            say('sidebar.leaves', { time: this.timeOf(notBefore ?? started) }),
+          ),
+        );
       },
     };
   }

@@ -212,7 +212,10 @@ describe('the activity routes on a real Node-RED', function () {
     const from = red.lines.length;
     const lists = (path = ''): Promise<Page> => page('viewer', `slow/lists${path}`);
     for (let n = 0; n < 3; n++)
-      await red.send('slowly', { phone: [1, 2, 3].map((k) => `+1206555010${String(3 * n + k)}`), text: 'x' });
+      await red.send('slowly', {
+        phone: [1, 2, 3].map((k) => ({ phone: `+1206555010${String(3 * n + k)}`, name: 'Ada' })),
+        text: 'x',
+      });
     for (;;) if ((await lists()).pageInfo.totalRecord === 3) break;
     const pages = await Promise.all([1, 2, 3].map((n) => lists(`?pageSize=2&page=${String(n)}`)));
     should(pages.map(({ data }) => data.length)).deepEqual([2, 1, 0]);
@@ -221,6 +224,9 @@ describe('the activity routes on a real Node-RED', function () {
     should((await ask('viewer', 'DELETE', `slow/lists/${ids[2] ?? ''}`)).status).equal(401);
     should((await ask('clerk', 'DELETE', `slow/lists/${ids[2] ?? ''}`)).json).deepEqual({ id: ids[2] });
     const { data } = await page('clerk', 'slow/queue');
+    should(data.every(({ name }) => name === 'Ada')).be.true();
+    should((await page('clerk', 'slow/queue?phone=ada')).data).have.length(data.length);
+    should(JSON.stringify(await page('viewer', 'slow/queue'))).not.containEql('Ada');
     const queued = data.findLast(({ list }) => list === ids[1])?.id ?? '';
     should((await ask('clerk', 'DELETE', `slow/queue/${queued}`)).json).deepEqual({ id: queued });
     await red.logged(/advisor-texting\.cancel/, { from });

@@ -222,11 +222,21 @@ describe('activity: waits', () => {
     flow.send({ phone: '+12025550104', recipient: { phone: '(202) 555-0104', fullName: 'Cy' } });
     flow.send({ phone: '+12025550105', contact: { phone: '+12025550105', name: 'Di' } });
     // Left on the message from somebody else.
-    flow.send({ phone: '+12025550106', recipient: { phone: '+12025550107', name: 'Wrong' } });
-    while ((await activity().waits(some)).pageInfo.totalRecord !== 6) await nextIteration();
+    flow.send({ phone: '+12025550106', recipient: { phone: '+12025550107', zip: '0000000', name: 'Wrong' } });
+    // The number is in another column.
+    flow.send({ phone: '+12025550108', contact: { mobile: '202-555-0108', name: 'Ed' } });
+    while ((await activity().waits(some)).pageInfo.totalRecord !== 7) await nextIteration();
     const { data } = await activity().waits(some);
     const names = data.map(({ phone, name }) => `${phone?.slice(-2) ?? ''} ${name ?? 'nobody'}`);
-    should(names.toSorted()).deepEqual(['01 Åsa Öberg', '02 Bo', '03 nobody', '04 Cy', '05 Di', '06 nobody']);
+    should(names.toSorted()).deepEqual([
+      '01 Åsa Öberg',
+      '02 Bo',
+      '03 nobody',
+      '04 Cy',
+      '05 Di',
+      '06 nobody',
+      '08 Ed',
+    ]);
     const found = async (phone: string) =>
       (await activity().waits({ ...some, phone })).data.map((item) => item.name);
     should(await found('asa ob')).deepEqual(['Åsa Öberg']);

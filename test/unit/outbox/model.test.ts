@@ -14,7 +14,7 @@ const phones = ['+12025550101', '+12025550102'] as const;
 const everything = [Buffer.of(0), Buffer.of(0xff)] as const;
 
 interface Text extends ItemData {
-  readonly name: number;
+  readonly nth: number;
   readonly phone: string;
   /** Every second item of a held list is held. */
   readonly notBefore: number;
@@ -66,7 +66,7 @@ interface Life {
 /** One process after the other on one store, and a service that records what it gets. */
 class Machine {
   readonly sent: number[] = [];
-  readonly told: { readonly name: number; readonly outcome: string; readonly repeated: boolean }[] = [];
+  readonly told: { readonly nth: number; readonly outcome: string; readonly repeated: boolean }[] = [];
   readonly accepted = new Set<number>();
   /** Texts that a saved reset came before. */
   readonly cancelled = new Set<number>();
@@ -77,7 +77,7 @@ class Machine {
   private readonly texts: Text[] = [];
   private readonly started = new Set<number>();
   /** Items of lists, which are accepted once their list is complete. */
-  private readonly saved: { readonly list: string; readonly name: number }[] = [];
+  private readonly saved: { readonly list: string; readonly nth: number }[] = [];
   private readonly complete = new Set<string>();
   private resets: (readonly number[])[] = [];
   private life: Life;
@@ -112,53 +112,53 @@ class Machine {
     for (const operation of operations) {
       if (!('put' in operation)) continue;
       const key = operation.put.toString('latin1');
-      if (key.startsWith('cancel\0')) for (const name of this.resets.shift() ?? []) this.cancelled.add(name);
+      if (key.startsWith('cancel\0')) for (const nth of this.resets.shift() ?? []) this.cancelled.add(nth);
       if (key.startsWith('item\0')) this.noteItem(key, operation.value as SavedItem);
       if (key.startsWith('list\0') && (operation.value as { readonly isComplete: boolean }).isComplete)
         this.complete.add(key.slice('list\0'.length));
     }
-    for (const { list, name } of this.saved) if (this.complete.has(list)) this.accepted.add(name);
+    for (const { list, nth } of this.saved) if (this.complete.has(list)) this.accepted.add(nth);
   }
 
   private noteItem(key: string, { item, single }: SavedItem): void {
-    if (single) this.accepted.add(item.name);
-    else this.saved.push({ list: key.slice('item\0'.length, -6), name: item.name });
+    if (single) this.accepted.add(item.nth);
+    else this.saved.push({ list: key.slice('item\0'.length, -6), nth: item.nth });
   }
 
   private hostIn(process: Process, closed: AbortSignal): NodeHost<Text, Shared, string> {
     return {
       work: async (item) => {
         const { signal } = item;
-        const { name, notBefore } = item.data;
+        const { nth, notBefore } = item.data;
         const held = this.heldUntil(process, notBefore);
         if (held) return held;
         for (;;) {
           if (signal.aborted) return item.isReset ? 'reset' : undefined;
-          this.started.add(name);
+          this.started.add(nth);
           await item.start();
           if (!this.mustWait()) break;
           // As after a 429: certainly not carried out.
           await item.undo();
-          this.started.delete(name);
+          this.started.delete(nth);
           while (this.mustWait(signal)) await nextIteration();
         }
-        for (let turns = name % 4; turns > 0; turns--) await nextIteration();
+        for (let turns = nth % 4; turns > 0; turns--) await nextIteration();
         if (process.isDead) return never;
-        this.sent.push(name);
+        this.sent.push(nth);
         await nextIteration();
         return 'sent';
       },
-      outcomeFor: async ({ data: { name } }, reason) => {
+      outcomeFor: async ({ data: { nth } }, reason) => {
         // As with a key, which is released first.
-        for (let turns = name % 5; turns > 0; turns--) await nextIteration();
+        for (let turns = nth % 5; turns > 0; turns--) await nextIteration();
         return reason;
       },
       kindsOf: (outcome) => [outcome],
-      emit: async (job, { name }, { outcome, repeated, isLast, counts }) => {
+      emit: async (job, { nth }, { outcome, repeated, isLast, counts }) => {
         if (process.isDead) return never;
         if (closed.aborted) return false;
-        this.told.push({ name, outcome, repeated });
-        for (let turns = name % 3; turns > 0; turns--) await nextIteration();
+        this.told.push({ nth, outcome, repeated });
+        for (let turns = nth % 3; turns > 0; turns--) await nextIteration();
         if (isLast) {
           const { total: _total, ...kinds } = counts;
           const sum = Object.values(kinds).reduce((all, count) => all + count, 0);
@@ -189,8 +189,8 @@ class Machine {
   accept(count: number, heldFor: number): void {
     const until = this.clock.now() + heldFor;
     const items = Array.from({ length: count }, (_, index): Text => {
-      const name = this.texts.length + index;
-      return { index, name, phone: phones[name % 2] ?? phones[0], notBefore: index % 2 ? 0 : until };
+      const nth = this.texts.length + index;
+      return { index, nth, phone: phones[nth % 2] ?? phones[0], notBefore: index % 2 ? 0 : until };
     });
     this.texts.push(...items);
     this.life.outbox.accept({}, { shared: nobodys, items, count });
@@ -198,8 +198,8 @@ class Machine {
 
   reset(phone: string | undefined): void {
     const isMeant = (text: Text): boolean => phone === undefined || text.phone === phone;
-    const meant = this.texts.filter((text) => isMeant(text) && !this.started.has(text.name));
-    this.resets.push(meant.map(({ name }) => name));
+    const meant = this.texts.filter((text) => isMeant(text) && !this.started.has(text.nth));
+    this.resets.push(meant.map(({ nth }) => nth));
     this.life.outbox.reset(phone === undefined ? undefined : [phone]);
   }
 
@@ -302,17 +302,17 @@ describe('an outbox against a naive one', () => {
         const { sent, told, accepted, cancelled } = machine;
         assert.equal(new Set(sent).size, sent.length, 'nothing is sent twice');
         const first = new Map<number, string>();
-        for (const { name, outcome, repeated } of told) {
-          const before = first.get(name);
-          if (before !== undefined) assert.ok(repeated, `${name} was emitted before`);
+        for (const { nth, outcome, repeated } of told) {
+          const before = first.get(nth);
+          if (before !== undefined) assert.ok(repeated, `${nth} was emitted before`);
           assert.equal(outcome, before ?? outcome, 'and the same is emitted');
-          first.set(name, outcome);
+          first.set(nth, outcome);
           if (outcome !== 'unknown')
-            assert.equal(outcome === 'sent', sent.includes(name), `${name} ${outcome}`);
+            assert.equal(outcome === 'sent', sent.includes(nth), `${nth} ${outcome}`);
         }
-        for (const name of accepted) assert.ok(first.has(name), `${name} is emitted`);
-        for (const name of first.keys()) assert.ok(accepted.has(name), `${name} was saved`);
-        for (const name of cancelled) assert.ok(!sent.includes(name), `${name} was cancelled`);
+        for (const nth of accepted) assert.ok(first.has(nth), `${nth} is emitted`);
+        for (const nth of first.keys()) assert.ok(accepted.has(nth), `${nth} was saved`);
+        for (const nth of cancelled) assert.ok(!sent.includes(nth), `${nth} was cancelled`);
       }),
       { numRuns: howOften(150), examples: found },
     );
