@@ -57,10 +57,12 @@ export const handOver = {
     offers.set(concluding.lastOffer, { emitted, isMarked: false, claims: 0 });
     return concluding.lastOffer;
   },
-  /** Called with each message of the outcome before it is sent. */
-  mark(msg: object, id: number): void {
-    const offer = offers.get(id);
-    if (offer) offer.isMarked = true;
+  /** Called with each message of the outcome before it leaves. */
+  mark(msg: object, visits: Visits, id: number | undefined): void {
+    setVisits(msg, visits);
+    const offer = id === undefined ? undefined : offers.get(id);
+    if (!offer) return;
+    offer.isMarked = true;
     (msg as Marked)[outcomeMark] = id;
   },
   /** The messages have reached the nodes that they were for. */

@@ -253,13 +253,18 @@ const permitted = async (all: readonly Steps[]): Promise<() => void> => {
 /** The reason of the signal of work that is cancelled for good. */
 const byReset = 'reset';
 
+/** Where the requests of items go. */
+export interface Service {
+  client(): Client | Promise<Client>;
+}
+
 /** What all items of a node have in common. */
 export interface ItemTools {
   readonly node: string;
   readonly keys: QueueKeys;
   readonly store: Store;
   readonly recorder: Recorder;
-  readonly client: () => Client | Promise<Client>;
+  readonly service: Service;
 }
 
 /** An item as it was read; where it was found otherwise than by the timetable, its place there is not known. */
@@ -307,11 +312,11 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** An entry in the timetable that was met while it was in memory: it is read again afterwards. */
   missed: Buffer | undefined;
   readonly inNextCommit: Operation[] = [];
+  /** While it is in work: called when it starts. */
+  started: (() => void) | undefined;
   private steps: Steps[] = [];
   /** Made when the work asks for its signal, or is cancelled. */
   private cancelling: AbortController | undefined;
-  /** While it is in work: called when it starts. */
-  private started: (() => void) | undefined;
   /** The kinds under which its outcome was counted. */
   private kinds: readonly string[] = [];
   /** For the commit that ends the turn, and what is called when that is written. */
@@ -324,7 +329,8 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   private isIndexed = false;
   private savedSeen: Seen | undefined;
   private isChanged = false;
-  private readonly losses: number | undefined;
+  /** If the store has lost more, another process has had it since, and may have carried the item out. */
+  readonly losses: number | undefined;
 
   constructor(
     private readonly tools: ItemTools,
@@ -397,8 +403,8 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     { signal = this.signal, ...own }: Steps & { readonly signal?: AbortSignal | undefined } = {},
   ): Promise<Answer<N>> {
     const { advisor } = this;
-    const { client: clientOf, node: lane } = this.tools;
-    const client = clientOf();
+    const { service, node: lane } = this.tools;
+    const client = service.client();
     const steps = [...this.steps, own];
     const options: CallOptions =
       endpoints[name].method === 'GET'
@@ -434,7 +440,7 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   private async step(state: ItemState, added: readonly Steps['start'][]): Promise<void> {
-    if (this.isOutdated) throw new TakenOver(false);
+    if (this.losses !== this.tools.store.losses) throw new TakenOver(false);
     const saving: Promise<unknown>[] = [];
     for (const each of added) {
       const operations = each?.() ?? [];
@@ -457,15 +463,6 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.message.countEmitted(this.data, this.kinds, -1);
   }
 
-  /** It is the item's turn; `started` is called when the work has saved it as started. */
-  take(started: () => void, isOutOfTurn: boolean): void {
-    this.cancelling = undefined;
-    this.isOutOfTurn = isOutOfTurn;
-    this.started = started;
-    this.isToRecheck = false;
-    this.steps = [];
-  }
-
   /** Stops its work, if it is in work: for good, or because the node closes. */
   cancel(isReset: boolean): void {
     if (!this.started) return;
@@ -473,10 +470,11 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.cancelling.abort(isReset ? byReset : undefined);
   }
 
-  /** Its work has ended; call the result when the next commit is written, or cannot be. */
-  putDown(): (() => void) | undefined {
+  /** Its turn has ended; call the result when the next commit is written, or cannot be. */
+  endTurn(): (() => void) | undefined {
     const { ends } = this;
-    this.started = undefined;
+    this.started = this.cancelling = undefined;
+    this.steps = [];
     if (ends.length === 0) return undefined;
     this.inNextCommit.push(...this.inLastCommit);
     this.inLastCommit = [];
@@ -488,11 +486,6 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   get due(): Buffer {
     return this.tools.keys.due(this.lane, this.dueAt, this.arrival, this.data.index);
-  }
-
-  /** Another process has had the store since, and may have carried it out. */
-  get isOutdated(): boolean {
-    return this.losses !== this.tools.store.losses;
   }
 
   get isFinished(): boolean {
@@ -540,9 +533,7 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** Its outcome has left for good: its records go. */
   remove(): void {
     this.state = 'gone';
-    if (this.isOutdated) return;
-    this.message.countSaved(this.data, this.kinds);
-    void this.tools.recorder.changed(this.message);
+    if (this.losses === this.tools.store.losses) this.message.countSaved(this.data, this.kinds);
   }
 
   get isToSave(): boolean {

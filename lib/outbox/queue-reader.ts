@@ -1,6 +1,5 @@
-import { endOf, type Store, type StoreEntry } from '../state/store';
+import { endOf, pagesUnder, type Store, type StoreEntry } from '../state/store';
 import {
-  after,
   arrivalIn,
   itemAt,
   itemName,
@@ -57,30 +56,20 @@ export class QueueReader {
     this.keys = keysOf(source.node);
   }
 
-  /** Items that have not been emitted. */
-  count(): Promise<number> {
-    const { items } = this.keys;
-    return this.source.store.count(records, items, endOf(items));
+  /** Items that have not been emitted, waits, or lists. */
+  count(kind: 'items' | 'waits' | 'lists' = 'items'): Promise<number> {
+    const prefix = this.keys[kind];
+    return this.source.store.count(records, prefix, endOf(prefix));
   }
 
   /** Items that have not been emitted, waits among them. */
   async pending(): Promise<number> {
-    return (await this.count()) + (await this.waitCount());
-  }
-
-  waitCount(): Promise<number> {
-    const { waits } = this.keys;
-    return this.source.store.count(records, waits, endOf(waits));
-  }
-
-  listCount(): Promise<number> {
-    const { lists } = this.keys;
-    return this.source.store.count(records, lists, endOf(lists));
+    return (await this.count()) + (await this.count('waits'));
   }
 
   async *lists(skip = 0): AsyncGenerator<QueuedList> {
     const { store, node, space } = this.source;
-    for await (const { key: at, value } of this.pages<ListRecord>(this.keys.lists, skip)) {
+    for await (const { key: at, value } of this.saved<ListRecord>(this.keys.lists, skip)) {
       if (value.space !== space) continue;
       const arrival = arrivalIn(at);
       const counts = await store.get<Counts>(records, this.keys.counts(arrival));
@@ -98,7 +87,7 @@ export class QueueReader {
   async *items(skip = 0): AsyncGenerator<Queued> {
     const { node, space } = this.source;
     let list: { readonly arrival: Buffer; readonly shared: SharedRecord | undefined } | undefined;
-    for await (const { key: at, value } of this.pages<ItemRecord>(this.keys.items, skip)) {
+    for await (const { key: at, value } of this.saved<ItemRecord>(this.keys.items, skip)) {
       const { arrival, index } = itemAt(at);
       const { item, single, state, notBefore } = value;
       if (!single && !list?.arrival.equals(arrival)) list = { arrival, shared: await this.sharedAt(arrival) };
@@ -129,13 +118,7 @@ export class QueueReader {
     return (await this.source.store.get<SharedRecord>(records, this.keys.list(arrival)))?.value;
   }
 
-  private async *pages<T>(prefix: Buffer, skip: number): AsyncGenerator<StoreEntry<T>> {
-    for (let last: Buffer | undefined; ;) {
-      const range = { ...after(prefix, last), limit: readAtOnce, ...(!last && { skip }) };
-      const page: readonly StoreEntry<T>[] = await this.source.store.page<T>(records, range);
-      yield* page;
-      last = page.at(-1)?.key;
-      if (!last || page.length < readAtOnce) return;
-    }
+  private async *saved<T>(prefix: Buffer, skip: number): AsyncGenerator<StoreEntry<T>> {
+    for await (const page of pagesUnder<T>(this.source.store, records, prefix, readAtOnce, skip)) yield* page;
   }
 }

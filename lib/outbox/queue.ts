@@ -1,13 +1,21 @@
 import { randomBytes } from 'node:crypto';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { minute, second } from '../durations';
-import type { Client } from '../service/client';
 import { atTime, closeLimit, type Clock } from '../service/clock';
 import { endOf, nextKey, pagesUnder, TakenOver, type Operation, type Store } from '../state/store';
 import { Cancels } from './cancels';
 import { carefulTurnsOf, type CarefulTurns } from './careful-turns';
 import { handOver } from './hand-over';
-import { Item, itemId, messageId, QueuedMessage, type Found, type Items, type ItemTools } from './item';
+import {
+  Item,
+  itemId,
+  messageId,
+  QueuedMessage,
+  type Found,
+  type Items,
+  type ItemTools,
+  type Service,
+} from './item';
 import { Lane, memoryOf, type InMemory } from './lanes';
 import type { Outcome } from './outcome';
 import { QueueReader } from './queue-reader';
@@ -84,8 +92,7 @@ export interface QueueOptions<D extends ItemData, S extends Shared> {
   /** The clock by which items are held. */
   readonly clock: Clock;
   readonly waits?: WaitOptions<S>;
-  /** For the requests of items. */
-  readonly client: () => Client | Promise<Client>;
+  readonly service: Service;
   /**
    * From an item to its outcome; throws `Held` and nothing else. Undefined when a close interrupted the work: the
    * item stays saved as not started. With a reason, the item ends without its work.
@@ -198,7 +205,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   private moving: { readonly at: number; readonly forget: () => void } | undefined;
 
   constructor(private readonly options: QueueOptions<D, S>) {
-    const { store, node, clock, waits } = options;
+    const { store, node, clock, waits, service } = options;
     const keys = keysOf(node);
     this.keys = keys;
     this.store = store;
@@ -213,7 +220,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       if (number === heldLane) return this.held;
       return number === laterLane ? this.later : new Lane(number, keys.lane(number));
     });
-    this.tools = { node, keys, store, recorder: this.recorder, client: options.client };
+    this.tools = { node, keys, store, recorder: this.recorder, service };
     this.memory = memoryOf(store, node);
     this.items = this.memory.items;
     this.messages = this.memory.messages;
@@ -299,7 +306,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     onSaved?: () => void,
   ): void {
     if (this.recorder.unwritten > mostUnwritten) throw new QueueFull();
-    const { items, count, shared } = batch;
+    const { items, shared } = batch;
     const { space, type, clock } = this.options;
     const at = this.store.now();
     const clockAt = clock.now();
@@ -312,21 +319,22 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     });
     accepted.attachment = attachment;
     const isWait = this.isWait(shared);
-    const lane = this.lanes[laneFor(count, isWait)];
     const isInParts = !accepted.record.isComplete;
+    const added = isInParts ? [] : items.map((data) => this.added(accepted, data, isWait));
+    const last = added.at(-1);
+    const lane = this.lanes[last?.lane ?? -1];
     const isAtHand =
       this.isStarted &&
       !this.isClosing &&
-      !isInParts &&
+      last !== undefined &&
       lane !== undefined &&
       !lane.hasMore &&
       !lane.isReading &&
       lane.hand.length < mostAtHand;
-    const added = isInParts ? [] : items.map((data) => this.added(accepted, data, isWait));
     if (isWait) this.waitCount += items.length;
     if (isAtHand) {
       lane.hand.push(...added);
-      for (const { due } of added.slice(-1)) lane.readTo(nextKey(due));
+      lane.readTo(nextKey(last.due));
     }
     const saving = (
       isInParts ? this.saveInParts(accepted, items, onSaved) : this.save(accepted, added, onSaved)
@@ -496,7 +504,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   /** Resolves when the steps of the item are saved. */
   private changed(item: Item<D, S>): Promise<void> {
-    if (!item.isOutdated) return this.recorder.changed(item);
+    if (item.losses === this.store.losses) return this.recorder.changed(item);
     this.forget(item);
     this.startOver();
     return Promise.reject(new TakenOver(false));
@@ -507,8 +515,8 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.losses = this.store.losses;
     for (const lane of this.lanes) {
       for (const item of lane.hand.splice(0))
-        if (item.isOutdated) this.forget(item);
-        else lane.hand.push(item);
+        if (item.losses === this.losses) lane.hand.push(item);
+        else this.forget(item);
       lane.expect(lane.prefix);
     }
   }
@@ -946,7 +954,9 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   private async carryOut(item: Item<D, S>, isOutOfTurn: boolean): Promise<void> {
     const release = this.keepClockStill();
-    item.take(release, isOutOfTurn);
+    item.started = release;
+    item.isOutOfTurn = isOutOfTurn;
+    item.isToRecheck = false;
     let outcome: Outcome | undefined;
     let held: Held | undefined;
     try {
@@ -961,12 +971,13 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       release();
       this.active -= 1;
     }
-    const settle = item.putDown();
+    const { isReset } = item;
+    const settle = item.endTurn();
     let step: Promise<void> | undefined;
     // An outcome is saved also while the node closes.
     if (item.isEnding) step = undefined;
     else if (outcome !== undefined) void this.finish(item, outcome);
-    else if (item.isReset) this.endWithout('reset', item);
+    else if (isReset) this.endWithout('reset', item);
     else if (held) step = this.delay(item, held);
     else {
       if (item.state === 'started') item.set('accepted');
@@ -1120,6 +1131,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   private emitted(item: Item<D, S>): void {
     item.remove();
+    void this.recorder.changed(item.message);
     this.changed(item).then(
       () => {
         this.release(item);

@@ -338,7 +338,7 @@ export class Activity {
     const store = await this.environment.store();
     const waiting = (await idsUnder(store, records, key('wait'))).filter(isMeant);
     const counts = await Promise.all([
-      ...waiting.map((node) => this.readerOf(store, node).waitCount()),
+      ...waiting.map((node) => this.readerOf(store, node).count('waits')),
       ...(await this.readersElsewhere()).map(({ node, reader }) => (isMeant(node.id) ? reader.count() : 0)),
     ]);
     return sumOf(counts);
@@ -354,7 +354,7 @@ export class Activity {
     let total = 0;
     const data: ListItem[] = [];
     for (const { node, reader } of await this.readers()) {
-      const count = await reader.listCount();
+      const count = await reader.count('lists');
       total += count;
       if (skip < count && data.length < asked.pageSize)
         for await (const { key: name, ...list } of reader.lists(skip)) {

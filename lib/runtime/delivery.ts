@@ -1,6 +1,6 @@
 import { nodeCloseTime, second } from '../durations';
 import { ofAConnection, removeUnreadable } from '../outbox/storable-message';
-import { handOver, setVisits, withVisit, type Visits } from '../outbox/hand-over';
+import { handOver, withVisit, type Visits } from '../outbox/hand-over';
 import { processMemory } from '../process-memory';
 import { elapsedBy, systemClock, within } from '../service/clock';
 import { serviceError, type Problem } from '../service/errors';
@@ -51,7 +51,7 @@ export interface Outputs {
   /** As in `msg.outcome`. */
   readonly names: readonly string[];
   /** Sends the outcome by its output; returns the error to raise when nothing is wired to any output for it. */
-  emit(msg: Message, outcome: Outcome, offer?: number): Error | undefined;
+  emit(msg: Message, outcome: Outcome): Error | undefined;
   /** Counts an outcome that has left in this message. */
   count(msg: Message, outcome: Outcome): void;
   /**
@@ -74,9 +74,8 @@ export const outputsOf = (
 
   const portOf = ({ port }: Outcome): number => (port === 2 && !isWired(2) ? 1 : port);
 
-  const send = (msg: Message, port: number, offer: number | undefined): void => {
+  const send = (msg: Message, port: number): void => {
     msg.outcome = names[port];
-    if (offer !== undefined) handOver.mark(msg, offer);
     node.send(port === 0 ? msg : port === 1 ? [null, msg] : [null, null, msg]);
   };
 
@@ -88,7 +87,7 @@ export const outputsOf = (
       const port = portOf(outcome);
       onEmitted?.(msg, names[port] ?? '', port === 1 ? outcome.problem : undefined);
     },
-    emit(msg, outcome, offer) {
+    emit(msg, outcome) {
       writeFields(msg, outcome.set);
       if (outcome.repeated) msg.repeated = true;
       else if ('repeated' in msg) delete msg.repeated;
@@ -97,7 +96,7 @@ export const outputsOf = (
         msg.payload = outcome.payload;
         writeFields(msg, outcome.carry);
         if ('error' in msg) delete msg.error;
-        send(msg, port, offer);
+        send(msg, port);
         return undefined;
       }
       const why = outcome.problem;
@@ -110,7 +109,7 @@ export const outputsOf = (
       };
       if (!isWired(1)) return new OutcomeError(hideNumbers(translate(unquoted(why))), details);
       msg.error = details;
-      send(msg, 1, offer);
+      send(msg, 1);
       return undefined;
     },
   };
@@ -287,7 +286,7 @@ export class Job {
   /** Ends the whole input with one failure; outcomes that have left stay as they are. */
   fail(failure: Outcome): void {
     if (this.settled) return;
-    this.markVisited(this.msg);
+    this.mark(this.msg);
     this.raised = this.outputs.emit(this.msg, failure);
     this.outputs.count(this.msg, failure);
     this.settle();
@@ -300,12 +299,12 @@ export class Job {
 
   private send({ index, outcome, offer, summary, entry }: Part): Message {
     const msg = this.list ? this.partOf(this.list, index, entry) : this.msg;
-    this.markVisited(msg);
+    this.mark(msg, offer);
     if (summary && this.list) {
       this.conclude(summary);
       msg.summary = this.msg.summary;
     }
-    const error = this.outputs.emit(msg, outcome, offer);
+    const error = this.outputs.emit(msg, outcome);
     if (error && this.list) this.node.error(error, msg);
     else if (error) this.raised = error;
     this.emitted += 1;
@@ -317,7 +316,7 @@ export class Job {
     if (this.settled) return;
     this.settled = true;
     // Complete and Catch nodes may lead back to this node, too.
-    this.markVisited(this.msg);
+    this.mark(this.msg);
     if (this.done) this.complete(this.done);
     else if (this.raised) this.node.error(this.raised, this.msg);
   }
@@ -334,9 +333,9 @@ export class Job {
   }
 
   /** Marks a message as one that was at this node, so that it is known when it comes back. */
-  private markVisited(msg: Message): void {
+  private mark(msg: Message, offer?: number): void {
     this.visits ??= withVisit(this.msg, this.node.id);
-    setVisits(msg, this.visits);
+    handOver.mark(msg, this.visits, offer);
   }
 
   private partOf({ id, count, listAt, copy }: JobList, index: number, entry: unknown): Message {

@@ -303,7 +303,7 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
     const { message, data, shared, isRepeated } = item;
     const { count } = message.record;
     const counts = item.count(kindsIn(tools, outcome));
-    const isLast = message.remaining === 0;
+    const isLast = counts['total'] === count;
     const summary = isLast && shared.list ? summaryOf(tools, count, counts) : undefined;
     const { entries } = message.input;
     const indexes = indexesOf(data);
@@ -343,7 +343,7 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
       ...(waits && {
         waits: { clock: ageClock(from, store), longestPause: (shared) => waits.longestPause(shared) },
       }),
-      client: () => from.client(),
+      service: from,
       work: (item, reason) => (reason ? endWithout(item, reason) : work(item)),
       emit,
       changed: () => {

@@ -272,12 +272,13 @@ export async function* pagesUnder<T>(
   table: Table,
   prefix: Buffer,
   limit: number,
+  skip = 0,
 ): AsyncGenerator<readonly StoreEntry<T>[]> {
-  for (let from = prefix; ;) {
-    const page = await store.page<T>(table, { from, to: endOf(prefix), limit });
+  for (let range = { from: prefix, to: endOf(prefix), limit, skip }; ;) {
+    const page = await store.page<T>(table, range);
     if (page.length > 0) yield page;
     const last = page.at(-1);
     if (!last || page.length < limit) return;
-    from = nextKey(last.key);
+    range = { ...range, from: nextKey(last.key), skip: 0 };
   }
 }

@@ -26,9 +26,11 @@ export interface NodeHost<D extends ItemData, S extends Shared, E> {
 /** The same as a queue takes it. */
 export const hosted = <D extends ItemData, S extends Shared, E>(
   host: NodeHost<D, S, E>,
-): Pick<QueueOptions<D, S>, 'client' | 'work' | 'emit' | 'changed' | 'fault'> => ({
-  client: () => {
-    throw new Error('nothing is asked of the service');
+): Pick<QueueOptions<D, S>, 'service' | 'work' | 'emit' | 'changed' | 'fault'> => ({
+  service: {
+    client: () => {
+      throw new Error('nothing is asked of the service');
+    },
   },
   work: async (item, reason) => {
     const payload = await (reason ? host.outcomeFor(item, reason) : host.work(item));
