@@ -10,14 +10,12 @@ import { faultInSettings, plainSettings, noSource, type PlainSettings, source, t
 import { invalidInput, nodeError } from './errors';
 import { metrics } from './metrics';
 import type { Outcome } from '../outbox/outcome';
-import { failedOutcome, problemOf } from './outcomes';
+import { problemOf } from './outcomes';
 import type { Message, Red, RunningNode } from './red';
-import type { Config, NodeRuntime } from './register';
 import type { NodeSpec } from './spec';
 import { atNextStart, Job, outputsOf, type Outputs } from './delivery';
 import {
   createStatus,
-  failureLook,
   heldLook,
   pausedLook,
   simulatorMark,
@@ -74,17 +72,15 @@ export interface Tools {
 /** A node's own part: from an input message to outcomes. */
 export interface Handler {
   /** While it is pending, messages wait in line, so that earlier work is read from the store first. */
-  readonly opening?: Promise<void> | undefined;
+  readonly opening: Promise<void> | undefined;
   input(msg: Message, job: Job): void | Promise<void>;
   /** True when the message was a control message (`reset`, `flush`); `at` is the time when another process received it. */
-  control?(msg: Message, at?: number): boolean;
-  /** Shows the failure of a whole message in the status. */
-  showFailure?(failure: Outcome): void;
-  /** Adds to the failure of a whole message what all failures of the node have. */
-  completeFailure?(failure: Outcome, msg: Message): Outcome;
+  control(msg: Message, at?: number): boolean;
+  /** Returns the failure of a whole message, and shows it in the status. */
+  failed(why: Problem, msg: Message): Outcome;
   /** Whether the node has work that a pause of the service holds up. */
-  isBusy?(): boolean;
-  close?(): Promise<void>;
+  isBusy(): boolean;
+  close(): Promise<void>;
 }
 
 export const isControl = (msg: Message, name: 'reset' | 'flush'): boolean =>
@@ -230,8 +226,11 @@ class Brake {
 /** The most messages that wait until the store is open; further ones fail with `queue_full`. */
 const longestLine = 10_000;
 
-/** The one `input` handler. No rejection may escape it: it would end the whole of Node-RED. */
-const startNode = (
+/**
+ * A flow node, with the one `input` handler. No rejection may escape it: it would end the whole of Node-RED. `start`
+ * makes the node's own part.
+ */
+export const flowNode = (
   RED: Red,
   node: RunningNode,
   config: Record<string, unknown>,
@@ -362,7 +361,7 @@ const startNode = (
     if (kind === 'gone') {
       const ending = adopted.get(view);
       adopted.delete(view);
-      return ending?.close?.().catch(() => undefined);
+      return ending?.close().catch(() => undefined);
     }
     const next = start({ ...tools, environment: () => view });
     if (kind === 'orphan') {
@@ -372,7 +371,7 @@ const startNode = (
     // The store of the handler before belongs to another process now, which does all that is left there.
     const before = handler;
     handler = next;
-    void before.close?.().catch(() => undefined);
+    before.close().catch(() => undefined);
     return undefined;
   });
 
@@ -380,7 +379,7 @@ const startNode = (
     const meant = view ? adopted.get(view) : handler;
     if (!meant || meant.opening || closing.signal.aborted) return false;
     try {
-      return meant.control?.(message, at) ?? true;
+      return meant.control(message, at);
     } catch {
       // The message was not valid. The process that received it has reported that.
       return true;
@@ -395,7 +394,7 @@ const startNode = (
       return;
     }
     const until = pausedUntil(environment);
-    if (until <= clock.now() || ![handler, ...adopted.values()].some((each) => each.isBusy?.())) return;
+    if (until <= clock.now() || ![handler, ...adopted.values()].some((each) => each.isBusy())) return;
     status.show(() => pausedLook(words, until, clock.now()));
   });
 
@@ -414,12 +413,7 @@ const startNode = (
     if (summary && parts && summary.id === parts.id) delete msg.summary;
     const failWith = (thrown: unknown): void => {
       const unread = thrown instanceof ServiceError ? undefined : removeUnreadable(msg, true);
-      const why = problemOf(unready(unread ?? thrown));
-      const at = clock.now();
-      const failure = failedOutcome(why);
-      if (handler.showFailure) handler.showFailure(failure);
-      else status.show(() => failureLook(words, why, at, clock.now()));
-      job.fail(handler.completeFailure?.(failure, msg) ?? failure);
+      job.fail(handler.failed(problemOf(unready(unread ?? thrown)), msg));
       taken();
     };
     const fail = (thrown: unknown): void => {
@@ -433,12 +427,12 @@ const startNode = (
       try {
         // A reset is also for what is delayed.
         const isReset = isControl(msg, 'reset');
-        if (handler.control && isReset) brake.release();
+        if (isReset) brake.release();
         if (handler.opening) {
           enter();
           return;
         }
-        if ((isReset || isControl(msg, 'flush')) && handler.control?.(msg)) {
+        if ((isReset || isControl(msg, 'flush')) && handler.control(msg)) {
           environment?.tellOthers?.(node.id, controlIn(msg));
           job.end();
           taken();
@@ -487,9 +481,7 @@ const startNode = (
     };
     // Messages that wait for the environment are accepted before the node closes.
     const opened = environment?.opening ?? Promise.resolve();
-    const ended = opened.then(() =>
-      Promise.all([handler, ...adopted.values()].map(async (each) => each.close?.())),
-    );
+    const ended = opened.then(() => Promise.all([handler, ...adopted.values()].map((each) => each.close())));
     // If the store does not answer a read, the read ends only with the store, which waits for its nodes.
     within(systemClock, closeLimit, ended).then(end, (fault: unknown) => {
       node.warn(words.problem(problemOf(fault)));
@@ -497,10 +489,3 @@ const startNode = (
     });
   });
 };
-
-/** The `create` of a flow node; `start` makes the node's own part. */
-export const flowNode =
-  (spec: NodeSpec, start: (tools: Tools, config: Config) => Handler): NodeRuntime['create'] =>
-  (RED, node, config) => {
-    startNode(RED, node as RunningNode, config, spec, (tools) => start(tools, config));
-  };

@@ -15,7 +15,7 @@ import { nodeError } from './errors';
 import { flowNode, isControl, type Handler, type Tools } from './flow-node';
 import { noSource, pathIn, type Source } from './inputs';
 import { failedOutcome, problemOf } from './outcomes';
-import type { Message } from './red';
+import type { Message, RunningNode } from './red';
 import type { Config, NodeRuntime } from './register';
 import type { NodeSpec } from './spec';
 import { heldLook, outcomeStatus, type ShownList, type StatusTexts } from './status';
@@ -220,7 +220,7 @@ const isSavedFromBefore = async (tools: Tools, environment: Environment): Promis
  * The items of a flow node: each is saved before it starts, and its outcome is saved before it is emitted. Work that a
  * close, a kill or a deploy interrupts is carried on by the next node of the same id.
  */
-export const itemHandler = <D extends ItemData, S extends Shared>(
+const itemHandler = <D extends ItemData, S extends Shared>(
   tools: Tools,
   options: ItemNodeOptions<D, S>,
 ): Handler => {
@@ -477,12 +477,13 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
       else queue?.flush(phones).catch(fault);
       return true;
     },
-    showFailure(failure) {
+    failed(why, msg) {
+      const failure = failedOutcome(why);
       shown.note(failure);
       shown.show(failure);
       changed();
+      return options.failedFields?.(failure, msg) ?? failure;
     },
-    completeFailure: (failure, msg) => options.failedFields?.(failure, msg) ?? failure,
     isBusy: () => searches?.isBusy === true || queue?.isBusy === true,
     async close() {
       await searches?.close();
@@ -500,7 +501,11 @@ export const itemHandler = <D extends ItemData, S extends Shared>(
 };
 
 /** The `create` of a node that has items. */
-export const itemNode = <D extends ItemData, S extends Shared>(
-  spec: NodeSpec,
-  options: (tools: Tools, config: Config) => ItemNodeOptions<D, S>,
-): NodeRuntime['create'] => flowNode(spec, (tools, config) => itemHandler(tools, options(tools, config)));
+export const itemNode =
+  <D extends ItemData, S extends Shared>(
+    spec: NodeSpec,
+    options: (tools: Tools, config: Config) => ItemNodeOptions<D, S>,
+  ): NodeRuntime['create'] =>
+  (RED, node, config) => {
+    flowNode(RED, node as RunningNode, config, spec, (tools) => itemHandler(tools, options(tools, config)));
+  };

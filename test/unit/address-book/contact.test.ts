@@ -101,10 +101,10 @@ describe('contact node', () => {
 
     it('shows no complete number of a list without a header row', async () => {
       const flow = await contactNode(on.environment, { operation: 'create' });
-      await flow.ask({ payload: { firstName: 'A', '+12025550123': '+12025550124' } });
+      await flow.ask({ payload: { firstName: 'A', '+12025550125': '+12025550124' } });
       should(flow.warnings[0])
-        .match(/0123/)
-        .and.not.match(/12025550123/);
+        .match(/0125/)
+        .and.not.match(/12025550125/);
     });
 
     it('rejects an empty list, an empty contact and a non-contact without a request', async () => {
@@ -134,7 +134,7 @@ describe('contact node', () => {
       should(await said({ firstname: 'A' })).match(/"firstname" is not one of them: write "firstName"/);
       should(await said({ shoe: 1, 'Postal Code': '1' })).match(/"Postal Code" .+ write "postalCode"/);
       should(flow.warnings.join(' ')).match(/firstname.+shoe.+Postal Code/s);
-      should(await said({ shoe: 1, '+12025550123': 2 })).match(/its fields are shoe, …0123: use/);
+      should(await said({ shoe: 1, '+12025550125': 2 })).match(/its fields are shoe, …0125: use/);
       should(await said({ a: 1, b: 1, c: 1, d: 1, e: 1, f: 1 })).match(/its fields are a, b, c, d, e, …:/);
       should(await said({ firstName: null })).match(
         /^The contact has no field filled in: fill in at least one/,
