@@ -5,106 +5,72 @@ import { asName, storeClosed, type Condition, type Range, type Store, type Table
 
 const fullBlock = 512;
 
-/** Keys in order, in blocks: an insertion moves at most one block. */
-class OrderedKeys {
+/** The first of `length` places that is not before what is looked for. */
+const firstPlace = (length: number, isBefore: (place: number) => boolean): number => {
+  let [low, high] = [0, length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (isBefore(middle)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+};
+
+/** Records by key. The keys are in order, in blocks: an insertion moves at most one block. */
+class MemoryTable {
+  readonly records = new Map<string, Buffer>();
   private readonly blocks: string[][] = [[]];
 
-  /** The block that a key belongs to: the last one that does not begin after the key. */
-  private blockOf(key: string): number {
-    let low = 0;
-    let high = this.blocks.length - 1;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      const first = this.blocks[middle]?.[0];
-      if (first !== undefined && first <= key) low = middle;
-      else high = middle - 1;
-    }
-    return low;
-  }
-
-  /** The place of a key in its block, or the place where it would be inserted. */
-  private static placeOf(block: readonly string[], key: string): number {
-    let low = 0;
-    let high = block.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((block[middle] ?? '') < key) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  }
-
-  add(key: string): void {
-    const at = this.blockOf(key);
+  /** The place of a key, or the place where it would be inserted. */
+  private find(key: string): { readonly at: number; readonly block: string[]; readonly place: number } {
+    const at = Math.max(
+      0,
+      firstPlace(this.blocks.length, (each) => (this.blocks[each]?.[0] ?? '') <= key) - 1,
+    );
     const block = this.blocks[at] ?? [];
-    block.splice(OrderedKeys.placeOf(block, key), 0, key);
+    return { at, block, place: firstPlace(block.length, (each) => (block[each] ?? '') < key) };
+  }
+
+  change(key: string, bytes: Buffer | undefined): void {
+    const isThere = this.records.has(key);
+    if (bytes) this.records.set(key, bytes);
+    else this.records.delete(key);
+    if (isThere === (bytes !== undefined)) return;
+    const { at, block, place } = this.find(key);
+    if (bytes) block.splice(place, 0, key);
+    else block.splice(place, 1);
+    if (block.length === 0 && this.blocks.length > 1) this.blocks.splice(at, 1);
     if (block.length <= fullBlock) return;
     // Keys often arrive in order, so the last block is left nearly full and the next begins nearly empty.
     const leftInBlock = at === this.blocks.length - 1 ? fullBlock : fullBlock >> 1;
     this.blocks.splice(at + 1, 0, block.splice(leftInBlock));
   }
 
-  delete(key: string): void {
-    const at = this.blockOf(key);
-    const block = this.blocks[at] ?? [];
-    block.splice(OrderedKeys.placeOf(block, key), 1);
-    if (block.length === 0 && this.blocks.length > 1) this.blocks.splice(at, 1);
-  }
-
-  *from(start: string): Generator<string> {
-    let at = this.blockOf(start);
-    let place = OrderedKeys.placeOf(this.blocks[at] ?? [], start);
-    for (; at < this.blocks.length; at++, place = 0) {
-      const block = this.blocks[at] ?? [];
-      for (; place < block.length; place++) yield block[place] ?? '';
-    }
-  }
-
-  *before(end: string): Generator<string> {
-    let at = this.blockOf(end);
-    let place = OrderedKeys.placeOf(this.blocks[at] ?? [], end) - 1;
-    for (; at >= 0; place = (this.blocks[--at]?.length ?? 0) - 1) {
-      const block = this.blocks[at] ?? [];
-      for (; place >= 0; place--) yield block[place] ?? '';
-    }
-  }
-
-  count(start: string, end: string): number {
-    if (start >= end) return 0;
-    const first = this.blockOf(start);
-    const last = this.blockOf(end);
-    let count =
-      OrderedKeys.placeOf(this.blocks[last] ?? [], end) -
-      OrderedKeys.placeOf(this.blocks[first] ?? [], start);
-    for (let at = first; at < last; at++) count += this.blocks[at]?.length ?? 0;
-    return count;
-  }
-}
-
-class MemoryTable {
-  readonly records = new Map<string, Buffer>();
-  readonly keys = new OrderedKeys();
-
-  change(key: string, bytes: Buffer | undefined): void {
-    const isThere = this.records.has(key);
-    if (bytes) {
-      this.records.set(key, bytes);
-      if (!isThere) this.keys.add(key);
-    } else if (isThere) {
-      this.records.delete(key);
-      this.keys.delete(key);
-    }
-  }
-
-  *range({ from, to, limit, skip = 0, reverse }: Range): Generator<string> {
+  *range({ from, to, limit, skip = 0, reverse = false }: Range): Generator<string> {
     const [start, end] = [asName(from), asName(to)];
+    const step = reverse ? -1 : 1;
     let [toSkip, left] = [skip, limit];
-    for (const key of reverse ? this.keys.before(end) : this.keys.from(start)) {
-      if (left <= 0 || (reverse ? key < start : key >= end)) return;
-      if (toSkip-- > 0) continue;
-      left -= 1;
-      yield key;
+    let { at, place } = this.find(reverse ? end : start);
+    if (reverse) place -= 1;
+    for (let block = this.blocks[at]; block; block = this.blocks[(at += step)]) {
+      if (place === Infinity) place = block.length - 1;
+      for (; place >= 0 && place < block.length; place += step) {
+        const key = block[place] ?? '';
+        if (left <= 0 || (reverse ? key < start : key >= end)) return;
+        if (toSkip-- > 0) continue;
+        left -= 1;
+        yield key;
+      }
+      place = reverse ? Infinity : 0;
     }
+  }
+
+  count(from: Buffer, to: Buffer): number {
+    if (Buffer.compare(from, to) >= 0) return 0;
+    const [first, last] = [this.find(asName(from)), this.find(asName(to))];
+    let count = last.place - first.place;
+    for (let at = first.at; at < last.at; at++) count += this.blocks[at]?.length ?? 0;
+    return count;
   }
 }
 
@@ -153,7 +119,7 @@ export const createMemoryEngine = (clock: { now(): number } = Date): Engine => {
         value: memory[table].records.get(name) ?? Buffer.alloc(0),
       })),
     keys: (table, range) => Array.from(memory[table].range(range), keyOf),
-    count: (table, from, to) => memory[table].keys.count(asName(from), asName(to)),
+    count: (table, from, to) => memory[table].count(from, to),
     warn: () => undefined,
     write: async (changes, conditions) => {
       if (isClosed) throw storeClosed();
