@@ -4,10 +4,11 @@
  * process is in the store.
  */
 type ProcessMemory =
-  /** Stores in files and databases: one handle for all environments that use the same one, closed with the last. */
+  /**
+   * Stores in files and databases: one handle for all environments that use the same one, closed with the last; one that
+   * is in memory because the disk cannot be used is kept.
+   */
   | 'stores'
-  /** Stores that are in memory because the disk cannot be used: they last as long as the process. */
-  | 'storesInMemory'
   /** What all environments of a runtime share: vault, tokens, simulator. */
   | 'services'
   /** The running environments, for routes that name one. */

@@ -569,27 +569,20 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
 interface SharedFile {
   users: number;
   readonly opening: Promise<Engine>;
+  closing?: Promise<void>;
 }
 
 const sharedFiles = processMemory('stores', new Map<string, SharedFile>());
-const closing = processMemory('stores', new Map<string, Promise<void>>());
-/** A deploy closes and opens stores. A store in memory is kept, or a deploy would lose what is in it. */
-const inMemory = processMemory('storesInMemory', new Map<string, Engine>());
 
 const openOnce = async (options: EmbeddedOptions): Promise<Engine> => {
-  const { directory, warn, clock } = options;
-  const earlier = inMemory.get(directory);
-  if (earlier) return earlier;
   let lmdb: Lmdb;
   try {
     lmdb = await loadLmdb();
   } catch (fault) {
-    warn(
+    options.warn(
       `The database lmdb cannot be loaded on this machine (${reasonOf(fault)}): texts, waits and authorizations are kept in memory and are lost when this process ends.`,
     );
-    const engine = createMemoryEngine(clock);
-    inMemory.set(directory, engine);
-    return engine;
+    return createMemoryEngine(options.clock);
   }
   const engine = new EmbeddedEngine(lmdb, options);
   await engine.lookNow();
@@ -615,9 +608,9 @@ const realPathOf = (directory: string): string => {
 export const openEmbedded = async (options: EmbeddedOptions): Promise<Store> => {
   const directory = realPathOf(options.directory);
   let entry = sharedFiles.get(directory);
-  if (!entry) {
-    const before = closing.get(directory) ?? Promise.resolve();
-    entry = { users: 0, opening: before.then(() => openOnce({ ...options, directory })) };
+  if (!entry || entry.closing) {
+    const closed = entry?.closing ?? Promise.resolve();
+    entry = { users: 0, opening: closed.then(() => openOnce({ ...options, directory })) };
     sharedFiles.set(directory, entry);
   }
   entry.users += 1;
@@ -628,13 +621,10 @@ export const openEmbedded = async (options: EmbeddedOptions): Promise<Store> => 
     if (!isOpen) return;
     isOpen = false;
     mine.users -= 1;
-    if (mine.users > 0) return;
-    sharedFiles.delete(directory);
-    if (!engine.durable) return;
-    const ending = engine.close();
-    closing.set(directory, ending);
-    await ending;
-    if (closing.get(directory) === ending) closing.delete(directory);
+    // A deploy closes and opens stores. One in memory is kept, or a deploy would lose what is in it.
+    if (mine.users > 0 || !engine.durable) return;
+    await (mine.closing = engine.close());
+    if (sharedFiles.get(directory) === mine) sharedFiles.delete(directory);
   };
   return storeOver(engine, close);
 };
