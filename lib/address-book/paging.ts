@@ -110,11 +110,11 @@ export const pageCountOf = (first: ResultPage<unknown>, pageSize: number): numbe
 const lastPage = (answer: ResultPage<unknown>, page: number, read: number, pageSize: number): number => {
   if (answer.data.length === 0) return page;
   const total = totalOf(answer);
-  if (total !== undefined) {
-    return read >= total ? page : Math.max(page + 1, pageCountOf(answer, pageSize) ?? 0);
-  }
-  const size = positive(answer.pageInfo?.pageSize) ?? pageSize;
-  return answer.data.length < size ? page : page + 1;
+  if (total !== undefined && read < total) return Math.max(page + 1, pageCountOf(answer, pageSize) ?? 0);
+  const isFull = answer.data.length >= (positive(answer.pageInfo?.pageSize) ?? pageSize);
+  // The contract does not say what the total counts: it may be the records of this page alone.
+  const mayCountPage = total === undefined || total < read || page === 1;
+  return isFull && mayCountPage ? page + 1 : page;
 };
 
 /** An address book may grow while it is read, but not to this many times its first total. */
@@ -191,7 +191,7 @@ export async function* pagesOf<T>(
       if (!areOwn) checkPage(answer, page, before);
       before = answer;
       read += answer.data.length;
-      total ??= totalOf(answer);
+      total ??= positive(totalOf(answer));
       const last = lastPage(answer, page, read, pageSize);
       const isEndless = !areOwn && (total === undefined ? page >= mostPages : read >= mostGrowth * total);
       if (!isEndless) askUpTo(last);

@@ -135,6 +135,27 @@ describe('a search of all pages', () => {
     }
   });
 
+  it('reads to the end when the total counts the records of a page, or nothing', async () => {
+    for (const totalRecord of [10, 0]) {
+      const { environment } = await scripted((request) =>
+        paging(
+          () => upTo(30),
+          () => ({ pageInfo: { page: Number(request.query.page), pageSize: 10, totalRecord } }),
+        )(request),
+      );
+      const flow = await contactNode(environment, {
+        operation: 'search',
+        all: true,
+        emit: 'item',
+        pageSize: 10,
+      });
+      flow.send({});
+      await flow.completed.next();
+      should(idsOf(flow.arrivals.all)).deepEqual(upTo(30));
+      await Flow.unload();
+    }
+  });
+
   it('ends with one failure when a page fails, after the records before it', async () => {
     const answer = paging(() => upTo(500));
     const { environment } = await scripted((request) =>
