@@ -61,10 +61,6 @@ const isSlowAt = (pace: Pace, offset: number): boolean =>
 export const intervalAt = (pace: Pace, age: number): number =>
   isSlowAt(pace, age) ? pace.thenEvery : pace.pollEvery;
 
-/** The longest time from one look to the next. */
-export const longestPause = ({ pollEvery, thenEvery }: Pace): number =>
-  Math.ceil(Math.max(pollEvery, thenEvery) * (1 + 1 / allowed));
-
 /** The time from the last look but one to the last. */
 const lastStep = (pace: Pace): number => {
   const { giveUpAfter } = pace;

@@ -91,7 +91,8 @@ export interface QueueOptions<D extends ItemData, S extends Shared> {
   readonly resumeWithin: number;
   /** The clock by which items are held. */
   readonly clock: Clock;
-  readonly waits?: WaitOptions<S>;
+  /** The clock by which waits are due, if it is another. */
+  readonly waitClock?: Clock;
   readonly service: Service;
   /**
    * From an item to its outcome; throws `Held` and nothing else. Undefined when a close interrupted the work: the
@@ -106,14 +107,6 @@ export interface QueueOptions<D extends ItemData, S extends Shared> {
   /** Called when the number of waits, or of held items, has changed. */
   changed(): void;
   fault(fault: unknown): void;
-}
-
-/** For a node whose items may be waits: they have a turn again and again, at any age, and never start. */
-export interface WaitOptions<S extends Shared> {
-  /** The clock by which they are due. */
-  readonly clock: Clock;
-  /** Milliseconds to the next turn, at most; undefined where the items of a message are no waits. */
-  readonly longestPause: (shared: S) => number | undefined;
 }
 
 /** Where an item is saved. */
@@ -205,7 +198,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   private moving: { readonly at: number; readonly forget: () => void } | undefined;
 
   constructor(private readonly options: QueueOptions<D, S>) {
-    const { store, node, clock, waits, service } = options;
+    const { store, node, clock, waitClock = clock, service } = options;
     const keys = keysOf(node);
     this.keys = keys;
     this.store = store;
@@ -213,9 +206,9 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.recorder = recorderOf(store);
     this.careful = carefulTurnsOf(store);
     this.born = newArrival(store.now());
-    this.waitClock = waits?.clock ?? clock;
+    this.waitClock = waitClock;
     this.held = new Lane(heldLane, keys.lane(heldLane), clock);
-    this.later = new Lane(laterLane, keys.lane(laterLane), this.waitClock);
+    this.later = new Lane(laterLane, keys.lane(laterLane), waitClock);
     this.lanes = Array.from({ length: laterLane + 1 }, (_, number) => {
       if (number === heldLane) return this.held;
       return number === laterLane ? this.later : new Lane(number, keys.lane(number));
@@ -318,7 +311,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       startId: this.startId,
     });
     accepted.attachment = attachment;
-    const isWait = this.isWait(shared);
+    const isWait = shared.pace !== undefined;
     const isInParts = !accepted.record.isComplete;
     const added = isInParts ? [] : items.map((data) => this.added(accepted, data, isWait));
     const last = added.at(-1);
@@ -337,7 +330,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       lane.readTo(nextKey(last.due));
     }
     const saving = (
-      isInParts ? this.saveInParts(accepted, items, onSaved) : this.save(accepted, added, onSaved)
+      isInParts ? this.saveInParts(accepted, items, isWait, onSaved) : this.save(accepted, added, onSaved)
     ).finally(() => {
       this.memory.saving.delete(accepted.id);
     });
@@ -346,8 +339,10 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       saving.then(
         () => {
           if (isWait) this.options.changed();
-          if (isInParts) this.expect(accepted, items);
-          else if (!isAtHand) for (const item of added) this.release(item);
+          if (isInParts) {
+            const lane = laneFor(batch.count, isWait);
+            this.memory.latest?.offer(this.keys.due(lane, 0, accepted.arrival, items[0]?.index ?? 0));
+          } else if (!isAtHand) for (const item of added) this.release(item);
         },
         (fault: unknown) => {
           const isTaken = fault instanceof TakenOver;
@@ -421,10 +416,6 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   // What is in memory.
-
-  private isWait(shared: S): boolean {
-    return this.options.waits?.longestPause(shared) !== undefined;
-  }
 
   private isBeingSaved(arrival: Buffer): boolean {
     return this.memory.saving.has(messageId(arrival));
@@ -545,9 +536,9 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   private async saveInParts(
     message: QueuedMessage<S>,
     items: readonly D[],
+    isWait: boolean,
     onSaved: (() => void) | undefined,
   ): Promise<void> {
-    const isWait = this.isWait(message.record.shared);
     const operationsOf = (data: D): Operation[] => new Item(this.tools, message, data, isWait).operations();
     try {
       await this.recorder.writing(items.length * bytesPerItem, async () => {
@@ -571,19 +562,13 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     });
   }
 
-  /** What was saved in parts is complete: its items have their turn. */
-  private expect({ arrival, record }: QueuedMessage<S>, items: readonly D[]): void {
-    const lane = laneFor(record.count, this.isWait(record.shared));
-    this.memory.latest?.offer(this.keys.due(lane, 0, arrival, items[0]?.index ?? 0));
-  }
-
   /** Lets the items of a message leave that is not saved; in doubt, another process may carry them out. */
   private refuse(message: QueuedMessage<S>, items: readonly D[], reason: 'refused' | 'taken_over'): void {
     const refuse = async (item: Item<D, S>): Promise<void> => {
       const outcome = await this.options.work(item, reason);
       if (outcome) await this.options.emit(item, outcome);
     };
-    const isWait = this.isWait(message.record.shared);
+    const isWait = message.record.shared.pace !== undefined;
     for (const data of items) this.track(refuse(new Item(this.tools, message, data, isWait)));
   }
 
@@ -834,7 +819,9 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const left = dueAt(due) - this.waitClock.now();
     if (left <= longestSleep) return false;
     const found = await this.find({ ...itemAt(due), isWait: true });
-    return !found || left > (this.options.waits?.longestPause(found.message.record.shared) ?? 0);
+    const { pollEvery = 0, thenEvery = 0 } = found?.message.record.shared.pace ?? {};
+    // A look is late by a tenth of its interval at most.
+    return left > Math.ceil(1.1 * Math.max(pollEvery, thenEvery));
   }
 
   /** The item that an entry of the timetable names; undefined when it is in memory, or not there. */
@@ -971,18 +958,17 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       release();
       this.active -= 1;
     }
-    const { isReset } = item;
-    const settle = item.endTurn();
     let step: Promise<void> | undefined;
     // An outcome is saved also while the node closes.
     if (item.isEnding) step = undefined;
     else if (outcome !== undefined) void this.finish(item, outcome);
-    else if (isReset) this.endWithout('reset', item);
+    else if (item.isReset) this.endWithout('reset', item);
     else if (held) step = this.delay(item, held);
     else {
       if (item.state === 'started') item.set('accepted');
       step = this.changed(item).then(() => this.release(item));
     }
+    const settle = item.endTurn();
     if (settle) this.changed(item).then(settle, settle);
     this.pump();
     await step;

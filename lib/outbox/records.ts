@@ -36,6 +36,8 @@ export interface Shared {
   readonly advisor: string;
   /** Nothing is sent: each item leaves as if it were. */
   readonly dryRun?: true;
+  /** Set for items that wait: they have a turn again and again, at any age, and never start. In milliseconds. */
+  readonly pace?: { readonly pollEvery: number; readonly thenEvery: number };
   /** Set when an array came in: the id of its sequence, and where the message held the list. */
   readonly list?: { readonly id: string; readonly at?: readonly (string | number)[] };
 }

@@ -77,12 +77,10 @@ interface Searches {
   close(): Promise<void>;
 }
 
-/** For a node whose items may wait for something: they have a turn again and again. */
+/** For a node whose items may wait for something: what they share has a pace then. */
 export interface NodeWaits<D extends ItemData, S extends Shared> {
   /** All items are saved, even without `journal`. */
   readonly isOn: boolean;
-  /** Milliseconds to the next turn, at most; undefined where the items of a message do not wait. */
-  longestPause(shared: S): number | undefined;
   /** Called when the store is open, with a function that reports a fault. */
   opened(queue: Queue<D, S>, environment: Environment, fault: (thrown: unknown) => void): Promise<OpenWaits>;
 }
@@ -340,9 +338,7 @@ const itemHandler = <D extends ItemData, S extends Shared>(
       width: maxConcurrent,
       resumeWithin,
       clock: from.clock,
-      ...(waits && {
-        waits: { clock: ageClock(from, store), longestPause: (shared) => waits.longestPause(shared) },
-      }),
+      waitClock: ageClock(from, store),
       service: from,
       work: (item, reason) => (reason ? endWithout(item, reason) : work(item)),
       emit,

@@ -1,6 +1,6 @@
 import { consentOf, subjectOf, waitOf, type Consent } from '../../lib/consent/consent';
 import { resultOfFault, nothingKnown, consentStatusOf } from '../../lib/consent/consent-status';
-import { longestPause, paceOf } from '../../lib/consent/pace';
+import { paceOf } from '../../lib/consent/pace';
 import { ownListOf } from '../../lib/guards/do-not-text';
 import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
@@ -108,7 +108,6 @@ export const create = itemNode<Recipient, CheckShared>(spec, (tools) => {
     statusTexts: { first: 'status.accepted', third: 'status.notAccepted' },
     waits: {
       isOn: isWaiting,
-      longestPause: ({ pace: own }) => own && longestPause(own),
       async opened(queue, environment, fault) {
         const own = await consentOf(environment);
         consent = own;

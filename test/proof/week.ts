@@ -6,7 +6,7 @@ import { Tokens } from '../../lib/auth/tokens';
 import { Vault } from '../../lib/auth/vault';
 import { Consent, type WaitShared } from '../../lib/consent/consent';
 import type { WaitOutcome } from '../../lib/consent/consent-status';
-import { longestPause, recommended } from '../../lib/consent/pace';
+import { recommended } from '../../lib/consent/pace';
 import type { Item } from '../../lib/outbox/item';
 import { Queue } from '../../lib/outbox/queue';
 import type { ItemData } from '../../lib/outbox/records';
@@ -585,7 +585,6 @@ class Boxes {
       width: 4,
       resumeWithin: hour,
       clock,
-      waits: { clock, longestPause: ({ pace = recommended }) => longestPause(pace) },
       ...hosted({
         ...common,
         work: async (turn): Promise<Ending | undefined> => {

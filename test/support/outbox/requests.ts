@@ -85,8 +85,8 @@ export const acceptMany = (outbox: Requests, count: number, onSaved?: () => void
 };
 
 /** Saves a single one. */
-export const acceptOne = (outbox: Requests, phone: string): void => {
-  outbox.accept({}, { shared: nobodys, items: [{ index: 0, phone }], count: 1 });
+export const acceptOne = (outbox: Requests, phone: string, shared = nobodys): void => {
+  outbox.accept({}, { shared, items: [{ index: 0, phone }], count: 1 });
 };
 
 /** Emits whose outcome it is, and the outcome. */

@@ -1,6 +1,6 @@
 import { hour } from '../../../lib/durations';
 import { waitOf, type Consent, type WaitItem, type WaitShared } from '../../../lib/consent/consent';
-import { longestPause, recommended } from '../../../lib/consent/pace';
+import { recommended } from '../../../lib/consent/pace';
 import type { WaitOutcome } from '../../../lib/consent/consent-status';
 import type { Outcome } from '../../../lib/outbox/outcome';
 import { Queue } from '../../../lib/outbox/queue';
@@ -39,7 +39,6 @@ export class WaitingQueue<I extends WaitItem, O extends WaitShared, E = string> 
       width,
       resumeWithin: hour,
       clock,
-      waits: { clock, longestPause: ({ pace = recommended }) => longestPause(pace) },
       ...hosted<I, O, E>({
         fault: fault ?? plainHost.fault,
         kindsOf: kindsOf ?? ((outcome) => [String(outcome)]),
@@ -71,7 +70,7 @@ export class WaitingQueue<I extends WaitItem, O extends WaitShared, E = string> 
 
   /** Resolves when the items are saved. */
   accept(items: readonly I[], shared: O): Promise<void> {
-    this.queue.accept({}, { shared, items, count: items.length });
+    this.queue.accept({}, { shared: { pace: recommended, ...shared }, items, count: items.length });
     return this.queue.whenSaved();
   }
 

@@ -1,6 +1,6 @@
 import should from 'should';
 import { forgetRemovedNodes } from '../../../lib/outbox/removed-nodes';
-import { systemClock } from '../../../lib/service/clock';
+import { recommended } from '../../../lib/consent/pace';
 import { createMemoryStore } from '../../../lib/state/memory';
 import { endOf, key, keptAfterRemoval, type Store } from '../../../lib/state/store';
 import { requestsOn } from '../../support/outbox/requests';
@@ -50,11 +50,11 @@ describe('the records of deleted nodes', () => {
     const queue = requestsOn(
       store,
       { work: () => Promise.reject(new Error('none starts')), emit: async () => true },
-      { node: 'check', waits: { clock: systemClock, longestPause: () => 1000 } },
+      { node: 'check' },
     );
     const people = [101, 102].map((n, index) => ({ index, phone: `+12025550${String(n)}` }));
     for (const items of [people, people.slice(0, 1)])
-      queue.accept({}, { shared: { advisor: 'default' }, items, count: items.length });
+      queue.accept({}, { shared: { advisor: 'default', pace: recommended }, items, count: items.length });
     await queue.close();
     const found = (): Promise<number> => store.count('wait', key('number'), endOf(key('number')));
     should(await found()).equal(3);

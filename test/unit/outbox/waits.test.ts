@@ -3,7 +3,7 @@ import type { WaitItem, WaitShared } from '../../../lib/consent/consent';
 import { hour } from '../../../lib/durations';
 import { Held } from '../../../lib/outbox/queue';
 import { itemAt, keysOf, newArrival, records } from '../../../lib/outbox/records';
-import { systemClock } from '../../../lib/service/clock';
+import { recommended } from '../../../lib/consent/pace';
 import { createMemoryStore } from '../../../lib/state/memory';
 import { endOf, TakenOver, type Store } from '../../../lib/state/store';
 import { World } from '../../support/consent/world';
@@ -11,7 +11,7 @@ import { until } from '../../support/until';
 import { nextIteration } from '../../support/event-loop';
 import { gate } from '../../support/gate';
 import { never } from '../../support/outbox/process';
-import { acceptOne, requestsOn, tellingWhom } from '../../support/outbox/requests';
+import { acceptOne, nobodys, requestsOn, tellingWhom } from '../../support/outbox/requests';
 import { WaitingQueue } from '../../support/outbox/waiting';
 
 interface Person extends WaitItem {
@@ -130,7 +130,6 @@ describe('a wait that ends while its node still emits what ended before its star
 });
 
 describe('a flush or an acceptance right after the start', () => {
-  const waits = { clock: systemClock, longestPause: () => hour };
   const heldUp = async (): Promise<never> => {
     throw new Held(Date.now() + hour);
   };
@@ -142,9 +141,9 @@ describe('a flush or an acceptance right after the start', () => {
       looks += 1;
       return heldUp();
     };
-    const outbox = requestsOn(store, { work, emit: async () => true }, { waits });
+    const outbox = requestsOn(store, { work, emit: async () => true });
     await outbox.start();
-    acceptOne(outbox, phoneOf(0));
+    acceptOne(outbox, phoneOf(0), { ...nobodys, pace: recommended });
     await until(() => looks === 1);
     await outbox.close();
   };
@@ -154,7 +153,7 @@ describe('a flush or an acceptance right after the start', () => {
     await waitingIn(store);
     const told: string[] = [];
     const work = async (): Promise<string> => 'asked';
-    const outbox = requestsOn(store, { work, ...tellingWhom(told) }, { waits, space: 'other' });
+    const outbox = requestsOn(store, { work, ...tellingWhom(told) }, { space: 'other' });
     const starting = outbox.start();
     await outbox.flush();
     await starting;
@@ -170,7 +169,7 @@ describe('a flush or an acceptance right after the start', () => {
     await store.write([{ table: records, put: at, value: {} }]);
     const told: string[] = [];
     const work = async (): Promise<string> => 'asked';
-    const outbox = requestsOn(store, { work, ...tellingWhom(told) }, { waits });
+    const outbox = requestsOn(store, { work, ...tellingWhom(told) });
     const starting = outbox.start();
     await outbox.flush();
     await starting;
@@ -194,7 +193,7 @@ describe('a flush or an acceptance right after the start', () => {
     const [wait] = await store.keys(records, { from: prefix, to: endOf(prefix), limit: 1 });
     const told: string[] = [];
     const work = async (): Promise<string> => 'asked';
-    const outbox = requestsOn(slow, { work, ...tellingWhom(told) }, { waits });
+    const outbox = requestsOn(slow, { work, ...tellingWhom(told) });
     const starting = outbox.start();
     if (wait) await outbox.endWaits([itemAt(wait)], () => ({ port: 0, payload: 'accepted' }));
     open();

@@ -124,7 +124,7 @@ const contents = async (store: Store, environment: string): Promise<unknown> => 
   const queue = requestsOn(
     store,
     { work: () => assert.fail(), emit: () => assert.fail() },
-    { node: `wait ${environment}`, space, clock, waits: { clock, longestPause: () => day } },
+    { node: `wait ${environment}`, space, clock },
   );
   await queue.start();
   await queue.close();
