@@ -13,7 +13,7 @@ export interface Outcome {
   readonly problem?: Problem;
   /** The outcome may have been emitted before the process was killed. */
   readonly repeated?: boolean;
-  /** The text was sent before, and is counted so in `msg.summary`. */
+  /** The text was sent, or the person asked, before: it is counted apart, and in `msg.summary` for a text. */
   readonly alreadySent?: true;
   /** The offset from UTC with which the planned time was written, in milliseconds. */
   readonly offset?: number;

@@ -806,12 +806,11 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   private async countHeld(first: Buffer | undefined): Promise<void> {
-    if (!first && !this.heldItems) return;
-    this.heldItems = first && {
-      count: await this.store.count(timetable, first, endOf(this.held.prefix)),
-      notBefore: dueAt(first),
-    };
-    this.options.changed();
+    const before = this.heldItems;
+    const count = first ? await this.store.count(timetable, first, endOf(this.held.prefix)) : 0;
+    this.heldItems = first && { count, notBefore: dueAt(first) };
+    if (count !== (before?.count ?? 0) || this.heldItems?.notBefore !== before?.notBefore)
+      this.options.changed();
   }
 
   /** Whether a wait is due later than its pace allows: the clock was set back, or a simulator was reset. */

@@ -21,6 +21,7 @@ import {
   simulatorMark,
   storeLostLook,
   storeTroubleLook,
+  unauthorizedLook,
   type Status,
 } from './status';
 import { type Words, wordsOf } from './language';
@@ -190,9 +191,10 @@ const mostReturns = 20;
 
 /** Delays messages that run in a circle: a flow that is wired so would send thousands of requests a minute. */
 class Brake {
-  private readonly delayed = new Set<() => void>();
+  /** Until when each is delayed, by its release. */
+  private readonly delayed = new Map<() => void, number>();
 
-  /** `onDelay` is called with the number of delayed messages, and the time until which the latest is. */
+  /** `onDelay` is called with the number of delayed messages, and the time until which the first is. */
   constructor(
     private readonly node: string,
     private readonly clock: Clock,
@@ -213,13 +215,14 @@ class Brake {
       enter();
     };
     const forget = this.clock.after(until - this.clock.now(), release);
-    this.delayed.add(release);
-    this.onDelay(this.delayed.size, until);
+    this.delayed.set(release, until);
+    const [first = until] = this.delayed.values();
+    this.onDelay(this.delayed.size, first);
   }
 
   /** Lets all delayed messages enter now: before a close, so that none is lost, and before a reset, which is for them too. */
   release(): void {
-    for (const each of [...this.delayed]) each();
+    for (const each of [...this.delayed.keys()]) each();
   }
 }
 
@@ -386,9 +389,23 @@ export const flowNode = (
     }
   });
 
+  /** Says that nothing can be sent before the first message comes. */
+  const showUnauthorized = (): void => {
+    if (!hasAdvisor || !environment || closing.signal.aborted) return;
+    try {
+      const known = environment.advisors();
+      if (!known.some((advisor) => environment.advisorState(advisor) === 'authorized'))
+        status.show(() => unauthorizedLook(words, known.length > 0));
+    } catch {
+      // Where it is not configured, or the authorizations cannot be read, other statuses say so.
+    }
+  };
+  void Promise.resolve(environment?.opening).then(showUnauthorized);
+
   const unlisten = environment?.onChange(() => {
     lastAdvisor = undefined;
     status.clearIfAuthorized((advisor) => isAuthorized(environment, advisor));
+    showUnauthorized();
     if (environment.trouble !== undefined) {
       status.show(() => (environment.isStoreLost ? storeLostLook(words) : storeTroubleLook(words)));
       return;

@@ -84,6 +84,12 @@ export const searchLook = (
 export const authorizeLook = (words: Words): StatusLook =>
   look('red', 'ring', words.say('status.authorizeAgain'));
 
+/** No advisor is authorized; `hasEnded` when one was. */
+export const unauthorizedLook = (words: Words, hasEnded: boolean): StatusLook => ({
+  ...look('red', 'ring', words.say(hasEnded ? 'status.authorizeAgain' : 'status.notAuthorized')),
+  unauthorized: '',
+});
+
 /** The service has asked for a pause. */
 export const pausedLook = (words: Words, until: number, now: number): StatusLook =>
   look('yellow', 'ring', words.say('status.paused', { time: words.time(until, now) }));
@@ -94,12 +100,10 @@ export const storeTroubleLook = (words: Words): StatusLook =>
 export const storeLostLook = (words: Words): StatusLook => look('red', 'ring', words.say('status.storeLost'));
 
 /** Texts are held until their recipients may be texted; the first until `notBefore`. */
-export const heldLook = (words: Words, count: number, notBefore: number, now: number): StatusLook =>
-  look(
-    'blue',
-    'ring',
-    words.say('status.held', { count: words.number(count), time: words.time(notBefore, now) }),
-  );
+export const heldLook = (words: Words, count: number, notBefore: number, now: number): StatusLook => {
+  const values = { count: words.number(count), time: words.time(notBefore, now) };
+  return look('blue', 'ring', words.say(count === 1 ? 'status.held' : 'status.heldNext', values));
+};
 
 export interface Waiting {
   readonly count: number;
@@ -241,7 +245,7 @@ const countsLook = (
   const repeats = count('alreadySent');
   const shown: readonly (readonly [string, number])[] = [
     [first, count(first) - repeats],
-    ['alreadySent', repeats],
+    [first === 'asked' ? 'notAsked' : 'alreadySent', repeats],
     [failed, count(failed)],
     [third, count(third)],
   ];

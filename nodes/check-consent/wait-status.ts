@@ -6,7 +6,13 @@ import type { Queue } from '../../lib/outbox/queue';
 import type { Environment } from '../../lib/runtime/environment';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { problemOf } from '../../lib/runtime/outcomes';
-import { authorizeLook, failureLook, waitingLook, type StatusLook } from '../../lib/runtime/status';
+import {
+  authorizeLook,
+  failureLook,
+  unauthorizedLook,
+  waitingLook,
+  type StatusLook,
+} from '../../lib/runtime/status';
 import type { Recipient } from '../../lib/texting/recipients';
 
 /** What the recipients of a message share. */
@@ -102,17 +108,15 @@ export class WaitStatus {
   private look(next: number, people: number | undefined): StatusLook {
     const { words, clock } = this.tools;
     try {
-      if (!this.isAuthorized()) return authorizeLook(words);
+      const advisors = this.environment.advisors();
+      if (advisors.length === 0) return unauthorizedLook(words, false);
+      if (!advisors.every((each) => this.environment.advisorState(each) === 'authorized'))
+        return authorizeLook(words);
     } catch (thrown) {
       // The status is drawn by a timer, where nobody would catch a fault of the environment.
       return failureLook(words, problemOf(thrown), clock.now(), clock.now());
     }
     const { outage } = this.consent;
     return waitingLook(words, { count: this.queue.waitCount, next, people, outage }, clock.now());
-  }
-
-  private isAuthorized(): boolean {
-    const { environment } = this;
-    return environment.advisors().every((advisor) => environment.advisorState(advisor) === 'authorized');
   }
 }

@@ -82,6 +82,7 @@ const request = async (
 const asked = ({ memberId, consentState, requested, requestedAt }: RequestResult, more = {}): Outcome => ({
   port: 0,
   payload: { memberId, consentState, requested, requestedAt, ...more },
+  ...(!requested && { alreadySent: true }),
 });
 
 /** A dry run: nobody is asked. The outcome follows from the record of earlier requests. */

@@ -1,7 +1,7 @@
 import should from 'should';
 import { languages } from '../../../lib/languages';
 import { invalidInput, nodeError } from '../../../lib/runtime/errors';
-import { failureLook } from '../../../lib/runtime/status';
+import { failureLook, heldLook } from '../../../lib/runtime/status';
 import { wordsIn } from '../../../lib/runtime/language';
 import { serviceError, ownCodes, serviceCodes, type Problem } from '../../../lib/service/errors';
 
@@ -21,6 +21,7 @@ describe('the status of a failure', () => {
 
     it(`is short in ${language}`, () => {
       codes.filter((code) => shown(code).length > 27).should.eql([]);
+      for (const count of [1, 12]) heldLook(words, count, at, at).text.length.should.be.below(27);
     });
   }
 

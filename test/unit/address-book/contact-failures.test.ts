@@ -56,6 +56,21 @@ describe('contact node, failures', () => {
     should(requests()).be.empty();
   });
 
+  it('shows from the start that nobody has authorized, until somebody has, and when nobody is left', async () => {
+    const advisors: string[] = [];
+    const service = { baseUrl: 'http://127.0.0.1:9/v1', apiKey: 'key', token: () => 'token' };
+    const environment = alsoClose(environmentOn(service, { advisors }));
+    const flow = await contactNode(environment, { operation: 'get' });
+    await until(() => flow.statuses.at(-1)?.text === 'not authorized', 'The status');
+    advisors.push('ann');
+    environment.changed();
+    await nextIteration();
+    should(flow.statuses.at(-1)).deepEqual({});
+    advisors.pop();
+    environment.changed();
+    await until(() => flow.statuses.at(-1)?.text === 'not authorized', 'The status');
+  });
+
   it('stops showing that somebody must authorize once somebody has', async () => {
     const advisors = ['ann'];
     const service = { baseUrl: 'http://127.0.0.1:9/v1', apiKey: 'key', token: () => 'token' };

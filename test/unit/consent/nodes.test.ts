@@ -10,6 +10,7 @@ import { nextIteration } from '../../support/event-loop';
 import { Flow, type FlowOptions } from '../../support/flow';
 import { numbers } from '../../support/numbers';
 import { only } from '../../support/only';
+import { until } from '../../support/until';
 import { errorOf, inOrder } from '../../support/outcomes';
 import { startServer } from '../../support/server';
 import { simulatedForEach, startSimulated } from '../../support/simulated';
@@ -74,6 +75,9 @@ describe('consent nodes', () => {
       should(errorOf(first[2]?.msg ?? {}).code).equal('invalid_input');
       should(first[2]?.msg.parts).containEql({ index: 2, count: 3, type: 'array' });
       should(first[2]?.msg.phone).equal('nobody');
+      await until(() =>
+        /^sim (unsaved )?1 asked, 1 not asked, 1 failed$/.test(flow.statuses.at(-1)?.text ?? ''),
+      );
       await Flow.unload();
       const again = await request({}, { environment: afterRestart() });
       const { msg } = only(await again.ask({ phone: silent }));

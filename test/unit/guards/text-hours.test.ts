@@ -182,6 +182,8 @@ describe('text hours', () => {
     await shows(/1 held until/);
     await flow.ask({ phone: consented, text: 'Hi again' });
     await shows(/sent.*, 1 held until/);
+    flow.send({ phone: '+442079460019', text: 'Hi' });
+    await shows(/2 held, next /);
   });
 
   it('hold a text until they start, spread over a quarter of an hour, even over a restart', async () => {
