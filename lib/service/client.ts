@@ -91,20 +91,16 @@ export interface Client {
 }
 
 /** What all calls of a client share. */
-export interface Shared {
+export interface Shared extends Pick<ClientOptions, 'apiKey' | 'token' | 'onPause' | 'onRequest'> {
   readonly transport: Transport;
   readonly limits: Limits;
   readonly budget: RetryBudget;
   readonly clock: Clock;
   readonly random: () => number;
   readonly rules: Rules;
-  readonly apiKey: string;
-  readonly token: ClientOptions['token'];
   /** By advisor, the token that was rejected although it had just been refreshed. */
   readonly futile: Map<string, { readonly token: string; readonly at: number }>;
   readonly closing: AbortSignal;
-  readonly paused: (until: number) => void;
-  readonly requested: ClientOptions['onRequest'];
 }
 
 export interface Completed {
@@ -121,13 +117,6 @@ const futileFor = 30 * second;
 
 /** The characters that a header value may have here; any other would make the request fail. */
 export const headerSafe = /^[\x21-\x7e]+$/;
-
-const released =
-  (release: (() => void) | undefined) =>
-  (fault: unknown): never => {
-    release?.();
-    throw fault;
-  };
 
 /** One call, from its first request to its outcome. */
 export class Call {
@@ -165,23 +154,28 @@ export class Call {
 
   /** Takes a turn and a token, and makes one request, without waiting where that is possible. Resolves as `check` returns. */
   private async attempt(): Promise<Completed | number> {
-    const { limits, transport, clock, requested } = this.shared;
+    const { limits, transport, clock, onRequest } = this.shared;
     const { signal } = this.options;
     const token = this.fetchToken();
     if (token) await token;
-    // Where a turn is free, the start is saved before it is taken: a turn covers the request, not the disk.
-    // The clock is kept still, so that moving it does not end the token meanwhile.
-    let release = limits.isOpen ? clock.keepStill?.() : undefined;
-    if (limits.isOpen) await this.begin().catch(released(release));
-    const entered = limits.enter(this.place());
-    if (entered !== true) {
-      release?.();
-      release = undefined;
-      if (limits.pausedUntil > 0) await this.undo();
-      if (!(await entered)) throw this.stopped();
-    }
+    let release: (() => void) | undefined;
     let endAttempt: (() => void) | undefined;
+    let hasTurn = false;
     try {
+      // Where a turn is free, the start is saved before it is taken: a turn covers the request, not the disk.
+      // The clock is kept still, so that moving it does not end the token meanwhile.
+      if (limits.isOpen) {
+        release = clock.keepStill?.();
+        await this.begin();
+      }
+      const entered = limits.enter(this.place());
+      if (entered !== true) {
+        release?.();
+        release = undefined;
+        if (limits.pausedUntil > 0) await this.undo();
+        if (!(await entered)) throw this.stopped();
+      }
+      hasTurn = true;
       if (entered !== true) {
         const newer = this.fetchToken();
         if (newer) {
@@ -197,11 +191,11 @@ export class Call {
       endAttempt = await this.permit();
       this.attempts++;
       // A request that must not happen twice is not cut: that would only make its outcome unknown.
-      const sentAt = requested ? performance.now() : 0;
+      const sentAt = onRequest ? performance.now() : 0;
       const outgoing = { ...this.wire.outgoing, token: this.token, apiKey: this.shared.apiKey };
       const result = await transport.send(outgoing, this.plan.kind === 'once' ? undefined : signal);
       release?.();
-      requested?.({
+      onRequest?.({
         endpoint: this.plan.name,
         status: result.state === 'answered' ? result.status : result.state,
         duration: performance.now() - sentAt,
@@ -212,7 +206,7 @@ export class Call {
     } finally {
       endAttempt?.();
       release?.();
-      limits.leave();
+      if (hasTurn) limits.leave();
     }
   }
 
@@ -263,7 +257,7 @@ export class Call {
       const ms =
         decision.do === 'pause' ? decision.ms : pauseAfter(happened.retryAfter, retries.limited, random());
       limits.pause(ms);
-      this.shared.paused(clock.now() + ms);
+      this.shared.onPause?.(clock.now() + ms);
     }
     switch (decision.do) {
       case 'succeed':
@@ -391,28 +385,24 @@ export const createClient = (options: ClientOptions): Client => {
   });
   const closing = new AbortController();
   const shared: Shared = {
+    ...options,
     transport,
     limits,
     budget: new RetryBudget(),
     clock,
     random: options.random ?? Math.random,
     rules: { retries, repeatSends: options.repeatSends ?? 'contract' },
-    apiKey: options.apiKey,
-    token: options.token,
     futile: new Map(),
     closing: closing.signal,
-    paused: (until) => options.onPause?.(until),
-    requested: options.onRequest,
   };
 
   const dialect = {
     names: new Map(Object.entries(options.names ?? {})),
     prefixes: options.prefixes ?? usualPrefixes,
   };
-  const plans = new Map<EndpointName, Plan>();
-  for (const name of Object.keys(endpoints) as EndpointName[]) {
-    plans.set(name, planEndpoint(name, dialect));
-  }
+  const plans = Object.fromEntries(
+    (Object.keys(endpoints) as EndpointName[]).map((name) => [name, planEndpoint(name, dialect)]),
+  ) as Record<EndpointName, Plan>;
 
   let underWay = 0;
   let allDone: (() => void) | undefined;
@@ -438,9 +428,7 @@ export const createClient = (options: ClientOptions): Client => {
     ): Promise<Answer<N>> {
       if (closing.signal.aborted || callOptions.signal?.aborted === true)
         throw serviceError('cancelled', 'abandoned');
-      const plan = plans.get(name);
-      if (plan === undefined)
-        throw serviceError('invalid_input', 'invalid_input', { field: 'name', issue: 'unknown' });
+      const plan = plans[name];
       const wire = plan.wire(request as EndpointRequest);
       underWay++;
       try {

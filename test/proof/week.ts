@@ -299,8 +299,6 @@ class Process {
       token: (of, rejected) => tokens.token(connection, of, rejected),
       futile: new Map(),
       closing: this.closing.signal,
-      paused: () => undefined,
-      requested: undefined,
     };
     this.client = {
       call: async (name, request, options) => {
