@@ -46,83 +46,41 @@ const connectionName = (connection: Connection): string => {
   return name;
 };
 
-/** Tokens of the client credentials grant. They can be requested again at any time, so they are never stored. */
-class ClientTokens {
-  private readonly grants = new Map<string, Grant>();
-  /** Connections whose last request was refused: the credentials or the scopes are wrong. */
-  private readonly refused = new Set<string>();
-
-  constructor(
-    private readonly clock: Pick<Clock, 'now'>,
-    private readonly endpoints: TokenEndpoints,
-    private readonly flights: Flights,
-  ) {}
-
-  /** The last grant; undefined before the first request. */
-  grant(connection: Connection): Grant | undefined {
-    return this.grants.get(connectionName(connection));
-  }
-
-  isRefused(connection: Connection): boolean {
-    return this.refused.has(connectionName(connection));
-  }
-
-  token(connection: Connection, advisor: string, rejected?: string): string | Promise<string> {
-    if (advisor !== defaultAdvisor) throw notAuthorized(connection, advisor);
-    const name = connectionName(connection);
-    const grant = this.grants.get(name);
-    const usable = grant && usableToken(grant, this.clock, rejected);
-    if (grant && usable !== undefined) {
-      if (isNearEnd(grant, this.clock.now())) void this.renew(name, connection).catch(() => undefined);
-      return usable;
-    }
-    return this.renew(name, connection);
-  }
-
-  private async renew(name: string, connection: Connection): Promise<string> {
-    try {
-      return await this.flights.join(name, connection, (signal) =>
-        this.endpoints.run(connection, () => this.ask(name, connection), { signal }),
-      );
-    } catch (fault) {
-      if (fault instanceof ServiceError && fault.code === 'authorization_required') this.refused.add(name);
-      throw fault;
-    }
-  }
-
-  private async ask(name: string, connection: Connection): Promise<string> {
-    const answer = await this.endpoints.clientCredentials(connection);
-    this.refused.delete(name);
-    const fresh = { ...newGrant(connection, defaultAdvisor), asked: operationScopesOf(connection) };
-    this.grants.set(name, renewed(fresh, answer, this.clock.now()));
-    return answer.accessToken;
-  }
-}
+const isOfClient = ({ grant }: Connection): boolean => grant === 'client_credentials';
 
 /** Access tokens, refreshed in time. Each authorization has at most one refresh under way, however many ask. */
 export class Tokens {
-  readonly client: ClientTokens;
-  private readonly options: TokensOptions;
   private readonly flights = new Flights();
   private readonly nextAhead = new Map<string, number>();
+  /** Grants of client credentials. They can be requested again at any time, so they are never stored. */
+  private readonly clientGrants = new Map<string, Grant>();
+  /** The names of grants whose last request was refused: the credentials or the scopes are wrong. */
+  private readonly refused = new Set<string>();
 
-  constructor(options: TokensOptions) {
-    this.options = options;
-    this.client = new ClientTokens(options.clock, options.endpoints, this.flights);
+  constructor(private readonly options: TokensOptions) {}
+
+  /** The last grant of client credentials; undefined before the first request. */
+  clientGrant(connection: Connection): Grant | undefined {
+    return this.clientGrants.get(connectionName(connection));
+  }
+
+  isClientRefused(connection: Connection): boolean {
+    return this.refused.has(connectionName(connection));
   }
 
   /** As `ClientOptions.token`: returns a plain string when a token is at hand. */
   token(connection: Connection, advisor: string, rejected?: string): string | Promise<string> {
-    if (connection.grant === 'client_credentials') return this.client.token(connection, advisor, rejected);
     const { clock, vault } = this.options;
-    const { opening } = vault;
-    if (opening) return opening.then(() => this.token(connection, advisor, rejected));
-    const grant = vault.get(connection, advisor)?.grant;
-    if (!grant) throw notAuthorized(connection, advisor);
-    if (grant.refused || !isGrantFor(grant, connection)) throw authorizeAgain(connection, advisor);
-    const usable = usableToken(grant, clock, rejected);
-    if (usable === undefined) return this.renew(connection, advisor, rejected);
-    if (grant.refreshToken !== null && isNearEnd(grant, clock.now())) this.renewAhead(connection, advisor);
+    const isClient = isOfClient(connection);
+    if (!isClient && vault.opening)
+      return vault.opening.then(() => this.token(connection, advisor, rejected));
+    const grant = isClient ? this.clientGrant(connection) : vault.get(connection, advisor)?.grant;
+    if (isClient ? advisor !== defaultAdvisor : !grant) throw notAuthorized(connection, advisor);
+    if (grant && (grant.refused || !isGrantFor(grant, connection))) throw authorizeAgain(connection, advisor);
+    const usable = grant && usableToken(grant, clock, rejected);
+    if (!grant || usable === undefined) return this.renew(connection, advisor, rejected);
+    const canRenew = isClient || grant.refreshToken !== null;
+    if (canRenew && isNearEnd(grant, clock.now())) this.renewAhead(connection, advisor);
     return usable;
   }
 
@@ -140,7 +98,7 @@ export class Tokens {
   }
 
   private renewAhead(connection: Connection, advisor: string): void {
-    const name = this.options.vault.name(connection, advisor);
+    const name = this.nameOf(connection, advisor);
     const now = elapsedBy(this.options.clock);
     if (this.flights.has(name) || now < (this.nextAhead.get(name) ?? -Infinity)) return;
     this.nextAhead.set(name, now + pauseAhead);
@@ -165,13 +123,33 @@ export class Tokens {
     return this.flights.leave(connection);
   }
 
+  private nameOf(connection: Connection, advisor: string): string {
+    return isOfClient(connection) ? connectionName(connection) : this.options.vault.name(connection, advisor);
+  }
+
   private renew(connection: Connection, advisor: string, rejected?: string): Promise<string> {
-    const { vault, endpoints } = this.options;
-    const name = vault.name(connection, advisor);
-    return this.flights.join(name, connection, (signal) => {
-      const attempt = (): Promise<string> => this.attempt(name, connection, advisor, signal, rejected);
-      return endpoints.run(connection, attempt, { signal });
+    const name = this.nameOf(connection, advisor);
+    return this.flights.join(name, connection, async (signal) => {
+      const attempt = (): Promise<string> =>
+        isOfClient(connection)
+          ? this.ask(name, connection)
+          : this.attempt(name, connection, advisor, signal, rejected);
+      try {
+        return await this.options.endpoints.run(connection, attempt, { signal });
+      } catch (fault) {
+        if (fault instanceof ServiceError && fault.code === 'authorization_required') this.refused.add(name);
+        throw fault;
+      }
     });
+  }
+
+  private async ask(name: string, connection: Connection): Promise<string> {
+    const { clock, endpoints } = this.options;
+    const answer = await endpoints.clientCredentials(connection);
+    this.refused.delete(name);
+    const fresh = { ...newGrant(connection, defaultAdvisor), asked: operationScopesOf(connection) };
+    this.clientGrants.set(name, renewed(fresh, answer, clock.now()));
+    return answer.accessToken;
   }
 
   private async attempt(

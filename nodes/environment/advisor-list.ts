@@ -38,12 +38,12 @@ const connectionIn = (id: string, values: EnvironmentValues | undefined): Connec
  * it is deployed; about a form that is not deployed, nothing can be said.
  */
 const listClient = (
-  { client }: Services['tokens'],
+  tokens: Services['tokens'],
   connection: Connection,
   isDeployed: boolean,
 ): readonly AdvisorItem[] => {
-  const grant = client.grant(connection);
-  const isRefused = client.isRefused(connection);
+  const grant = tokens.clientGrant(connection);
+  const isRefused = tokens.isClientRefused(connection);
   if (!grant && !isRefused && !isDeployed) return [];
   return [
     advisorItem(

@@ -113,7 +113,7 @@ export const runChecks = async (
   const address = serviceAddressOf(values);
   const isByCode = connection.grant === 'authorization_code';
   const grant = (): Grant | undefined =>
-    isByCode ? vault.get(connection, advisor)?.grant : tokens.client.grant(connection);
+    isByCode ? vault.get(connection, advisor)?.grant : tokens.clientGrant(connection);
   // An advisor's token is sent only to the origin of the deployed environment, or to the one that the advisor authorized.
   const mayGo = (): boolean =>
     !isByCode || originOf(address.baseUrl) === (deployedAt ?? originOf(grant()?.baseUrl));

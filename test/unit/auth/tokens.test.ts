@@ -376,7 +376,7 @@ describe('tokens', () => {
         grant_type: 'client_credentials',
         scope: 'openid text.messaging.read core.contacts.read',
       });
-      should(red.tokens.client.grant(own())?.scopes).containDeep([
+      should(red.tokens.clientGrant(own())?.scopes).containDeep([
         'text.messaging.read',
         'core.contacts.read',
       ]);
