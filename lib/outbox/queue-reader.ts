@@ -38,6 +38,12 @@ export interface QueuedList {
   readonly done: number;
 }
 
+/** How many items have not been emitted, and how many waits. */
+export interface Pending {
+  readonly items: number;
+  readonly waits: number;
+}
+
 export interface QueueSource {
   readonly store: Store;
   readonly node: string;
@@ -62,9 +68,8 @@ export class QueueReader {
     return this.source.store.count(records, prefix, endOf(prefix));
   }
 
-  /** Items that have not been emitted, waits among them. */
-  async pending(): Promise<number> {
-    return (await this.count()) + (await this.count('waits'));
+  async pending(): Promise<Pending> {
+    return { items: await this.count(), waits: await this.count('waits') };
   }
 
   async *lists(skip = 0): AsyncGenerator<QueuedList> {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { consentOf, type Consent, type ListedWait } from '../consent/consent';
-import { QueueReader } from '../outbox/queue-reader';
+import { QueueReader, type Pending } from '../outbox/queue-reader';
 import { isItemName, isListName, itemIn, listIn, records } from '../outbox/records';
 import { idsUnder } from '../outbox/removed-nodes';
 import { cancelPausedWait } from '../outbox/repairs';
@@ -334,14 +334,20 @@ export class Activity {
   }
 
   /** The number of waits and queued items that another process has for these nodes. */
-  async countElsewhere(isMeant: (node: string) => boolean): Promise<number> {
+  async countElsewhere(isMeant: (node: string) => boolean): Promise<Pending> {
     const store = await this.environment.store();
     const waiting = (await idsUnder(store, records, key('wait'))).filter(isMeant);
-    const counts = await Promise.all([
-      ...waiting.map((node) => this.readerOf(store, node).count('waits')),
-      ...(await this.readersElsewhere()).map(({ node, reader }) => (isMeant(node.id) ? reader.count() : 0)),
-    ]);
-    return sumOf(counts);
+    const readers = (await this.readersElsewhere()).filter(({ node }) => isMeant(node.id));
+    return {
+      items: sumOf(await Promise.all(readers.map(({ reader }) => reader.count()))),
+      waits: sumOf(await Promise.all(waiting.map((node) => this.readerOf(store, node).count('waits')))),
+    };
+  }
+
+  /** Some of the waits of these nodes. */
+  async waitsOf(isMeant: (node: string) => boolean, most: number): Promise<readonly WaitItem[]> {
+    const asked = { page: 1, pageSize: most };
+    return (await filteredPage(this.allWaits(), asked, ({ node }) => isMeant(node.id))).data;
   }
 
   async *allQueued(): AsyncGenerator<QueueItem> {

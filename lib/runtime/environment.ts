@@ -1,4 +1,5 @@
 import type { RunningNode } from './red';
+import type { Pending } from '../outbox/queue-reader';
 import type { Client } from '../service/client';
 import type { ServiceError } from '../service/errors';
 import type { Clock } from '../service/clock';
@@ -115,7 +116,7 @@ export interface Environment {
   /** The same environment in other uses of a subflow and over other stores, also those of other processes. */
   peers?(): readonly Environment[];
   /** Registers how many items a node has accepted and not ended; the result takes that back. */
-  addPending(node: Pick<RunningNode, 'id' | '_path'>, count: () => number | Promise<number>): () => void;
+  addPending(node: Pick<RunningNode, 'id' | '_path'>, count: () => Promise<Pending>): () => void;
   /** Calls the listener when an authorization, a pause or the configuration changes, so that statuses can follow. */
   onChange(listener: () => void): () => void;
   /**

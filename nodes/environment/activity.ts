@@ -19,7 +19,7 @@ import { ownWords, plainCode } from '../../lib/runtime/own-words';
 import type { Red } from '../../lib/runtime/red';
 import { elapsedBy, systemClock, within } from '../../lib/service/clock';
 import { phoneNumber } from '../../lib/texting/recipients';
-import type { RunningEnvironment } from './environment';
+import { isOf, sumOfPending, type RunningEnvironment } from './environment';
 import type { RouteRequest } from './form';
 import { numberIn, Refused, textIn, wordsForRequest } from './reply';
 import { runningOf } from './running';
@@ -279,13 +279,22 @@ export const checkWait = async (asked: RouteRequest): Promise<object> =>
 export const cancelItem = async (kind: 'w' | 'q' | 'l', asked: RouteRequest): Promise<object> =>
   done(asked, await soon(activityIn(asked).cancel(idIn(asked), [kind])));
 
+/** The number of people who are named. */
+const mostNames = 3;
+
 /**
- * The number of items that are cancelled when the environment is pointed to another service; with `node`, those of the
- * named nodes or subflow instances.
+ * What is cancelled when the environment is pointed to another service: how much, how many waits among it, and some of
+ * those who wait. With `node`, that of the named nodes or subflow instances.
  */
-export const pendingIn = async ({ form, request }: RouteRequest): Promise<object> => {
+export const pendingIn = async ({ form, request, mayWrite }: RouteRequest): Promise<object> => {
   const { node } = request.query;
-  const wanted = node === undefined ? undefined : [node].flat().filter((id) => typeof id === 'string');
-  const counts = await soon(Promise.all((form.running?.uses() ?? []).map((each) => each.pending(wanted))));
-  return { count: counts.reduce((sum, count) => sum + count, 0) };
+  const ids = node === undefined ? undefined : [node].flat().filter((id) => typeof id === 'string');
+  const { running } = form;
+  const uses = running?.uses() ?? [];
+  const { items, waits } = sumOfPending(await soon(Promise.all(uses.map((each) => each.pending(ids)))));
+  const found = running && waits > 0 ? await soon(activityOf(running).waitsOf(isOf(ids), mostNames)) : [];
+  const people = (mayWrite ? found : found.map(masked)).map(
+    ({ name, phone, memberId }) => name ?? phone ?? String(memberId),
+  );
+  return { count: items + waits, waits, people };
 };

@@ -20,6 +20,7 @@ import { lazy } from '../../lib/runtime/lazy';
 import { elapsedBy, systemClock, within, type Clock } from '../../lib/service/clock';
 import { abortOf, wokenBy } from '../../lib/service/concurrency';
 import type { ServiceError } from '../../lib/service/errors';
+import type { Pending } from '../../lib/outbox/queue-reader';
 import type { Client, ClientOptions } from '../../lib/service/client';
 import type { PostgresHandle } from '../../lib/state/postgres';
 import { lostTrouble } from '../../lib/state/recognition';
@@ -74,6 +75,18 @@ const longestClose = 8 * second;
 /** Milliseconds until an unconfirmed store is checked again. */
 const lookAgainAfter = 2 * second;
 
+/** Whether the id of a running node is that of one of these nodes, or of a node inside one of these subflow instances. */
+export const isOf =
+  (ids: readonly string[] | undefined) =>
+  (node: string): boolean =>
+    ids?.some((id) => node === id || node.split('-').includes(id)) ?? true;
+
+export const sumOfPending = (counts: readonly Pending[]): Pending =>
+  counts.reduce((sum, { items, waits }) => ({ items: sum.items + items, waits: sum.waits + waits }), {
+    items: 0,
+    waits: 0,
+  });
+
 /** An `advisor-environment` that is deployed. */
 export class RunningEnvironment implements SharedStoreHost {
   readonly name: string;
@@ -95,7 +108,7 @@ export class RunningEnvironment implements SharedStoreHost {
   readonly changed = this.listeners.call;
   private readonly pendingCounts = new Set<{
     readonly path: readonly string[];
-    readonly count: () => number | Promise<number>;
+    readonly count: () => Promise<Pending>;
   }>();
   private readonly held = new Set<Promise<void>>();
   private readonly endings: (() => Promise<unknown>)[] = [];
@@ -367,15 +380,13 @@ export class RunningEnvironment implements SharedStoreHost {
    * The number of items that have been accepted and have not ended: of all nodes, or of those with these ids in the
    * editor.
    */
-  async pending(ids?: readonly string[]): Promise<number> {
+  async pending(ids?: readonly string[]): Promise<Pending> {
     const asked = [...this.pendingCounts].filter(({ path }) => ids?.some((id) => path.includes(id)) ?? true);
-    const isMeant = (node: string): boolean =>
-      ids?.some((id) => node === id || node.split('-').includes(id)) ?? true;
     const counts = await Promise.all([
-      ...asked.map(async ({ count }) => count()),
-      ...(this.sharedStore?.elsewhere() ?? []).map((view) => activityOf(view).countElsewhere(isMeant)),
+      ...asked.map(({ count }) => count()),
+      ...(this.sharedStore?.elsewhere() ?? []).map((view) => activityOf(view).countElsewhere(isOf(ids))),
     ]);
-    return counts.reduce((sum, count) => sum + count, 0);
+    return sumOfPending(counts);
   }
 
   keepStoreOpen(): () => void {

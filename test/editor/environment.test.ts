@@ -217,11 +217,12 @@ for (const version of versions) {
       ['a use of a subflow', 'use', 'ask inside'],
       ['a node inside a subflow', 'inside', 'ask inside'],
     ] as const) {
-      it(`says, when ${what} is disabled, how many items pause without it`, async () => {
+      it(`says, when ${what} is disabled, what pauses without it, and who waits`, async () => {
         const waiting = `advisor-texting/simulated/pending?node=other&node=${id}`;
         const count = async (): Promise<unknown> =>
           ((await red.request('GET', waiting)).json as { count: number }).count;
-        await red.send(port, { phone: '+12145550104' });
+        const contact = { phone: '+12145550104', name: 'Ada' };
+        await red.send(port, { phone: '+12145550104', contact });
         while ((await count()) !== 1) await new Promise((resolve) => setTimeout(resolve, 50));
         const disable = (is: boolean): Promise<unknown> =>
           page.evaluate(`(() => {
@@ -230,8 +231,11 @@ for (const version of versions) {
             RED.events.emit('nodes:change', node);
           })()`);
         await disable(true);
-        const told = page.locator('.red-ui-notification', { hasText: 'unfinished work: 1 ' });
+        const told = page.locator('.red-ui-notification', {
+          hasText: 'unfinished work: 1 wait for consent.',
+        });
         await told.waitFor();
+        should(await told.textContent()).match(/dropped after seven days\. Waiting for consent: Ada\./);
         await told.click();
         await told.waitFor({ state: 'detached' });
         await disable(false);

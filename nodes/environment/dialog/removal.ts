@@ -1,11 +1,10 @@
 import { ask } from '../../../lib/editor/ask';
 import { notify } from '../../../lib/editor/dom';
-import { environmentSays, locale, localNumber } from '../../../lib/editor/locale';
+import { environmentSays, locale } from '../../../lib/editor/locale';
 import type { EditedNode, Form, Say } from '../../../lib/editor/red';
 import { clearStatuses, usersOf } from '../../../lib/editor/status';
 import { isVariable } from '../../../lib/editor/values';
 import { second } from '../../../lib/durations';
-import type { Listed, WaitItem } from '../../../lib/runtime/activity-items';
 import { question } from './panels';
 
 /** Milliseconds: several nodes may be removed at once, with a tab or a selection. */
@@ -39,36 +38,51 @@ const environmentsOf = ({ type, environment }: Partial<EditedNode>): string[] =>
   return isVariable(environment) ? allEnvironments() : [environment];
 };
 
-/** Without an answer, as for an environment that is not deployed, there is nothing to show. */
-const read = async <T>(environment: string, path: string): Promise<T | undefined> =>
-  (await ask(say, 'GET', `${encodeURIComponent(environment)}/${path}`).catch(() => undefined)) as
-    T | undefined;
+/** What has not finished, how many waits are among it, and some of those who wait. */
+interface Unfinished {
+  readonly count: number;
+  readonly waits: number;
+  readonly people: readonly string[];
+}
 
-const countIn = async (environment: string, ids: readonly string[] = []): Promise<number> => {
+/** Without an answer, as for an environment that is not deployed, there is nothing to show. */
+const unfinishedIn = async (environment: string, ids: readonly string[] = []): Promise<Unfinished[]> => {
   const query = new URLSearchParams(ids.map((id) => ['node', id])).toString();
-  return (await read<{ count?: number }>(environment, `pending?${query}`))?.count ?? 0;
+  const asked = ask(say, 'GET', `${encodeURIComponent(environment)}/pending?${query}`) as Promise<Unfinished>;
+  return asked.then(
+    (answer) => [answer],
+    () => [],
+  );
 };
 
-/** What would stop with an environment, and who waits there; undefined when nothing would. */
-const lossWith = async ({ id, name }: Pick<EditedNode, 'id' | 'name'>): Promise<string | undefined> => {
-  const count = await countIn(id);
-  if (count === 0) return undefined;
-  const waits = await read<Listed<WaitItem>>(id, `waits?page=1&pageSize=${String(mostNames)}`);
-  const data = waits?.data ?? [];
-  const people = new Map(
-    data.map(({ name, phone, memberId }) => [phone ?? memberId, name ?? phone ?? memberId]),
-  );
-  const further = (waits?.pageInfo.totalRecord ?? data.length) - data.length;
-  const names = [
-    ...[...people.values()].map(String),
-    ...(further > 0 ? [say('removal.more', { count: localNumber(further) })] : []),
+const listOf = (words: readonly string[]): string => new Intl.ListFormat(locale()).format(words);
+
+const sumOf = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0);
+
+const counted = (count: number, one: string, many: string): string[] =>
+  count === 0 ? [] : [count === 1 ? one : many];
+
+/** Says what would stop, and who waits; undefined when nothing would stop. */
+const lossIn = (found: readonly Unfinished[], sentence: (work: string) => string): string | undefined => {
+  const waits = sumOf(found.map((each) => each.waits));
+  const texts = sumOf(found.map(({ count }) => count)) - waits;
+  if (waits + texts === 0) return undefined;
+  const work = [
+    ...counted(waits, say('removal.oneWait', { count: waits }), say('removal.waits', { count: waits })),
+    ...counted(texts, say('removal.oneText', { count: texts }), say('removal.texts', { count: texts })),
   ];
+  const people = found.flatMap((each) => each.people).slice(0, mostNames);
+  const further = waits - people.length;
+  const names = [...new Set(people), ...(further > 0 ? [say('removal.more', { count: further })] : [])];
   return [
-    say('removal.environment', { name: name ?? '', count: localNumber(count) }),
-    ...(names.length > 0
-      ? [say('removal.waiting', { names: new Intl.ListFormat(locale()).format(names) })]
-      : []),
+    sentence(listOf(work)),
+    ...(people.length > 0 ? [say('removal.waiting', { names: listOf(names) })] : []),
   ].join(' ');
+};
+
+const lossWith = async (node: EditedNode): Promise<string | undefined> => {
+  const name = RED.utils.getNodeLabel(node, node.id);
+  return lossIn(await unfinishedIn(node.id), (work) => say('removal.environment', { name, work }));
 };
 
 /** Environments whose deletion was confirmed in their dialog. */
@@ -94,7 +108,7 @@ export const askBeforeDelete = (form: Form): void => {
     (event) => {
       if (confirmed.has(node.id)) return;
       event.stopImmediatePropagation();
-      void lossWith({ id: node.id, name: RED.utils.getNodeLabel(node, node.id) }).then((loss) => {
+      void lossWith(node).then((loss) => {
         if (loss === undefined) {
           goOn();
           return;
@@ -121,18 +135,18 @@ export const warnOfRemoval = (): void => {
     notify(words, 'warning', 20 * second);
   };
   const warnOfNodes = async (): Promise<void> => {
-    const asked: Promise<number>[] = [];
+    const asked: Promise<Unfinished[]>[] = [];
     for (const [environment, ids] of leaving)
       for (let from = 0; from < ids.size; from += idsAtOnce)
-        asked.push(countIn(environment, [...ids].slice(from, from + idsAtOnce)));
+        asked.push(unfinishedIn(environment, [...ids].slice(from, from + idsAtOnce)));
     leaving.clear();
-    const count = (await Promise.all(asked)).reduce((sum, each) => sum + each, 0);
-    if (count > 0) warn(say('removal.nodes', { count: localNumber(count) }));
+    const loss = lossIn((await Promise.all(asked)).flat(), (work) => say('removal.nodes', { work }));
+    if (loss !== undefined) warn(loss);
   };
   const warnOfEnvironment = async (node: EditedNode): Promise<void> => {
     clearStatuses(usersOf(node));
     if (confirmed.delete(node.id)) return;
-    const loss = await lossWith({ id: node.id, name: RED.utils.getNodeLabel(node, node.id) });
+    const loss = await lossWith(node);
     if (loss !== undefined) warn(loss);
   };
   const leaves = (about: unknown): void => {

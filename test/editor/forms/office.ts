@@ -243,7 +243,7 @@ export const office = (version: Version): void => {
 
       await remove.click();
       should(await question.locator('p').textContent()).match(
-        /“Trial” has unfinished work: 2 .*Waiting for consent: Ada\./,
+        /“Trial” has unfinished work: 2 waits for consent\. .*Waiting for consent: Ada\./,
       );
       await question.getByRole('button', { name: 'Keep' }).click();
       await question.waitFor({ state: 'hidden' });

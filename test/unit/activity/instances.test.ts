@@ -84,7 +84,7 @@ describe('the activity of several Node-RED instances on one PostgreSQL', functio
     should(shown.every(({ node, next }) => node.id === 'waiter' && next !== null)).be.true();
     should((await activity.waits({ ...some, phone: number(102) })).data).have.length(1);
     should(await activity.waitCount()).equal(1);
-    should(await two.environment.pending()).equal(3);
+    should(await two.environment.pending()).deepEqual({ items: 0, waits: 3 });
     const idOf = (phone: string): string => shown.find((each) => each.phone === phone)?.id ?? '';
 
     const before = looks(number(101));
