@@ -63,33 +63,6 @@ export const checkOnePage = async <T>(
 
 /** The most pages that are requested while an earlier one is handled. */
 const mostAhead = 3;
-/** After this many pages in a row that came before they were needed, one fewer is requested ahead: each takes memory. */
-const calm = 10;
-
-/** How many pages to request ahead: as few as possible without waiting for the service. */
-class Lead {
-  pages = mostAhead;
-  private inARow = 0;
-  private calm = calm;
-
-  came(inTime: boolean): void {
-    this.inARow = inTime ? this.inARow + 1 : 0;
-    if (!inTime && this.pages < mostAhead) {
-      this.pages += 1;
-      // One page fewer was too few, so it is not tried again soon.
-      this.calm *= 2;
-    } else if (this.inARow === this.calm) {
-      this.pages = Math.max(this.pages - 1, 1);
-      this.inARow = 0;
-    }
-  }
-}
-
-/** A page that was requested. */
-interface PageUnderWay<P> {
-  readonly answer: Promise<P>;
-  isThere: boolean;
-}
 
 const positive = (value: number | null | undefined): number | undefined =>
   typeof value === 'number' && value > 0 ? value : undefined;
@@ -155,19 +128,15 @@ export async function* pagesOf<T>(
   };
   if (stop?.aborted) onStop();
   stop?.addEventListener('abort', onStop, { once: true });
-  const underWay: PageUnderWay<ResultPage<T>>[] = [];
-  const lead = new Lead();
+  const underWay: Promise<ResultPage<T>>[] = [];
   let asked = 0;
   const askUpTo = (last: number): void => {
-    while (asked < last && underWay.length < lead.pages) {
+    while (asked < last && underWay.length < mostAhead) {
       asked += 1;
-      const page = { answer: fetch(asked, signal), isThere: false };
-      const arrived = (): void => {
-        page.isThere = true;
-      };
+      const answer = fetch(asked, signal);
       // A page may fail before it is its turn to be handled.
-      page.answer.then(arrived, arrived);
-      underWay.push(page);
+      answer.catch(() => undefined);
+      underWay.push(answer);
     }
   };
   const recent = new RecentIds();
@@ -185,8 +154,7 @@ export async function* pagesOf<T>(
     let before: ResultPage<T> | undefined;
     askUpTo(1);
     for (let next = underWay.shift(); next; next = underWay.shift()) {
-      if (page > 0) lead.came(next.isThere);
-      const answer = await next.answer;
+      const answer = await next;
       page += 1;
       if (!areOwn) checkPage(answer, page, before);
       before = answer;

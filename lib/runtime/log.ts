@@ -1,21 +1,8 @@
 import { visible } from '../visible';
 import type { Red } from './red';
 
-/** Details that may follow a sentence in the log: never a secret, a token or a text. */
-export interface About {
-  readonly environment?: string;
-  readonly advisor?: string;
-  readonly phone?: string;
-  readonly code?: string;
-  readonly status?: number;
-  readonly traceId?: string;
-}
-
-export interface Log {
-  info(sentence: string, about?: About): void;
-  warn(sentence: string, about?: About): void;
-  error(sentence: string, about?: About): void;
-}
+/** A sentence never holds a secret, a token or a text. */
+export type Log = Readonly<Record<'info' | 'warn' | 'error', (sentence: string) => void>>;
 
 const digitsIn = (phone: string): string => phone.replaceAll(/\P{Nd}/gu, '');
 
@@ -56,21 +43,17 @@ export const redact = (sentence: string): string =>
       '$1$2[hidden]',
     );
 
-const line = (sentence: string, { phone, ...rest }: About = {}): string => {
-  const shown = Object.entries({ ...rest, ...(phone === undefined ? {} : { phone: lastFour(phone) }) });
-  const details = shown.map(([name, value]) => `${name} ${String(value)}`).join(', ');
-  return visible(`[advisor-texting] ${redact(sentence)}${details === '' ? '' : ` (${redact(details)})`}`);
-};
+const line = (sentence: string): string => visible(`[advisor-texting] ${redact(sentence)}`);
 
 /** The only way to Node-RED's log for messages that are not about a single node. */
 export const logOf = (RED: Pick<Red, 'log'>): Log => ({
-  info: (sentence, about) => {
-    RED.log.info(line(sentence, about));
+  info: (sentence) => {
+    RED.log.info(line(sentence));
   },
-  warn: (sentence, about) => {
-    RED.log.warn(line(sentence, about));
+  warn: (sentence) => {
+    RED.log.warn(line(sentence));
   },
-  error: (sentence, about) => {
-    RED.log.error(line(sentence, about));
+  error: (sentence) => {
+    RED.log.error(line(sentence));
   },
 });

@@ -86,10 +86,8 @@ export const openRoutes = (RED: Red, services: Services): OpenRoutes => {
       return;
     }
     const { environment, advisor, state } = finished;
-    log.info(state === 'confirm' ? 'An authorization is waiting for confirmation.' : 'Authorized.', {
-      environment,
-      advisor,
-    });
+    const happened = state === 'confirm' ? 'An authorization is waiting for confirmation' : 'Authorized';
+    log.info(`${happened}: environment ${environment}, advisor ${advisor}.`);
     sendPage(request, response, 200, state === 'confirm' ? 'confirm' : 'authorized');
   });
 

@@ -938,7 +938,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'each line of the log is one line',
       file: 'lib/runtime/log.ts',
-      changes: [['return visible(`[advisor-texting]', 'return String(`[advisor-texting]']],
+      changes: [['=> visible(`[advisor-texting]', '=> String(`[advisor-texting]']],
       shownBy: {
         'node-red/security/foreign-words.test.ts': [
           'is one line in the log, in a status and in a sentence of every language',

@@ -58,8 +58,7 @@ describe('external text', () => {
     const lines: string[] = [];
     const put = (line: string): void => void lines.push(line);
     const log = logOf({ log: { info: put, warn: put, error: put } } as never);
-    for (const level of ['info', 'warn', 'error'] as const)
-      log[level](`Failed: ${said}`, { advisor: said, code: said, environment: said, traceId: said });
+    for (const level of ['info', 'warn', 'error'] as const) log[level](`Failed: ${said}`);
     const status = createStatus({ status: ({ text }: { text: string }) => put(text) }, () => control);
     status.show(() => look('red', 'ring', said));
     status.close();
