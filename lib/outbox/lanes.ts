@@ -66,11 +66,7 @@ const mostMoves = 1000;
 class Moves {
   private readonly pending = new Map<string, Move>();
 
-  constructor(
-    private readonly saved: (id: string, to: Buffer) => void,
-    /** Called with the place of a wait whose move was dropped because another process had the store. */
-    private readonly lost: (from: Buffer) => void,
-  ) {}
+  constructor(private readonly memory: Pick<QueueMemory<never, never>, 'latest'>) {}
 
   has(id: string): boolean {
     return this.pending.has(id);
@@ -101,11 +97,13 @@ class Moves {
     const written = [...this.pending].filter(([, { isWritten }]) => isWritten);
     if (written.length === 0) return;
     const end = (isSaved: boolean) => (): void => {
+      const { latest } = this.memory;
       for (const [id, move] of written) {
         if (this.pending.get(id) !== move) continue;
         this.pending.delete(id);
-        if (isSaved) this.saved(id, move.to);
-        else this.lost(move.from ?? move.to);
+        if (isSaved) latest?.offer(move.to, id);
+        // Another process had the store.
+        else latest?.offerLater(move.from ?? move.to);
       }
     };
     // The writer of the commit learns of a fault.
@@ -114,22 +112,17 @@ class Moves {
 }
 
 /** What a node has in memory in a store, over deploys. */
-export interface InMemory<D extends ItemData, S extends Shared> {
+export class QueueMemory<D extends ItemData, S extends Shared> {
   /** Items by id: each is in memory once. */
-  readonly items: Map<string, Item<D, S>>;
-  readonly messages: Map<string, QueuedMessage<S>>;
-  /** Messages that are accepted and not saved yet, by arrival. */
-  readonly saving: Map<string, Promise<void>>;
+  readonly items = new Map<string, Item<D, S>>();
+  readonly messages = new Map<string, QueuedMessage<S>>();
+  /** Messages that are accepted and not saved yet, by id. */
+  readonly saving = new Map<string, Promise<void>>();
   /** Cancellations that are not saved yet. */
-  readonly cancelling: Set<Promise<unknown>>;
-  readonly moves: Moves;
+  readonly cancelling = new Set<Promise<unknown>>();
+  readonly moves = new Moves(this);
   /** The queue of the latest start. */
-  latest:
-    | {
-        offer(due: Buffer, moved?: string): void;
-        offerLater(due: Buffer): void;
-      }
-    | undefined;
+  latest: { offer(due: Buffer, moved?: string): void; offerLater(due: Buffer): void } | undefined;
 }
 
 const inMemory = processMemory('queues', new WeakMap<object, Map<string, unknown>>());
@@ -137,21 +130,11 @@ const inMemory = processMemory('queues', new WeakMap<object, Map<string, unknown
 export const memoryOf = <D extends ItemData, S extends Shared>(
   store: Store,
   node: string,
-): InMemory<D, S> => {
+): QueueMemory<D, S> => {
   const { backing = store } = store;
   const nodes = inMemory.get(backing) ?? new Map<string, unknown>();
   inMemory.set(backing, nodes);
-  const found = (nodes.get(node) as InMemory<D, S> | undefined) ?? {
-    items: new Map(),
-    messages: new Map(),
-    saving: new Map(),
-    cancelling: new Set(),
-    moves: new Moves(
-      (id, to) => found.latest?.offer(to, id),
-      (from) => found.latest?.offerLater(from),
-    ),
-    latest: undefined,
-  };
+  const found = (nodes.get(node) as QueueMemory<D, S> | undefined) ?? new QueueMemory<D, S>();
   nodes.set(node, found);
   return found;
 };

@@ -54,6 +54,12 @@ export interface QueueSource {
 
 const readAtOnce = 100;
 
+export const pendingIn = async (store: Store, node: string): Promise<Pending> => {
+  const { items, waits } = keysOf(node);
+  const count = (prefix: Buffer): Promise<number> => store.count(records, prefix, endOf(prefix));
+  return { items: await count(items), waits: await count(waits) };
+};
+
 /** Reads what a node's queue has saved, for display: page by page, in the order of arrival, independent of the queue. */
 export class QueueReader {
   private readonly keys: QueueKeys;
@@ -66,10 +72,6 @@ export class QueueReader {
   count(kind: 'items' | 'waits' | 'lists' = 'items'): Promise<number> {
     const prefix = this.keys[kind];
     return this.source.store.count(records, prefix, endOf(prefix));
-  }
-
-  async pending(): Promise<Pending> {
-    return { items: await this.count(), waits: await this.count('waits') };
   }
 
   async *lists(skip = 0): AsyncGenerator<QueuedList> {

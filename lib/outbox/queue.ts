@@ -16,7 +16,7 @@ import {
   type ItemTools,
   type Service,
 } from './item';
-import { Lane, memoryOf, type InMemory } from './lanes';
+import { Lane, memoryOf, type QueueMemory } from './lanes';
 import type { Outcome } from './outcome';
 import { QueueReader } from './queue-reader';
 import { recorderOf, together, type Recorder } from './recorder';
@@ -169,7 +169,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   private readonly held: Lane<Item<D, S>>;
   private readonly later: Lane<Item<D, S>>;
   private readonly waitClock: Clock;
-  private readonly memory: InMemory<D, S>;
+  private readonly memory: QueueMemory<D, S>;
   private readonly tools: ItemTools;
   private readonly items: Map<string, Item<D, S>>;
   private readonly messages: Map<string, QueuedMessage<S>>;
@@ -844,16 +844,14 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     if (isElsewhere()) return undefined;
     if (found)
       return this.added(found.message, found.record.item, place.isWait, { record: found.record, due });
-    this.writeAside([
-      { table: records, remove: this.keyOf(place) },
-      { table: timetable, remove: due },
-    ]);
-    return undefined;
-  }
-
-  private writeAside(operations: readonly Operation[]): void {
     // A close waits for it: the next start of the node relies on it.
-    this.track(this.store.write(operations));
+    this.track(
+      this.store.write([
+        { table: records, remove: this.keyOf(place) },
+        { table: timetable, remove: due },
+      ]),
+    );
+    return undefined;
   }
 
   /** Resolves when there is room for another item; with false when the node closes. */
@@ -928,14 +926,9 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     return this.cancels.isMeant(arrival, data);
   }
 
-  /** Unique in the store. */
-  private nameOf({ id }: Item<D, S>): string {
-    return `${this.options.node} ${id}`;
-  }
-
-  /** Names the emission of an item's outcome, for careful turns. */
-  private emissionOf(item: Item<D, S>): string {
-    return `${this.nameOf(item)} emitted`;
+  /** The name of an item's turn, or of the emission of its outcome, for careful turns: unique in the store. */
+  private nameOf({ id }: Item<D, S>, step: '' | ' emitted' = ''): string {
+    return `${this.options.node} ${id}${step}`;
   }
 
   private async carryOut(item: Item<D, S>, isOutOfTurn: boolean): Promise<void> {
@@ -1086,7 +1079,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** Emits an outcome that was saved. One that was certainly not emitted is first saved as perhaps emitted. */
   private emitAgain(item: Item<D, S>, outcome: Outcome): void {
     this.countEnd(item);
-    const name = this.emissionOf(item);
+    const name = this.nameOf(item, ' emitted');
     // The first crash may have had another cause. After a second, it has probably left, and would crash the process again.
     if (this.careful.suspects.filter((each) => each === name).length > 1) {
       this.options.fault(new Error('an outcome is dropped, because to emit it crashes the process'));
@@ -1098,7 +1091,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   private async emit(item: Item<D, S>, outcome: Outcome): Promise<void> {
     if (!this.careful.isOn) return this.emitNow(item, outcome);
-    await this.careful.turn(this.emissionOf(item), () => this.emitNow(item, outcome));
+    await this.careful.turn(this.nameOf(item, ' emitted'), () => this.emitNow(item, outcome));
   }
 
   private async emitNow(item: Item<D, S>, outcome: Outcome): Promise<void> {
@@ -1195,18 +1188,15 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** Gives the held items of a number their turn. */
   private async recheckNumber(phone: string): Promise<void> {
     for await (const places of this.placesFor('held', phone))
-      for (const place of places) await this.recheckItem(place);
-  }
-
-  private async recheckItem(place: Place): Promise<void> {
-    const known = this.items.get(itemId(place.arrival, place.index));
-    if (known) known.isToRecheck = true;
-    const found = known ? undefined : await this.takeUp(place);
-    if (!found) return;
-    const { item } = found;
-    if (item.heldUntil !== undefined && (await this.hasRoom())) this.held.hand.push(item);
-    else this.release(item);
-    this.pump();
+      for (const place of places) {
+        const known = this.items.get(itemId(place.arrival, place.index));
+        if (known) known.isToRecheck = true;
+        const item = known ? undefined : (await this.takeUp(place))?.item;
+        if (!item) continue;
+        if (item.heldUntil !== undefined && (await this.hasRoom())) this.held.hand.push(item);
+        else this.release(item);
+        this.pump();
+      }
   }
 
   // Cancelling.

@@ -4,10 +4,11 @@ import type { Mutable } from '../mutable';
 import { duplicatesOf, type Item, type Items, type QueuedMessage } from '../outbox/item';
 import type { Outcome } from '../outbox/outcome';
 import { Held, Queue, QueueFull, type Reason } from '../outbox/queue';
-import { keysOf, records, type ItemData, type Shared } from '../outbox/records';
+import { pendingIn } from '../outbox/queue-reader';
+import type { ItemData, Shared } from '../outbox/records';
 import { systemClock } from '../service/clock';
 import type { Problem } from '../service/errors';
-import { ageClock, endOf, StoreClosed, TakenOver } from '../state/store';
+import { ageClock, StoreClosed, TakenOver } from '../state/store';
 import { activityOf, type Activity } from './activity';
 import { setAt, withoutList, type Job, type Part } from './delivery';
 import type { Environment } from './environment';
@@ -205,10 +206,8 @@ class CancelledCount {
 /** Held items and waits are saved even without `journal`, and continue when the settings have changed. */
 const isSavedFromBefore = async (tools: Tools, environment: Environment): Promise<boolean> => {
   try {
-    const { items, waits } = keysOf(tools.node.id);
-    const store = await environment.store();
-    const counts = [items, waits].map((prefix) => store.count(records, prefix, endOf(prefix)));
-    return (await Promise.all(counts)).some((count) => count > 0);
+    const { items, waits } = await pendingIn(await environment.store(), tools.node.id);
+    return items + waits > 0;
   } catch {
     return false;
   }
@@ -354,7 +353,7 @@ const itemHandler = <D extends ItemData, S extends Shared>(
     environment = from;
     activity = activityOf(from);
     unlisten.push(
-      from.addPending(node, () => opened.reader.pending()),
+      from.addPending(node, () => pendingIn(store, node.id)),
       activity.add({ id: node.id, name: node.name ?? '' }, opened),
     );
     guards =
