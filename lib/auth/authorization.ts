@@ -9,7 +9,6 @@ import { onTheWire, type TokenEndpoints, type TokenResult } from './token-endpoi
 import { stateOf, type GrantState, type Vault } from './vault';
 
 const stateLifetime = 10 * minute;
-const linkLifetime = day;
 /** Milliseconds that a mailed link is valid: a mail that is sent on Friday may be read on Monday. */
 export const mailedLinkLifetime = 7 * day;
 /** Milliseconds that somebody waits in front of the callback page. */
@@ -259,28 +258,6 @@ export class Authorizations {
     } finally {
       forget();
     }
-  }
-
-  /** The secret part of a link, for an advisor who has no login here. Only its hash is stored. */
-  async createLink(environment: string, advisor: string, lifetime = linkLifetime): Promise<string> {
-    const token = randomBytes(24).toString('base64url');
-    const expiresAt = this.options.clock.now() + lifetime;
-    await this.options.vault.addLink(token, { environment, advisor, expiresAt });
-    return token;
-  }
-
-  /** The environment and the advisor of a link; undefined when it is unknown, used or expired. Reading does not use it up. */
-  async readLink(token: string): Promise<{ environment: string; advisor: string } | undefined> {
-    const link = await this.options.vault.link(token);
-    return link && this.options.clock.now() < link.expiresAt ? link : undefined;
-  }
-
-  /** Removes links that have expired, and those of environments that are gone. */
-  async sweepLinks(gone: ReadonlySet<string> = new Set()): Promise<void> {
-    const now = this.options.clock.now();
-    await this.options.vault.sweepLinks(
-      ({ expiresAt, environment }) => now >= expiresAt || gone.has(environment),
-    );
   }
 
   private sweep(link: string | undefined): void {

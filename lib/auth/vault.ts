@@ -1,5 +1,5 @@
 import { defaultAdvisor } from '../default-advisor';
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { within, type Clock } from '../service/clock';
 import { backoff } from '../service/retry';
@@ -7,7 +7,7 @@ import type { Movable } from '../state/moving';
 import { key, pagesUnder, unchanged, type Operation, type Store, type Version } from '../state/store';
 import type { Connection } from './connection';
 import { isOver, newGrant, type Grant } from './grants';
-import { second } from '../durations';
+import { day, second } from '../durations';
 import { Listeners } from '../listeners';
 
 export type GrantState = 'authorized' | 'authorize_again' | 'confirm';
@@ -285,11 +285,8 @@ export class Vault {
     return new Set(Array.from(this.kept.values(), ({ entry }) => entry.grant.environment));
   }
 
-  /**
-   * Forgets the authorizations of environments that have been out of the flow for `keptFor` milliseconds. Returns the
-   * environments that were forgotten now.
-   */
-  async forgetMissing(existing: ReadonlySet<string>, keptFor: number): Promise<Set<string>> {
+  /** Forgets environments that have been out of the flow for `keptFor` milliseconds, and links that have expired. */
+  async forgetMissing(existing: ReadonlySet<string>, keptFor: number): Promise<void> {
     const store = await this.store();
     const now = this.options.clock.now();
     const gone = new Set<string>();
@@ -307,7 +304,7 @@ export class Vault {
         gone.add(id);
       }
     }
-    return gone;
+    await this.sweepLinks(store, gone);
   }
 
   // Renewing
@@ -410,10 +407,21 @@ export class Vault {
 
   // Links
 
-  async addLink(token: string, link: Link): Promise<void> {
-    await (await this.store()).write([{ table, put: key(linkKind, hashOf(token)), value: link }]);
+  /** The secret part of a link. Only its hash is stored. */
+  async createLink(environment: string, advisor: string, lifetime = day): Promise<string> {
+    const token = randomBytes(24).toString('base64url');
+    const value: Link = { environment, advisor, expiresAt: this.options.clock.now() + lifetime };
+    await (await this.store()).write([{ table, put: key(linkKind, hashOf(token)), value }]);
+    return token;
   }
 
+  /** Undefined when the link is unknown, used or expired. Reading does not use it up. */
+  async readLink(token: string): Promise<Link | undefined> {
+    const link = await this.link(token);
+    return link && this.options.clock.now() < link.expiresAt ? link : undefined;
+  }
+
+  /** The link, also when it has expired. */
   async link(token: string): Promise<Link | undefined> {
     return (await (await this.store()).get<Link>(table, key(linkKind, hashOf(token))))?.value;
   }
@@ -427,10 +435,10 @@ export class Vault {
     return store.write([{ table, remove: place }], [{ table, key: place, version: found.version }]);
   }
 
-  async sweepLinks(isOver: (link: Link) => boolean): Promise<void> {
-    const store = await this.store();
+  private async sweepLinks(store: Store, gone: ReadonlySet<string>): Promise<void> {
+    const now = this.options.clock.now();
     for await (const entries of pagesUnder<Link>(store, table, key(linkKind), entriesAtOnce)) {
-      const over = entries.filter(({ value }) => isOver(value));
+      const over = entries.filter(({ value }) => now >= value.expiresAt || gone.has(value.environment));
       if (over.length > 0) await store.write(over.map(({ key: remove }): Operation => ({ table, remove })));
     }
   }

@@ -141,13 +141,13 @@ const table: readonly AdminRoute[] = [
     ...write,
     path: 'link',
     audit: 'link',
-    async work({ authorizations, vault }, asked) {
+    async work({ vault }, asked) {
       const { values } = asked.form.deployed();
       // The form in the dialog has chosen a different service than the deployed one.
       if (serviceOf(values) === 'simulator') throw new Refused(400, 'refused.deployFirst');
       const { redirectUri } = codeConnection(asked.id, values);
       const advisor = bodyAdvisor(asked);
-      const token = await vault.useNow(() => authorizations.createLink(asked.id, advisor));
+      const token = await vault.useNow(() => vault.createLink(asked.id, advisor));
       return { url: placeTold(asked.form, redirectUri, `link/${token}`) };
     },
   },

@@ -364,7 +364,7 @@ export class RunningEnvironment implements SharedStoreHost {
     const { grant, redirectUri } = this.complete().connection;
     // When the address is relative, the redirect URI does not say where our own pages are.
     if (grant !== 'authorization_code' || !URL.canParse(addressBeside(redirectUri, 'link'))) return undefined;
-    const token = await this.ownServices.authorizations.createLink(this.id, advisor, mailedLinkLifetime);
+    const token = await this.ownServices.vault.createLink(this.id, advisor, mailedLinkLifetime);
     return addressBeside(redirectUri, `link/${token}`);
   }
 

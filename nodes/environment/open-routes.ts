@@ -95,8 +95,8 @@ export const openRoutes = (RED: Red, services: Services): OpenRoutes => {
     const token = request.params['token'] ?? '';
     let found: { services: Services; owner: { environment: string; advisor: string } } | undefined;
     for (const each of everywhere()) {
-      const { vault, authorizations } = each;
-      const owner = await vault.useNow(() => authorizations.readLink(token)).catch(() => undefined);
+      const { vault } = each;
+      const owner = await vault.useNow(() => vault.readLink(token)).catch(() => undefined);
       if (owner) found = { services: each, owner };
     }
     if (!found) {

@@ -7,12 +7,9 @@ import type { Services } from './services';
 
 /** Forgets the authorizations of environments that have been out of the flow for seven days. */
 export const forgetRemovedEnvironments = (
-  { authorizations, vault }: Pick<Services, 'authorizations' | 'vault'>,
+  { vault }: Pick<Services, 'vault'>,
   existing: ReadonlySet<string>,
-): Promise<void> =>
-  vault.use(async () => {
-    await authorizations.sweepLinks(await vault.forgetMissing(existing, keptAfterRemoval));
-  });
+): Promise<void> => vault.use(() => vault.forgetMissing(existing, keptAfterRemoval));
 
 const forgetNodes = async ({ openStore }: Services, existing: ReadonlySet<string>): Promise<void> => {
   const { forgetRemovedNodes } = lazy.removedNodes();

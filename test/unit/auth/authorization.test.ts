@@ -342,48 +342,48 @@ describe('authorization', () => {
       (await decide(await red.authorizations.begin(connection(), 'bob', token))).searchParams;
 
     it('survives previews and a restart, and is used up only by success', async () => {
-      const token = await red.authorizations.createLink('env1', 'bob');
+      const token = await red.vault.createLink('env1', 'bob');
       red = await startProcess(folder, { clock });
-      should(await red.authorizations.readLink(token)).containEql({ environment: 'env1', advisor: 'bob' });
+      should(await red.vault.readLink(token)).containEql({ environment: 'env1', advisor: 'bob' });
       await visit(token);
       const denied = await decide(await red.authorizations.begin(connection(), 'bob', token), 'Bob', 'deny');
       await finish(denied.searchParams);
-      should(await red.authorizations.readLink(token)).be.ok();
+      should(await red.vault.readLink(token)).be.ok();
       should(await finish(await visit(token))).containEql({ ok: true, advisor: 'bob' });
-      should(await red.authorizations.readLink(token)).be.undefined();
-      should(await (await startProcess(folder, { clock })).authorizations.readLink(token)).be.undefined();
+      should(await red.vault.readLink(token)).be.undefined();
+      should(await (await startProcess(folder, { clock })).vault.readLink(token)).be.undefined();
     });
 
     it('is valid for a day', async () => {
-      const token = await red.authorizations.createLink('env1', 'bob');
+      const token = await red.vault.createLink('env1', 'bob');
       await clock.move(minutes(24 * 60) - 1);
-      should(await red.authorizations.readLink(token)).be.ok();
+      should(await red.vault.readLink(token)).be.ok();
       await clock.move(1);
-      should(await red.authorizations.readLink(token)).be.undefined();
-      await red.authorizations.sweepLinks();
+      should(await red.vault.readLink(token)).be.undefined();
+      await red.vault.forgetMissing(new Set(), 1);
       should(await red.vault.link(token)).be.undefined();
     });
 
     it('is valid for seven days when it is sent by mail', async () => {
-      const token = await red.authorizations.createLink('env1', 'bob', mailedLinkLifetime);
+      const token = await red.vault.createLink('env1', 'bob', mailedLinkLifetime);
       await clock.move(minutes(7 * 24 * 60) - 1);
-      should(await red.authorizations.readLink(token)).be.ok();
+      should(await red.vault.readLink(token)).be.ok();
       await clock.move(1);
-      should(await red.authorizations.readLink(token)).be.undefined();
+      should(await red.vault.readLink(token)).be.undefined();
     });
 
     it('cannot be guessed from what is stored', async () => {
-      const token = await red.authorizations.createLink('env1', 'bob');
+      const token = await red.vault.createLink('env1', 'bob');
       const range = { from: Buffer.from([0]), to: Buffer.from([0xff]), limit: 100 };
       const stored = await (await red.openStore()).page('work', range);
       should(stored.length).be.above(0);
       for (const { key, value } of stored)
         should(key.toString('latin1') + JSON.stringify(value)).not.containEql(token);
-      should(await red.authorizations.readLink('')).be.undefined();
+      should(await red.vault.readLink('')).be.undefined();
     });
 
     it('works for one success, however many visits have started', async () => {
-      const token = await red.authorizations.createLink('env1', 'bob');
+      const token = await red.vault.createLink('env1', 'bob');
       const visits = [await visit(token), await visit(token), await visit(token)];
       const results = await Promise.all(visits.slice(0, 2).map((query) => finish(query)));
       should(results).containEql({ ok: false, why: 'spentLink' });
@@ -394,7 +394,7 @@ describe('authorization', () => {
     });
 
     it('lets a visit that started in time finish after the link has expired', async () => {
-      const token = await red.authorizations.createLink('env1', 'bob');
+      const token = await red.vault.createLink('env1', 'bob');
       await clock.move(minutes(24 * 60) - 1);
       const query = await visit(token);
       await clock.move(minutes(1));
@@ -402,7 +402,7 @@ describe('authorization', () => {
     });
 
     it('remembers a limited number of visits', async () => {
-      const token = await red.authorizations.createLink('env1', 'bob');
+      const token = await red.vault.createLink('env1', 'bob');
       const first = await visit(token);
       for (let count = 0; count < 30; count += 1) await red.authorizations.begin(connection(), 'bob', token);
       should(await finish(first)).deepEqual({ ok: false, why: 'invalid' });

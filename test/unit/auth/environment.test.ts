@@ -151,7 +151,7 @@ describe('an environment', () => {
   it('offers a link to mail only when the redirect address leads to our callback', async () => {
     const link = (await environmentWith(filled).authorizationLink('bob')) ?? '';
     const [, token = ''] = /^https:\/\/red\.example\/advisor-texting\/link\/([\w-]+)$/.exec(link) ?? [];
-    should(await services.authorizations.readLink(token)).containEql({ environment: 'env1', advisor: 'bob' });
+    should(await services.vault.readLink(token)).containEql({ environment: 'env1', advisor: 'bob' });
     const elsewhere = { ...filled, redirectUri: 'https://red.example/oauth/back' };
     should(await environmentWith(elsewhere, 'env2').authorizationLink('bob')).be.undefined();
     should(await environmentWith({}, 'env3').authorizationLink('bob')).be.undefined();
