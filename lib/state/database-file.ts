@@ -46,12 +46,9 @@ export interface Format {
 interface Meta {
   readonly format: Format;
   readonly owner: Ownership;
-  /** Written by a process that cannot see whether the owner lives. An owner that lives removes it. */
-  readonly claim: { readonly holder: string };
 }
 
 const keyOf = (name: keyof Meta): Buffer => Buffer.from(name);
-export const claimKey = keyOf('claim');
 const bytesOf = (value: object): Buffer => Buffer.from(JSON.stringify(value));
 
 const firstKey = Buffer.from([0]);
@@ -248,14 +245,8 @@ export class DatabaseFile {
   ): Promise<boolean> {
     return this.write(before, () => {
       void this.metaTable.put(keyOf('format'), bytesOf({ ...format, version: formatVersion }), 1);
-      void this.metaTable.remove(claimKey);
       void this.metaTable.put(keyOf('owner'), bytesOf(owner), (before ?? 0) + 1);
     });
-  }
-
-  /** Needs no ownership. */
-  async claim(holder: string): Promise<void> {
-    await withReason(this.metaTable.put(claimKey, bytesOf({ holder }), 1));
   }
 
   close(): Promise<void> {

@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { systemClock, type Clock } from '../service/clock';
 import { CommitQueue, type Batch, type Change, type Committer, type Fence } from './commit-queue';
 import {
-  claimKey,
   CommitFailed,
   DatabaseFile,
   formatVersion,
@@ -103,7 +102,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
   /** The number of the last commit. */
   private lastCommit = 0;
   private applying: Promise<unknown> | undefined;
-  private claimed: { readonly version: number; readonly at: number } | undefined;
+  private claimed: { readonly from: string; readonly at: number } | undefined;
   /** The file that is open, by its inode. */
   private inode: number | undefined;
   isGone = false;
@@ -337,18 +336,28 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     if (this.isGone) this.begin();
     this.file?.refresh();
     if (this.file?.meta('owner')?.version !== owned) this.lose();
-    else if (this.file.meta('claim')) this.write([{ table: 'meta', key: claimKey }]).catch(() => undefined);
+    else void this.removeClaim();
   }
 
   /** Called while no other process shows life. */
   private async tryToOwn(): Promise<void> {
-    const { isMostlyFree, crashes } = await prepareFile(this.lmdb, this.path, this.warn, {
+    const {
+      isMostlyFree,
+      crashes,
+      owner: seen,
+    } = await prepareFile(this.lmdb, this.path, this.warn, {
       isDamaged: this.isDamaged,
       isFirst: !this.hasLooked,
     });
     if (!this.hasLooked) this.crashes = crashes;
     this.hasLooked = true;
     this.isDamaged = false;
+    // lmdb is not asked while another process may have the file open: if that has the same process id, as in another
+    // container, lmdb blocks this one for seconds.
+    if (seen?.holder !== undefined && !(await this.hasEnded(seen.holder, seen))) {
+      this.leaveTo(seen.pid);
+      return;
+    }
     const file = (this.file = new DatabaseFile(this.lmdb, this.path));
     const { version = 0, keyId = this.sealing.keyId }: Partial<Format> = file.meta('format')?.value ?? {};
     if (version > formatVersion) throw new NewerFormat();
@@ -357,10 +366,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
       throw new OtherSecret();
     }
     const owner = ownerIn(file);
-    if (owner?.value.holder !== undefined && !(await this.hasEnded(file, owner))) {
-      this.leaveTo(owner.value.pid);
-      return;
-    }
+    if (owner?.value.holder !== seen?.holder) return;
     if (!(await this.takeOver(file, owner)) || !isMostlyFree) return;
     // The change of owner has fenced any process that still has the old file open.
     this.owned = undefined;
@@ -370,20 +376,28 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     await this.takeOver(compact, ownerIn(compact));
   }
 
-  private async hasEnded(file: DatabaseFile, { value, version }: FoundOwner): Promise<boolean> {
-    if (value.boot !== undefined && this.boot !== undefined && value.boot !== this.boot) return true;
-    const life = await lifeOf(this.directory, value.address);
+  private async hasEnded(holder: string, { boot, address }: Partial<Ownership>): Promise<boolean> {
+    if (boot !== undefined && this.boot !== undefined && boot !== this.boot) return true;
+    const life = await lifeOf(this.directory, address);
     if (life !== 'unknown') {
       this.claimed = undefined;
       return life === 'dead';
     }
     const at = performance.now();
-    if (this.claimed?.version !== version || !file.meta('claim')) {
-      this.claimed = { version, at };
-      await file.claim(this.holder);
-      return false;
-    }
-    return at - this.claimed.at >= claimFor;
+    const { claimed } = this;
+    if (claimed?.from === holder && existsSync(this.claimPath)) return at - claimed.at >= claimFor;
+    this.claimed = { from: holder, at };
+    await writeFile(this.claimPath, '', { mode: 0o600 });
+    return false;
+  }
+
+  /** Made by a process that cannot see whether the owner lives. An owner that lives removes it. */
+  private get claimPath(): string {
+    return `${this.path}-claim`;
+  }
+
+  private async removeClaim(): Promise<void> {
+    await rm(this.claimPath, { force: true }).catch(() => undefined);
   }
 
   private async takeOver(file: DatabaseFile, before: FoundOwner | undefined): Promise<boolean> {
@@ -397,6 +411,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     this.owned = (before?.version ?? 0) + 1;
     this.lastCommit = commit;
     this.claimed = undefined;
+    await this.removeClaim();
     if (before?.value.address !== undefined) forget(this.directory, before.value.address);
     return true;
   }

@@ -151,17 +151,24 @@ const isStill = (path: string, { transaction }: PageReader): boolean => {
   return again.transaction === transaction;
 };
 
-const firstSight = (path: string): { readonly verdict: FileState; readonly isMostlyFree: boolean } => {
+interface Sight {
+  readonly verdict: FileState;
+  readonly isMostlyFree: boolean;
+  readonly owner?: Partial<Ownership> | undefined;
+}
+
+const firstSight = (path: string): Sight => {
   try {
     const reader = new PageReader(path);
     try {
-      const { version = 0 } = metaIn<Format>(reader, reader.tables(), 'format') ?? {};
+      const trees = reader.tables();
+      const { version = 0 } = metaIn<Format>(reader, trees, 'format') ?? {};
       if (version > formatVersion) throw new NewerFormat();
       // Pages change while they are read if another process writes to the file whose sign of life cannot be seen from
       // here.
       const verdict = reader.isSoundAtFirstSight() ? 'sound' : isStill(path, reader) ? 'damaged' : 'unknown';
       const isMostlyFree = reader.size > largeFile && reader.usedPages() * reader.pageSize * 4 < reader.size;
-      return { verdict, isMostlyFree };
+      return { verdict, isMostlyFree, owner: metaIn<Ownership>(reader, trees, 'owner') };
     } finally {
       reader.close();
     }
@@ -237,13 +244,20 @@ export const forgetStarts = (path: string): void => {
   }
 };
 
+/** What is known of a file before lmdb opens it. */
+export interface PreparedFile {
+  readonly isMostlyFree: boolean;
+  readonly crashes: number;
+  readonly owner?: Partial<Ownership> | undefined;
+}
+
 /** Makes sure that a sound file is there to be opened. No other process may have it open. */
 export const prepareFile = async (
   lmdb: Lmdb,
   path: string,
   warn: (text: string) => void,
   { isDamaged, isFirst }: { /** lmdb has reported damage. */ isDamaged: boolean; isFirst: boolean },
-): Promise<{ readonly isMostlyFree: boolean; readonly crashes: number }> => {
+): Promise<PreparedFile> => {
   removeLeftovers(path);
   const count = (): number => (isFirst ? countStart(path) : 0);
   if (!existsSync(path)) {
@@ -254,12 +268,13 @@ export const prepareFile = async (
     putInPlace(made, path);
     return { isMostlyFree: false, crashes };
   }
-  const { verdict, isMostlyFree } = firstSight(path);
+  const { verdict, isMostlyFree, owner } = firstSight(path);
   const crashes = count();
   const damaged =
     isDamaged || verdict === 'damaged' || (crashes >= suspiciousStarts && (await probe(path)) === 'damaged');
-  if (damaged) await replaceFile(lmdb, path, warn, true);
-  return { isMostlyFree: isMostlyFree && !damaged, crashes };
+  if (!damaged) return { isMostlyFree, crashes, owner };
+  await replaceFile(lmdb, path, warn, true);
+  return { isMostlyFree: false, crashes };
 };
 
 /** This process must own the file, and have it closed. */

@@ -1,5 +1,5 @@
+import files from 'node:fs/promises';
 import net from 'node:net';
-import { DatabaseFile } from '../../../lib/state/database-file';
 import { openEmbedded } from '../../../lib/state/embedded';
 import { key } from '../../../lib/state/store';
 import { sealerOf } from './sealer';
@@ -19,9 +19,10 @@ const reportCalls = <K extends string>(
 
 /** Prints a line after each claim of the store; `isStopped`, the process then waits for SIGUSR2. */
 const stepByClaims = (isStopped: boolean): void => {
-  const { claim } = DatabaseFile.prototype;
-  DatabaseFile.prototype.claim = async function (holder) {
-    await claim.call(this, holder);
+  const { writeFile } = files;
+  files.writeFile = async (...args) => {
+    await writeFile(...args);
+    if (!String(args[0]).endsWith('-claim')) return;
     const told = isStopped && new Promise((resolve) => process.once('SIGUSR2', resolve));
     console.log('claims');
     await told;

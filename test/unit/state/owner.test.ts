@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import net, { type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +9,7 @@ import { openEmbedded } from '../../../lib/state/embedded';
 import { lifeOf, showLife } from '../../../lib/state/sign-of-life';
 import { endOf, key, type Store } from '../../../lib/state/store';
 import { sealerOf } from '../../support/state/sealer';
+import { leaveOut } from '../../support/machine';
 import { until } from '../../support/until';
 import { startStore, type StoreProcess } from '../../support/state/processes';
 
@@ -37,8 +39,12 @@ describe('the owner of a store', function () {
   this.timeout(180_000);
   let directory: string;
   let processes: StoreProcess[];
-  const start = (args: readonly string[], env: NodeJS.ProcessEnv = {}): StoreProcess => {
-    const started = startStore(args, { env: { RATE: '10', ...env } });
+  const start = (
+    args: readonly string[],
+    env: NodeJS.ProcessEnv = {},
+    before: readonly string[] = [],
+  ): StoreProcess => {
+    const started = startStore(args, { env: { RATE: '10', ...env }, before });
     processes.push(started);
     return started;
   };
@@ -125,20 +131,28 @@ describe('the owner of a store', function () {
       assert.equal(line, 'claims', 'two wrote at the same time');
       heard = second.lines.indexOf('claims', heard) + 1;
     };
-    const file = new DatabaseFile(await loadLmdb(), join(directory, 'store.mdb'));
     for (const times of [1, 2, 3]) {
       await claims();
-      await until(() => {
-        file.refresh();
-        return file.meta('claim') === undefined;
-      }, 'The answer to the claim');
+      await until(() => !existsSync(join(directory, 'store.mdb-claim')), 'The answer to the claim');
       if (times === 3) first.signal('SIGKILL');
       second.signal('SIGUSR2');
     }
-    await file.close();
     await first.ended;
     await claims();
     second.signal('SIGUSR2');
+    await second.said(isNumber);
+  });
+
+  it('is not disturbed by one in another container, where it has the same process id', async function () {
+    const container = ['unshare', '--user', '--map-root-user', '--pid', '--fork'];
+    const [command = '', ...rest] = [...container, 'true'];
+    if (spawnSync(command, rest).status !== 0) leaveOut(this, 'unshare cannot make namespaces');
+    const first = start([directory, 'first', 'write'], {}, container);
+    await first.said(isNumber);
+    for (const name of readdirSync(directory)) if (name.endsWith('.sock')) rmSync(join(directory, name));
+    const second = start([directory, 'second', 'write'], {}, container);
+    assert.match(await second.said((line) => line.startsWith('trouble')), /Another process \(1\)/);
+    first.signal('SIGKILL');
     await second.said(isNumber);
   });
 
