@@ -98,6 +98,8 @@ interface Waiter {
 
 /** A wait as it is listed. */
 export interface ListedWait extends Wait {
+  /** When it looks next, if its node runs. */
+  readonly next: number;
   /** Its place in the list. */
   readonly key: Buffer;
   readonly node: string;
@@ -142,11 +144,12 @@ const isSameStatus = (one: ConsentStatus | undefined, other: ConsentStatus): boo
   one?.memberId === other.memberId && one.state === other.state && one.lastChanged === other.lastChanged;
 
 /**
- * The waits and the request history of an environment: the same for all its nodes. The work of a wait is one look at the
- * consent of whom it is for; an acceptance ends all waits for the same number.
+ * The waits of an environment in one store, and its request history: the same for all its nodes. The work of a wait is
+ * one look at the consent of whom it is for; an acceptance ends all waits for the same number.
  */
 export class Consent {
   readonly history: RequestHistory;
+  readonly clock: Clock;
   private readonly space: string;
   private readonly waiters = new Map<string, Waiter>();
   /** Why the latest look of any wait was not answered. */
@@ -165,24 +168,19 @@ export class Consent {
   private observed = -Infinity;
   private forgetTimer: (() => void) | undefined;
 
-  private constructor(
+  constructor(
     private readonly environment: ConsentEnvironment,
     readonly store: Store,
-    readonly clock: Clock,
   ) {
     const { space } = environment;
     this.space = space;
+    this.clock = ageClock(environment, store);
     this.history = new RequestHistory({
       store,
       space: key(space),
-      clock,
+      clock: this.clock,
       wallTime: () => environment.clock.now(),
     });
-  }
-
-  static async open(environment: ConsentEnvironment): Promise<Consent> {
-    const store = await environment.store();
-    return new Consent(environment, store, ageClock(environment, store));
   }
 
   /** The waits of a node can be ended from now on; the result ends that. */
@@ -486,13 +484,15 @@ export class Consent {
     const { store } = this;
     const { node, arrival, index } = indexedIn(at);
     const { wait, list } = keysOf(node);
-    const found = (await store.get<ItemRecord<WaitItem, WaitShared>>(records, wait(arrival, index)))?.value;
-    if (!found) return undefined;
-    const { item, single, seen } = found;
+    const record = (await store.get<ItemRecord<WaitItem, WaitShared>>(records, wait(arrival, index)))?.value;
+    if (!record) return undefined;
+    const { item, single, seen } = record;
     const shared = single ?? (await store.get<SharedRecord<WaitShared>>(records, list(arrival)))?.value;
     if (!shared) return undefined;
+    const found = waitOf({ data: item, shared: shared.shared, seen });
     return {
-      ...waitOf({ data: item, shared: shared.shared, seen }),
+      ...found,
+      next: this.next(found),
       key: at,
       node,
       item: itemName(node, arrival, index),
@@ -556,13 +556,17 @@ export class Consent {
   }
 }
 
-const consents = new WeakMap<ConsentEnvironment, Promise<Consent>>();
+const consents = new WeakMap<ConsentEnvironment, WeakMap<Store, Consent>>();
 
-export const consentOf = (environment: ConsentEnvironment): Promise<Consent> => {
-  const found = consents.get(environment);
-  if (found) return found;
-  const opening = Consent.open(environment);
-  consents.set(environment, opening);
-  opening.catch(() => consents.delete(environment));
-  return opening;
+/** Throws `not_configured`. */
+export const consentIn = (environment: ConsentEnvironment, store: Store): Consent => {
+  const stores = consents.get(environment) ?? new WeakMap<Store, Consent>();
+  consents.set(environment, stores);
+  const found = stores.get(store) ?? new Consent(environment, store);
+  stores.set(store, found);
+  return found;
 };
+
+/** The consent for an item, in the store that this is saved in; without one, that in the environment's own store. */
+export const consentOf = async (environment: ConsentEnvironment, item?: Item): Promise<Consent> =>
+  consentIn(environment, await (item?.savedIn(environment) ?? environment.store()));

@@ -396,7 +396,7 @@ export const sendOnce = <D extends ItemData, S extends Shared>(
     next: () => Promise<Outcome>,
   ): Promise<Outcome> => {
     const { id: name, message, shared } = item;
-    const store = await environment.store();
+    const store = await item.savedIn(environment);
     const once = onceIn(store);
     const time = timeOf(environment, store);
     const onceKey = onceKeyOf(item, own);
@@ -432,7 +432,7 @@ export const sendOnce = <D extends ItemData, S extends Shared>(
       if (!wanted) return;
       const isUnknown = reason === 'unknown' || reason === 'crashes';
       const state = isUnknown ? 'unknown' : reason === 'reset' ? 'cancelled' : 'none';
-      const store = await environment.store();
+      const store = await item.savedIn(environment);
       const onceKey = onceKeyOf(item, wanted.key);
       await onceIn(store).end(onceKey, id, { state }, wanted.within, timeOf(environment, store));
       // Those that wait for its key are held until the same time, and are cancelled too.

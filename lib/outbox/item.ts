@@ -382,6 +382,12 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.steps.push(steps);
   }
 
+  /** The store of what changes with the item: its own, or without a journal that of the environment. */
+  savedIn(environment: { store(): Store | Promise<Store> }): Store | Promise<Store> {
+    const { store } = this.tools;
+    return store.durable ? store : environment.store();
+  }
+
   /** Whether the steps of the item are saved in this store: then others can be in the same commit. */
   isSavedIn(store: Store): boolean {
     return this.tools.store === store;

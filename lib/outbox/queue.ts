@@ -161,7 +161,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** The held items, and the time until which the first is held. */
   heldItems: { readonly count: number; readonly notBefore: number } | undefined;
   private readonly keys: QueueKeys;
-  private readonly store: Store;
+  readonly store: Store;
   private readonly recorder: Recorder;
   private readonly careful: CarefulTurns;
   private readonly cancels = new Cancels();

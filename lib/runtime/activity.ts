@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { consentOf, type Consent, type ListedWait } from '../consent/consent';
-import { QueueReader, type Pending } from '../outbox/queue-reader';
+import { consentIn, type Consent, type ListedWait } from '../consent/consent';
+import { pendingIn, QueueReader, type Pending } from '../outbox/queue-reader';
 import { isItemName, isListName, itemIn, listIn, records } from '../outbox/records';
 import { idsUnder } from '../outbox/removed-nodes';
 import { cancelPausedWait } from '../outbox/repairs';
@@ -26,6 +26,7 @@ export interface ActivityQuery {
 }
 
 interface ReadableOutbox {
+  readonly store: Store;
   readonly reader: QueueReader;
   cancel(arrival: Buffer, index?: number, isWait?: boolean): Promise<boolean>;
   /** Gives a wait a look now. */
@@ -82,12 +83,21 @@ const table = 'work';
 
 type IdKind = 'w' | 'q' | 'l';
 const itemId = (kind: IdKind, name: Buffer): string => kind + name.toString('base64url');
-/** The key in an id of this kind; undefined when it is not an id that was given out. */
-const nameIn = (kind: IdKind, id: string): Buffer | undefined => {
-  if (!id.startsWith(kind)) return undefined;
+
+/** What an id names: without an index, a whole list. */
+interface Named {
+  readonly node: string;
+  readonly arrival: Buffer;
+  readonly index?: number;
+  readonly isWait: boolean;
+}
+
+/** Undefined when it is not an id of these kinds that was given out. */
+const namedBy = (id: string, kinds: readonly IdKind[] = ['w', 'q', 'l']): Named | undefined => {
+  const kind = kinds.find((each) => id.startsWith(each));
   const name = Buffer.from(id.slice(1), 'base64url');
-  const isName = kind === 'l' ? isListName(name) : isItemName(name);
-  return isName && itemId(kind, name) === id ? name : undefined;
+  if (!kind || itemId(kind, name) !== id || !(kind === 'l' ? isListName : isItemName)(name)) return undefined;
+  return { ...(kind === 'l' ? listIn(name) : itemIn(name)), isWait: kind === 'w' };
 };
 
 interface Searched {
@@ -150,6 +160,11 @@ interface Read {
   readonly reader: QueueReader;
 }
 
+/** A node in one part of a store. */
+const placeOf = (node: string, { peers }: Store): string => `${peers?.part ?? ''} ${node}`;
+
+const isElsewhere = ({ peers }: Store): boolean => peers?.isElsewhere === true;
+
 async function* queuedOf({ node, reader }: Read, skip: number, now: number): AsyncGenerator<QueueItem> {
   for await (const { key: name, item, advisor, since, isStarted, notBefore = 0, list } of reader.items(
     skip,
@@ -184,6 +199,7 @@ const isFor = (
  * The activity of one environment, read from the store page by page: for the sidebar, the routes and the activity node.
  */
 export class Activity {
+  /** By their places. */
   private readonly outboxes = new Map<string, { readonly node: NodeName; readonly outbox: ReadableOutbox }>();
   /** Called when something that is shown may have changed. */
   changed = (): void => undefined;
@@ -196,9 +212,10 @@ export class Activity {
   /** Adds a node that accepts items; the result removes it. */
   add(node: NodeName, outbox: ReadableOutbox): () => void {
     const added = { node, outbox };
-    this.outboxes.set(node.id, added);
+    const place = placeOf(node.id, outbox.store);
+    this.outboxes.set(place, added);
     return () => {
-      if (this.outboxes.get(node.id) === added) this.outboxes.delete(node.id);
+      if (this.outboxes.get(place) === added) this.outboxes.delete(place);
     };
   }
 
@@ -213,7 +230,7 @@ export class Activity {
     let skip = skippedBy(asked);
     if (total <= mostSorted) {
       const found = await Promise.all(places.map((waits) => waits.list(mostSorted, { phone: whole })));
-      const all = await this.waitItems(found.flat());
+      const all = this.waitItems(found.flat());
       const sorted = all.toSorted((one, other) => one.since - other.since);
       return listedPage(sorted.slice(skip, skip + asked.pageSize), asked, all.length);
     }
@@ -224,14 +241,14 @@ export class Activity {
       page.push(...found);
       skip = Math.max(skip - (counts[at] ?? 0), 0);
     }
-    return listedPage(await this.waitItems(page), asked, total);
+    return listedPage(this.waitItems(page), asked, total);
   }
 
   async *allWaits(phone?: string): AsyncGenerator<WaitItem> {
     for (const waits of await this.waitPlaces())
       for (let last: Buffer | undefined; ;) {
         const found = await waits.list(itemsAtOnce, { phone, last });
-        yield* await this.waitItems(found);
+        yield* this.waitItems(found);
         last = found.at(-1)?.key;
         // A page may be short: those that have ended meanwhile are left out.
         if (!last) break;
@@ -244,49 +261,51 @@ export class Activity {
   }
 
   /** Cancels a wait, an item of the queue, or the rest of a list; false when it has finished or started. */
-  cancel(id: string, kinds: readonly IdKind[] = ['w', 'q', 'l']): Promise<boolean> {
+  cancel(id: string, kinds?: readonly IdKind[]): Promise<boolean> {
     return this.act('cancel', id, kinds);
   }
 
-  private async act(act: ItemCommand['act'], id: string, kinds: readonly IdKind[]): Promise<boolean> {
-    const kind = kinds.find((each) => id.startsWith(each));
-    const name = kind && nameIn(kind, id);
-    if (!name) return false;
-    for (const activity of await this.usable()) {
-      const isDone = await (activity.environment.isElsewhere === true
-        ? activity.command(act, id, kind, name)
-        : activity.actHere(act, kind, name));
-      if (isDone === true) return true;
+  private async act(act: ItemCommand['act'], id: string, kinds?: readonly IdKind[]): Promise<boolean> {
+    const named = namedBy(id, kinds);
+    if (!named) return false;
+    const stores = (await this.waitPlaces()).map(({ store }) => store);
+    for (const store of [...stores, this.environment.memory()]) {
+      const isDone = await (isElsewhere(store)
+        ? this.command(store, act, id, named)
+        : this.actIn(store, act, named));
+      if (isDone) return true;
     }
     return false;
   }
 
   /** Carries out a command of another process; false when the node of the item is not there yet. */
-  async handleCommand({ act, id }: ItemCommand): Promise<boolean> {
-    const kind = (['w', 'q', 'l'] as const).find((each) => id.startsWith(each));
-    const name = kind && nameIn(kind, id);
-    return !name || (await this.actHere(act, kind, name)) !== undefined;
+  async handleCommand({ act, id }: ItemCommand, store: Store): Promise<boolean> {
+    const named = namedBy(id);
+    return !named || (await this.actIn(store, act, named)) !== undefined;
   }
 
   /** Undefined when the node of the item is not there. */
-  private async actHere(act: ItemCommand['act'], kind: IdKind, name: Buffer): Promise<boolean | undefined> {
-    const { node, arrival } = listIn(name);
-    const outbox = this.outboxes.get(node)?.outbox;
-    if (kind === 'l') return outbox?.cancel(arrival);
-    const { index } = itemIn(name);
-    if (act === 'check') return outbox?.check(arrival, index);
-    if (outbox || kind !== 'w') return outbox?.cancel(arrival, index, kind === 'w');
-    const isCancelled = await cancelPausedWait(await this.environment.store(), node, arrival, index);
+  private async actIn(
+    store: Store,
+    act: ItemCommand['act'],
+    { node, arrival, index, isWait }: Named,
+  ): Promise<boolean | undefined> {
+    const { outbox } = this.outboxesHere().get(placeOf(node, store)) ?? {};
+    if (act === 'check' && index !== undefined) return outbox?.check(arrival, index);
+    if (outbox || !isWait || index === undefined) return outbox?.cancel(arrival, index, isWait);
+    const isCancelled = await cancelPausedWait(store, node, arrival, index);
     if (isCancelled) this.changed();
     return isCancelled || undefined;
   }
 
   /** Gives a command to the process that has the item; false when no process has it, or when it has started. */
-  private async command(act: ItemCommand['act'], id: string, kind: IdKind, name: Buffer): Promise<boolean> {
-    const store = await this.environment.store();
-    const { node, arrival } = listIn(name);
-    const index = kind === 'l' ? undefined : itemIn(name).index;
-    if (!(await this.readerOf(store, node).isWaiting(arrival, index, kind === 'w'))) return false;
+  private async command(
+    store: Store,
+    act: ItemCommand['act'],
+    id: string,
+    { node, arrival, index, isWait }: Named,
+  ): Promise<boolean> {
+    if (!(await this.readerOf(store, node).isWaiting(arrival, index, isWait))) return false;
     const command: ItemCommand = { kind: 'item', at: store.now(), id, act };
     await within(systemClock, answeredWithin, store.peers?.tellHolder(command) ?? Promise.resolve());
     return true;
@@ -323,25 +342,24 @@ export class Activity {
 
   /** The number of queued items of this process. */
   async queueLength(): Promise<number> {
-    const counts = await Promise.all(this.readersHere().map(({ reader }) => reader.count()));
-    return sumOf(counts);
+    const outboxes = [...this.outboxesHere().values()];
+    return sumOf(await Promise.all(outboxes.map(({ outbox }) => outbox.reader.count())));
   }
 
   /** The number of waits of this process. */
   async waitCount(): Promise<number> {
-    const places = await this.waitPlaces(({ isElsewhere }) => isElsewhere !== true);
+    const places = (await this.waitPlaces()).filter(({ store }) => !isElsewhere(store));
     return sumOf(await Promise.all(places.map((waits) => waits.count())));
   }
 
-  /** The number of waits and queued items that another process has for these nodes. */
-  async countElsewhere(isMeant: (node: string) => boolean): Promise<Pending> {
-    const store = await this.environment.store();
-    const waiting = (await idsUnder(store, records, key('wait'))).filter(isMeant);
-    const readers = (await this.readersElsewhere()).filter(({ node }) => isMeant(node.id));
-    return {
-      items: sumOf(await Promise.all(readers.map(({ reader }) => reader.count()))),
-      waits: sumOf(await Promise.all(waiting.map((node) => this.readerOf(store, node).count('waits')))),
-    };
+  /** The waits and queued items that other processes have for these nodes. */
+  async pendingElsewhere(isMeant: (node: string) => boolean): Promise<readonly Pending[]> {
+    const counts = (await this.otherStores()).filter(isElsewhere).map(async (store) => {
+      const ids = await Promise.all(['wait', 'item'].map((kind) => idsUnder(store, records, key(kind))));
+      const nodes = [...new Set(ids.flat())].filter(isMeant);
+      return Promise.all(nodes.map((node) => pendingIn(store, node)));
+    });
+    return (await Promise.all(counts)).flat();
   }
 
   /** Some of the waits of these nodes. */
@@ -482,44 +500,37 @@ export class Activity {
     return { prefix, from: prefix, to: endOf(prefix) };
   }
 
-  /** The activity of this environment, of its other uses in subflows, and of its views over other stores. */
+  /** The activity of this environment, and of its other uses in subflows. */
   private all(): Activity[] {
-    const peers = this.environment.peers?.() ?? [];
-    return [this, ...peers.map(activityOf)];
+    return [this, ...(this.environment.otherUses?.() ?? []).map(activityOf)];
+  }
+
+  private outboxesHere(): Activity['outboxes'] {
+    return new Map(this.all().flatMap(({ outboxes }) => [...outboxes]));
   }
 
   private nodesHere(): ReadonlyMap<string, NodeName> {
-    return new Map(
-      this.all().flatMap(({ outboxes }) => Array.from(outboxes, ([id, { node }]) => [id, node])),
-    );
+    return new Map(Array.from(this.outboxesHere().values(), ({ node }) => [node.id, node]));
   }
 
-  private readersHere(): Read[] {
-    return this.all().flatMap(({ outboxes }) =>
-      Array.from(outboxes.values(), ({ node, outbox: { reader } }) => ({ node, reader })),
-    );
+  /** The parts of the store beside this process's own. */
+  private async otherStores(): Promise<readonly Store[]> {
+    return (await this.environment.store()).peers?.others() ?? [];
   }
 
-  /** Readers of this process, then those of the others. */
+  /** Readers of this process, then those of other processes and of nodes that do not run here. */
   private async readers(): Promise<Read[]> {
-    const views = this.all().filter(({ environment }) => environment.isElsewhere !== undefined);
-    const names = this.nodesHere();
-    const read = await Promise.all(views.map((activity) => activity.readersElsewhere()));
-    return [
-      ...this.readersHere(),
-      ...read.flat().map(({ node, reader }) => ({ node: names.get(node.id) ?? node, reader })),
-    ];
-  }
-
-  /** Readers of the nodes that have work in another process, or in what a process left, and that do not run here. */
-  private async readersElsewhere(): Promise<Read[]> {
-    const store = await this.environment.store();
-    const ids = await idsUnder(store, 'work', key('item'));
-    const unattended = ids.filter((id) => !this.outboxes.has(id));
-    return unattended.map((id) => ({
-      node: { id, name: '' },
-      reader: this.readerOf(store, id),
-    }));
+    const [here, names] = [this.outboxesHere(), this.nodesHere()];
+    const others = (await this.otherStores()).map(async (store) => {
+      const ids = await idsUnder(store, records, key('item'));
+      const unattended = ids.filter((id) => !here.has(placeOf(id, store)));
+      return unattended.map((id) => ({
+        node: names.get(id) ?? { id, name: '' },
+        reader: this.readerOf(store, id),
+      }));
+    });
+    const own = Array.from(here.values(), ({ node, outbox: { reader } }) => ({ node, reader }));
+    return [...own, ...(await Promise.all(others)).flat()];
   }
 
   private readerOf(store: Store, node: string): QueueReader {
@@ -527,58 +538,40 @@ export class Activity {
     return new QueueReader({ store, node, space, isCancelled: () => false });
   }
 
-  /** The activities whose environment is configured and has its store. When there are none, the first fault is thrown. */
-  private async usable(): Promise<Activity[]> {
-    const found: Activity[] = [];
+  /**
+   * The waits in each part of the store. Uses of one subflow share them, unless they point to different services. When
+   * none is configured and has its store, the first fault is thrown.
+   */
+  private async waitPlaces(): Promise<readonly Consent[]> {
+    const places = new Map<string, Consent>();
     const faults: unknown[] = [];
-    for (const activity of this.all())
+    for (const { environment } of this.all())
       try {
-        const { store } = await consentOf(activity.environment);
-        if (store.peers?.isLost !== true) found.push(activity);
+        const own = await environment.store();
+        for (const store of [own, ...(own.peers?.others() ?? [])]) {
+          const place = placeOf(environment.space, store);
+          if (!store.peers?.isLost && !places.has(place)) places.set(place, consentIn(environment, store));
+        }
       } catch (fault) {
         faults.push(fault);
       }
-    if (found.length === 0 && faults.length > 0) throw faults[0];
-    return found;
-  }
-
-  private async consents(): Promise<{ readonly environment: Environment; readonly consent: Consent }[]> {
-    const usable = await this.usable();
-    return Promise.all(
-      usable.map(async ({ environment }) => ({ environment, consent: await consentOf(environment) })),
-    );
-  }
-
-  /** Uses of one subflow share their waits, unless they point to different services. */
-  private async waitPlaces(
-    isMeant = (_environment: Environment): boolean => true,
-  ): Promise<readonly Consent[]> {
-    const places = new Map<string, Consent>();
-    for (const { environment, consent } of await this.consents()) {
-      const place = `${consent.store.peers?.part ?? ''} ${environment.space}`;
-      if (isMeant(environment) && !places.has(place)) places.set(place, consent);
-    }
+    if (places.size === 0 && faults.length > 0) throw faults[0];
     return [...places.values()];
   }
 
-  private async waitItems(found: readonly ListedWait[]): Promise<WaitItem[]> {
-    const consents = await this.consents();
+  private waitItems(found: readonly ListedWait[]): WaitItem[] {
     const nodes = this.nodesHere();
-    return found.map((wait) => {
-      const { item, node, advisor, subject, start, pace, name } = wait;
-      const consent = consents.find((each) => each.consent.isRunning(node))?.consent;
-      return {
-        id: itemId('w', item),
-        node: nodes.get(node) ?? { id: node, name: '' },
-        phone: 'phone' in subject ? subject.phone : null,
-        ...('memberId' in subject && { memberId: subject.memberId }),
-        ...(name !== undefined && { name }),
-        advisor,
-        since: start,
-        next: consent ? consent.next(wait) : null,
-        until: start + pace.giveUpAfter,
-      };
-    });
+    return found.map(({ item, node, advisor, subject, start, pace, name, next }) => ({
+      id: itemId('w', item),
+      node: nodes.get(node) ?? { id: node, name: '' },
+      phone: 'phone' in subject ? subject.phone : null,
+      ...('memberId' in subject && { memberId: subject.memberId }),
+      ...(name !== undefined && { name }),
+      advisor,
+      since: start,
+      next: nodes.has(node) ? next : null,
+      until: start + pace.giveUpAfter,
+    }));
   }
 }
 

@@ -29,13 +29,13 @@ export interface EnvironmentSettings {
 }
 
 /** For `gone`, the result resolves when nothing is under way in that store any more. */
-export type StoreListener = (view: Environment, kind: 'orphan' | 'gone' | 'own') => void | Promise<void>;
+export type StoreListener = (store: Store, kind: 'orphan' | 'gone' | 'own') => void | Promise<void>;
 
-/** With `view`, the message is for the work of a process that ended; without, for the work of this process. */
+/** With `orphan`, the message is for the work in the store of a process that ended; without, for that of this process. */
 export type ControlListener = (
   message: Readonly<Record<string, unknown>>,
   at: number,
-  view: Environment | undefined,
+  orphan: Store | undefined,
 ) => boolean;
 
 export interface AdvisorItem {
@@ -99,9 +99,9 @@ export interface Environment {
   /** A link to authorize with, valid for seven days; undefined where none can be made. */
   authorizationLink(advisor: string): Promise<string | undefined>;
   /**
-   * Calls the listener with this environment over another store. `orphan`: the store of a process that ended, whose
-   * work a node carries on beside its own, until it is done or another process has it (`gone`). `own`: a new store that
-   * replaces one that was lost to another process.
+   * Calls the listener with other stores. `orphan`: that of a process that ended, whose work a node carries on beside
+   * its own, until another process has it (`gone`). `own`: a new store that replaces one that was lost to another
+   * process.
    */
   onStore?(listener: StoreListener): () => void;
   /** Gives a control message to the same node in other processes, and in the stores that ended processes have left. */
@@ -111,10 +111,8 @@ export interface Environment {
    * yet.
    */
   onControl?(node: string, listener: ControlListener): () => void;
-  /** True for this environment over the store of another process, which can only be read. */
-  readonly isElsewhere?: boolean;
-  /** The same environment in other uses of a subflow and over other stores, also those of other processes. */
-  peers?(): readonly Environment[];
+  /** The same environment in other uses of a subflow. */
+  otherUses?(): readonly Environment[];
   /** Registers how many items a node has accepted and not ended; the result takes that back. */
   addPending(node: Pick<RunningNode, 'id' | '_path'>, count: () => Promise<Pending>): () => void;
   /** Calls the listener when an authorization, a pause or the configuration changes, so that statuses can follow. */

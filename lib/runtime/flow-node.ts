@@ -4,6 +4,7 @@ import { isFixed, readableCopy, removeUnreadable } from '../outbox/storable-mess
 import { closeLimit, systemClock, within, type Clock } from '../service/clock';
 import type { Mutable } from '../mutable';
 import { serviceError, ServiceError, type Problem } from '../service/errors';
+import type { Store } from '../state/store';
 import { activityOf } from './activity';
 import type { Environment } from './environment';
 import { faultInSettings, plainSettings, noSource, type PlainSettings, source, type Source } from './inputs';
@@ -75,8 +76,11 @@ export interface Handler {
   /** While it is pending, messages wait in line, so that earlier work is read from the store first. */
   readonly opening: Promise<void> | undefined;
   input(msg: Message, job: Job): void | Promise<void>;
-  /** True when the message was a control message (`reset`, `flush`); `at` is the time when another process received it. */
-  control(msg: Message, at?: number): boolean;
+  /**
+   * True when the message was a control message (`reset`, `flush`) and is carried out. `at` is the time when another
+   * process received it; with `orphan`, it is for the work in that store.
+   */
+  control(msg: Message, at?: number, orphan?: Store): boolean;
   /** Returns the failure of a whole message, and shows it in the status. */
   failed(why: Problem, msg: Message): Outcome;
   /** Whether the node has work that a pause of the service holds up. */
@@ -357,32 +361,18 @@ export const flowNode = (
   let handler = start(tools);
   /** The number of messages that wait until the store is open. */
   let inLine = 0;
-  /** Handlers that carry on the work of ended processes, by the view of their store. */
-  const adopted = new Map<Environment, Handler>();
-  const unlistenToStores = environment?.onStore?.((view, kind) => {
-    if (closing.signal.aborted) return undefined;
-    if (kind === 'gone') {
-      const ending = adopted.get(view);
-      adopted.delete(view);
-      return ending?.close().catch(() => undefined);
-    }
-    const next = start({ ...tools, environment: () => view });
-    if (kind === 'orphan') {
-      adopted.set(view, next);
-      return undefined;
-    }
+  const unlistenToStores = environment?.onStore?.((_, kind) => {
+    if (kind !== 'own' || closing.signal.aborted) return;
     // The store of the handler before belongs to another process now, which does all that is left there.
     const before = handler;
-    handler = next;
+    handler = start(tools);
     before.close().catch(() => undefined);
-    return undefined;
   });
 
-  const unlistenToControls = environment?.onControl?.(node.id, (message, at, view) => {
-    const meant = view ? adopted.get(view) : handler;
-    if (!meant || meant.opening || closing.signal.aborted) return false;
+  const unlistenToControls = environment?.onControl?.(node.id, (message, at, orphan) => {
+    if (handler.opening || closing.signal.aborted) return false;
     try {
-      return meant.control(message, at);
+      return handler.control(message, at, orphan);
     } catch {
       // The message was not valid. The process that received it has reported that.
       return true;
@@ -411,7 +401,7 @@ export const flowNode = (
       return;
     }
     const until = pausedUntil(environment);
-    if (until <= clock.now() || ![handler, ...adopted.values()].some((each) => each.isBusy())) return;
+    if (until <= clock.now() || !handler.isBusy()) return;
     status.show(() => pausedLook(words, until, clock.now()));
   });
 
@@ -498,7 +488,7 @@ export const flowNode = (
     };
     // Messages that wait for the environment are accepted before the node closes.
     const opened = environment?.opening ?? Promise.resolve();
-    const ended = opened.then(() => Promise.all([handler, ...adopted.values()].map((each) => each.close())));
+    const ended = opened.then(() => handler.close());
     // If the store does not answer a read, the read ends only with the store, which waits for its nodes.
     within(systemClock, closeLimit, ended).then(end, (fault: unknown) => {
       node.warn(words.problem(problemOf(fault)));

@@ -8,8 +8,8 @@ import { pendingIn } from '../outbox/queue-reader';
 import type { ItemData, Shared } from '../outbox/records';
 import { systemClock } from '../service/clock';
 import type { Problem } from '../service/errors';
-import { ageClock, StoreClosed, TakenOver } from '../state/store';
-import { activityOf, type Activity } from './activity';
+import { ageClock, StoreClosed, TakenOver, type Store } from '../state/store';
+import { activityOf } from './activity';
 import { setAt, withoutList, type Job, type Part } from './delivery';
 import type { Environment } from './environment';
 import { nodeError } from './errors';
@@ -19,7 +19,7 @@ import { failedOutcome, problemOf } from './outcomes';
 import type { Message, RunningNode } from './red';
 import type { Config, NodeRuntime } from './register';
 import type { NodeSpec } from './spec';
-import { heldLook, outcomeStatus, type ShownList, type StatusTexts } from './status';
+import { heldLook, outcomeStatus, stateOf, type ShownList, type StatusTexts } from './status';
 
 /** The items of a message as they were read. */
 export interface Batch<D extends ItemData = ItemData, S extends Shared = Shared> extends Items<D, S> {
@@ -82,8 +82,8 @@ interface Searches {
 export interface NodeWaits<D extends ItemData, S extends Shared> {
   /** All items are saved, even without `journal`. */
   readonly isOn: boolean;
-  /** Called when the store is open, with a function that reports a fault. */
-  opened(queue: Queue<D, S>, environment: Environment, fault: (thrown: unknown) => void): Promise<OpenWaits>;
+  /** Called with each queue of the node, and with a function that reports a fault. */
+  opened(queue: Queue<D, S>, fault: (thrown: unknown) => void): Promise<OpenWaits>;
 }
 
 interface OpenWaits {
@@ -225,24 +225,25 @@ const itemHandler = <D extends ItemData, S extends Shared>(
   const { searches, waits, isLocal = false } = options;
   let guards: readonly Guard<D, S>[] = [];
   let environment: Environment | undefined;
-  let activity: Activity | undefined;
+  /** The queue that messages enter. */
   let queue: Queue<D, S> | undefined;
-  let waiting: OpenWaits | undefined;
+  /** All queues: there is one more in the store of each process that ended. */
+  const queues = new Map<Store, Queue<D, S>>();
+  const closes = new Map<Store, Promise<() => Promise<void>>>();
+  let unlisten: (() => void) | undefined;
   let opening: Promise<void> | undefined;
-  let started: Promise<void> | undefined;
-  const unlisten: (() => void)[] = [];
-  const shown = outcomeStatus(tools, options.statusTexts, () => queue);
+  const shown = outcomeStatus(tools, options.statusTexts, () => queues.values());
   const cancelled = new CancelledCount(tools);
 
   const changed = (): void => {
-    activity?.changed();
+    if (environment) activityOf(environment).changed();
   };
 
   /** Shows an outcome in the status; without `list`, it is that of a single message. */
   const show = (outcome: Outcome, list?: ShownList): void => {
     if (!list) shown.note(outcome);
     // While others wait, the status says so.
-    if (!queue?.waitCount) shown.show(outcome, list);
+    if (!Array.from(queues.values()).some(({ waitCount }) => waitCount > 0)) shown.show(outcome, list);
     changed();
   };
 
@@ -321,14 +322,11 @@ const itemHandler = <D extends ItemData, S extends Shared>(
     return left;
   };
 
-  const open = async (): Promise<void> => {
+  /** Opens a queue in a store, and carries on what is there; the result closes it. */
+  const openQueue = async (store: Store): Promise<() => Promise<void>> => {
     const from = tools.environment();
-    const { maxConcurrent, resumeWithin, textHours, ...settings } = from.settings;
-    const mayHold = options.guards !== undefined;
-    const journal = settings.journal || waits?.isOn === true || (mayHold && textHours?.outside === 'hold');
-    const isSaved = journal || ((mayHold || waits) && (await isSavedFromBefore(tools, from)));
-    const store = await (isSaved ? from.store() : from.memory());
-    if (journal && !store.durable) tools.markUnsaved();
+    const { maxConcurrent, resumeWithin } = from.settings;
+    let started: Promise<void> | undefined;
     const opened: Queue<D, S> = new Queue<D, S>({
       store,
       node: node.id,
@@ -343,22 +341,18 @@ const itemHandler = <D extends ItemData, S extends Shared>(
       emit,
       changed: () => {
         waiting?.draw();
-        const { count = 0, notBefore = 0 } = opened.heldItems ?? {};
-        if (count > 0) status.show(() => heldLook(words, count, notBefore, tools.clock.now()));
+        const { heldItems: held } = stateOf(queues.values());
+        if (held) status.show(() => heldLook(words, held.count, held.notBefore, tools.clock.now()));
         changed();
       },
       fault,
     });
-    queue = opened;
-    environment = from;
-    activity = activityOf(from);
-    unlisten.push(
+    const waiting = await waits?.opened(opened, fault);
+    queues.set(store, opened);
+    const ends = [
       from.addPending(node, () => pendingIn(store, node.id)),
-      activity.add({ id: node.id, name: node.name ?? '' }, opened),
-    );
-    guards =
-      options.guards?.({ environment: from, node: node.id, recheck: (phone) => opened.recheck(phone) }) ?? [];
-    waiting = await waits?.opened(opened, from, fault);
+      activityOf(from).add({ id: node.id, name: node.name ?? '' }, opened),
+    ];
     tools.whenStarted(() => {
       // The start waits one tick, because a reset may be in line.
       started = nextTick()
@@ -366,6 +360,53 @@ const itemHandler = <D extends ItemData, S extends Shared>(
         .then(() => (tools.closed.aborted ? undefined : opened.start()))
         .catch(fault);
     });
+    return async () => {
+      for (const end of ends) end();
+      await opened.close();
+      await started;
+      waiting?.close();
+      queues.delete(store);
+    };
+  };
+
+  const openIn = (store: Store): Promise<unknown> => {
+    const opened = openQueue(store);
+    closes.set(store, opened);
+    return opened;
+  };
+
+  const closeIn = async (store: Store): Promise<void> => {
+    const opened = closes.get(store);
+    closes.delete(store);
+    const close = await opened?.catch(() => undefined);
+    await close?.();
+  };
+
+  const failedToOpen = (thrown: unknown): void => {
+    const why = problemOf(thrown);
+    if (why.code !== 'not_configured') fault(thrown);
+    shown.show(failedOutcome(why), {});
+  };
+
+  const open = async (): Promise<void> => {
+    const from = tools.environment();
+    const recheck = (phone: string): void => {
+      for (const each of queues.values()) each.recheck(phone);
+    };
+    guards = options.guards?.({ environment: from, node: node.id, recheck }) ?? [];
+    unlisten = from.onStore?.((store, kind) => {
+      if (kind === 'orphan') openIn(store).catch(failedToOpen);
+      return kind === 'gone' ? closeIn(store).catch(() => undefined) : undefined;
+    });
+    const { textHours, ...settings } = from.settings;
+    const mayHold = options.guards !== undefined;
+    const journal = settings.journal || waits?.isOn === true || (mayHold && textHours?.outside === 'hold');
+    const isSaved = journal || ((mayHold || waits) && (await isSavedFromBefore(tools, from)));
+    const store = await (isSaved ? from.store() : from.memory());
+    if (journal && !store.durable) tools.markUnsaved();
+    await openIn(store);
+    queue = queues.get(store);
+    environment = from;
   };
 
   const openAfter = (waited: Promise<void>): void => {
@@ -426,16 +467,7 @@ const itemHandler = <D extends ItemData, S extends Shared>(
     }
   };
 
-  opening = Promise.resolve()
-    .then(open)
-    .catch((thrown: unknown) => {
-      const why = problemOf(thrown);
-      if (why.code !== 'not_configured') fault(thrown);
-      shown.show(failedOutcome(why), {});
-    })
-    .finally(() => {
-      opening = undefined;
-    });
+  openAfter(Promise.resolve().then(open).catch(failedToOpen));
 
   return {
     get opening() {
@@ -462,14 +494,15 @@ const itemHandler = <D extends ItemData, S extends Shared>(
       if (list.isLong) openAfter(list.accepted);
       return list.accepted;
     },
-    control(msg, at) {
+    control(msg, at, orphan) {
+      const meant = orphan ? queues.get(orphan) : queue;
       const isReset = isControl(msg, 'reset');
-      if (!isReset && !(waits && isControl(msg, 'flush'))) return false;
+      if ((orphan && !meant) || (!isReset && !(waits && isControl(msg, 'flush')))) return false;
       const phones = options.phonesOf?.(msg, { environment, holdOthers: () => undefined });
       searches?.stop();
-      if (isReset) queue?.reset(phones, at);
+      if (isReset) meant?.reset(phones, at);
       // A close does not wait for it, and the next start does not continue it.
-      else queue?.flush(phones).catch(fault);
+      else meant?.flush(phones).catch(fault);
       return true;
     },
     failed(why, msg) {
@@ -479,17 +512,15 @@ const itemHandler = <D extends ItemData, S extends Shared>(
       changed();
       return options.failedFields?.(failure, msg) ?? failure;
     },
-    isBusy: () => searches?.isBusy === true || queue?.isBusy === true,
+    isBusy: () => searches?.isBusy === true || Array.from(queues.values()).some((each) => each.isBusy),
     async close() {
       await searches?.close();
       // A long list may be accepted after another one.
       while (opening) await opening;
       await tools.allRead();
-      for (const end of unlisten) end();
+      unlisten?.();
       for (const guard of guards) guard.close?.();
-      await queue?.close();
-      await started;
-      waiting?.close();
+      await Promise.all(Array.from(closes.keys(), closeIn));
       cancelled.warn();
     },
   };

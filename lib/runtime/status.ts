@@ -221,6 +221,19 @@ interface QueueState {
   readonly heldItems?: { readonly count: number; readonly notBefore: number } | undefined;
 }
 
+/** What the queues of a node tell together. */
+export const stateOf = (queues: Iterable<QueueState>): QueueState => {
+  const progress = { done: 0, total: 0 };
+  const heldItems = { count: 0, notBefore: Infinity };
+  for (const { progress: own, heldItems: held } of queues) {
+    progress.done += own.done;
+    progress.total += own.total;
+    heldItems.count += held?.count ?? 0;
+    heldItems.notBefore = Math.min(heldItems.notBefore, held?.notBefore ?? Infinity);
+  }
+  return { progress, heldItems: heldItems.count > 0 ? heldItems : undefined };
+};
+
 /** The status texts of the first output, which may depend on the payload, and of the third. */
 export interface StatusTexts {
   readonly first: string | ((payload: unknown) => string);
@@ -306,7 +319,7 @@ export interface OutcomeStatus {
 export const outcomeStatus = (
   tools: StatusTools,
   texts: StatusTexts,
-  queue: () => QueueState | undefined,
+  queues: () => Iterable<QueueState>,
 ): OutcomeStatus => {
   const { words, clock, outputs } = tools;
   const minute = new LastMinute();
@@ -349,7 +362,7 @@ export const outcomeStatus = (
           : countsLook(words, outputs.names, counts);
       };
       tools.status.show(() => {
-        const { progress = { done: 0, total: 0 }, heldItems } = queue() ?? {};
+        const { progress, heldItems } = stateOf(queues());
         const drawn = lookBy(progress);
         if (!heldItems) return drawn;
         const held = heldLook(words, heldItems.count, heldItems.notBefore, clock.now());

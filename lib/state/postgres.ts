@@ -289,20 +289,18 @@ export interface Slot extends Store {
   readonly backing: SlotEngine;
   readonly lease: Lease;
   readonly kind: SlotEngine['kind'];
-  readonly peers: SlotPeers;
+  readonly peers: Peers;
 }
 
-interface SlotPeers extends Peers {
-  others(): readonly Slot[];
-}
-
-const slotOver = (engine: SlotEngine, close?: () => Promise<void>): Slot => {
+/** Slots close with the database. */
+const slotOver = (engine: SlotEngine, close = () => Promise.resolve()): Slot => {
   const { database, lease, kind } = engine;
   const { slot } = lease;
-  const peers: SlotPeers = {
+  const peers: Peers = {
     part: String(slot),
     joint: database,
     processName: database.holder,
+    isElsewhere: kind === 'elsewhere',
     get isLost() {
       return engine.isLost;
     },
@@ -587,7 +585,7 @@ class SlotRegister implements JointWriter {
     clearTimeout(this.pulse);
     await this.taking;
     const leases = Array.from(this.slots.values(), ({ lease }) => lease);
-    for (const slot of this.slots.values()) void slot.close();
+    for (const { backing } of this.slots.values()) void backing.close();
     if (this.connection.isOpen) await this.leases.giveUp([...this.slots.keys()]).catch(() => undefined);
     await this.connection.close();
     return leases;

@@ -62,7 +62,9 @@ export interface Peers {
   readonly processName: string;
   /** The name of this part of a shared store. */
   readonly part: string;
-  /** The other parts of a shared store. They can only be read. */
+  /** Another process has this part: it can only be read. */
+  readonly isElsewhere: boolean;
+  /** The other parts of a shared store. */
   others(): readonly Store[];
   /** Gives a command to the process that works with this part; resolves as `tellOthers` does. */
   tellHolder(command: StoreCommand): Promise<void>;

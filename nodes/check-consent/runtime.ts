@@ -1,4 +1,4 @@
-import { consentOf, subjectOf, waitOf, type Consent } from '../../lib/consent/consent';
+import { consentIn, consentOf, subjectOf, waitOf, type Consent } from '../../lib/consent/consent';
 import { resultOfFault, nothingKnown, consentStatusOf } from '../../lib/consent/consent-status';
 import { paceOf } from '../../lib/consent/pace';
 import { ownListOf } from '../../lib/guards/do-not-text';
@@ -19,7 +19,7 @@ import {
 } from '../../lib/texting/recipients';
 import { accepted, cancelledWait, notAccepted, outcomeOfWait } from './outcome';
 import { spec } from './spec';
-import { WaitStatus, type CheckShared } from './wait-status';
+import { WaitStatus, type CheckQueue, type CheckShared } from './wait-status';
 
 const recipientsByMember = (value: unknown, { where }: Source): Recipients => {
   const list = Array.isArray(value);
@@ -47,7 +47,7 @@ const checkOnce = async (item: Item<Recipient, CheckShared>, environment: Enviro
     const status = consentStatusOf(data);
     if (status.state !== 'accepted')
       return notAccepted(dryRun ? 'dry_run' : 'not_accepted', status, subject, { attempts });
-    const consent = await consentOf(environment);
+    const consent = await consentOf(environment, item);
     await consent.accepted(advisor, subject, status);
     if (recipient.phone !== undefined)
       await consent.history.accepted(advisor, recipient.phone, status.memberId);
@@ -75,7 +75,8 @@ export const create = itemNode<Recipient, CheckShared>(spec, (tools) => {
     thenEvery: seconds('thenEvery'),
     giveUpAfter: seconds('giveUpAfter'),
   });
-  let consent: Consent | undefined;
+  const consents = new Map<CheckQueue, Consent>();
+  const status = new WaitStatus(tools, consents);
 
   return {
     ...texting(tools),
@@ -89,37 +90,46 @@ export const create = itemNode<Recipient, CheckShared>(spec, (tools) => {
       (shared) => {
         // A dry run never waits.
         if (!isWaiting || shared.dryRun) return;
+        // They have one clock.
+        const [consent] = consents.values();
         if (!consent) throw nodeError('not_configured', 'no_environment');
         shared.pace = pace;
         shared.start = consent.clock.now();
       },
     ),
     async work(item) {
-      if (!item.isWait || !consent) return checkOnce(item, tools.environment());
-      const ended = await consent.look(item, tools.node.id);
+      const environment = tools.environment();
+      if (!item.isWait) return checkOnce(item, environment);
+      const ended = await (await consentOf(environment, item)).look(item, tools.node.id);
       if (!ended) throw nodeError('cancelled', 'cancelled');
       return outcomeOfWait(ended, subjectOf(item.data));
     },
     async endedBy(item, reason) {
       const isSaved = reason !== 'refused' && reason !== 'taken_over';
-      if (item.isWait && isSaved) return cancelledWait(item.seen ?? (await consent?.seenOf(waitOf(item))));
+      if (item.isWait && isSaved)
+        return cancelledWait(await (await consentOf(tools.environment(), item)).seenOf(waitOf(item)));
       return reason === 'reset' ? cancelledWait() : undefined;
     },
     statusTexts: { first: 'status.accepted', third: 'status.notAccepted' },
     waits: {
       isOn: isWaiting,
-      async opened(queue, environment, fault) {
-        const own = await consentOf(environment);
-        consent = own;
-        const status = new WaitStatus(tools, environment, queue, own, fault);
-        const draw = (): void => status.draw();
+      async opened(queue, fault) {
+        const environment = tools.environment();
+        const consent = consentIn(environment, queue.store);
+        const draw = (): void => status.draw(fault);
+        const list = await ownListOf(environment);
+        consents.set(queue, consent);
         const ends = [
-          (await ownListOf(environment)).onBlock((phone) => queue.reset([phone])),
+          list.onBlock((phone) => queue.reset([phone])),
           environment.onChange(draw),
-          () => status.close(),
+          () => {
+            consents.delete(queue);
+            status.close();
+            draw();
+          },
         ];
         tools.whenStarted(() => {
-          if (!tools.closed.aborted) ends.push(own.attach(tools.node.id, queue, outcomeOfWait, draw));
+          if (!tools.closed.aborted) ends.push(consent.attach(tools.node.id, queue, outcomeOfWait, draw));
         });
         return {
           draw,

@@ -3,7 +3,6 @@ import type { Pace } from '../../lib/consent/pace';
 import { second } from '../../lib/durations';
 import type { TextShared } from '../../lib/guards/text-hours';
 import type { Queue } from '../../lib/outbox/queue';
-import type { Environment } from '../../lib/runtime/environment';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { problemOf } from '../../lib/runtime/outcomes';
 import {
@@ -21,6 +20,8 @@ export interface CheckShared extends TextShared {
   readonly pace?: Pace;
   readonly start?: number;
 }
+
+export type CheckQueue = Queue<Recipient, CheckShared>;
 
 /** Reading a thousand waits takes long: the status takes at most a tenth of the time. */
 const restPerLook = 9;
@@ -42,19 +43,18 @@ export class WaitStatus {
 
   constructor(
     private readonly tools: Tools,
-    private readonly environment: Environment,
-    private readonly queue: Queue<Recipient, CheckShared>,
-    private readonly consent: Consent,
-    private readonly fault: (thrown: unknown) => void,
+    /** The queues of the node, and the consent in the store of each. */
+    private readonly consents: ReadonlyMap<CheckQueue, Consent>,
   ) {}
 
   close(): void {
     this.refresh?.();
   }
 
-  draw(): void {
-    const { queue, consent, tools, environment } = this;
-    if (queue.waitCount === 0 || tools.closed.aborted) return;
+  /** `fault` is called when the waits cannot be read. */
+  draw(fault: (thrown: unknown) => void): void {
+    const { tools } = this;
+    if (this.waitCount === 0 || tools.closed.aborted) return;
     if (this.isLooking) {
       this.isStale = true;
       return;
@@ -64,7 +64,7 @@ export class WaitStatus {
     const began = performance.now();
     const rested = (): void => {
       this.isLooking = false;
-      if (this.isStale) this.draw();
+      if (this.isStale) this.draw(fault);
     };
     const looked = (): void => {
       const rest = Math.min(restPerLook * (performance.now() - began), longestRest);
@@ -72,51 +72,58 @@ export class WaitStatus {
       else setTimeout(rested, rest).unref();
     };
     this.outlook().then(
-      ({ next, people }) => {
+      ({ next, left, people }) => {
         looked();
-        if (queue.waitCount === 0 || tools.closed.aborted) return;
+        if (this.waitCount === 0 || tools.closed.aborted) return;
         this.refresh?.();
-        this.refresh = environment.clock.after(Math.max(next - consent.clock.now(), 0) + redrawn, () => {
-          this.draw();
+        this.refresh = tools.clock.after(left + redrawn, () => {
+          this.draw(fault);
         });
         tools.status.show(() => this.look(next, people));
       },
-      (fault: unknown) => {
+      (thrown: unknown) => {
         looked();
-        this.fault(fault);
+        fault(thrown);
       },
     );
   }
 
+  private get waitCount(): number {
+    return Array.from(this.consents.keys()).reduce((sum, { waitCount }) => sum + waitCount, 0);
+  }
+
   /**
-   * When the next look is, and how many people wait. With more waits than are read, the time is now and nobody is
-   * counted.
+   * When the next look is, in how many milliseconds, and how many people wait. With more waits than are read, the time is
+   * now and nobody is counted.
    */
-  private async outlook(): Promise<{ readonly next: number; readonly people: number | undefined }> {
-    const { consent } = this;
-    const now = consent.clock.now();
+  private async outlook(): Promise<{ next: number; left: number; people: number | undefined }> {
     const people = new Set<unknown>();
-    let next = Infinity;
-    if (this.queue.waitCount <= countedWaits)
-      for await (const accepted of this.queue.waits()) {
+    let [now, next] = [0, Infinity];
+    const areCounted = this.waitCount <= countedWaits;
+    for (const [queue, consent] of this.consents) {
+      now = consent.clock.now();
+      for await (const accepted of areCounted ? queue.waits() : []) {
         people.add(accepted.data.phone ?? accepted.data.memberId);
         next = Math.min(next, consent.next(waitOf(accepted)));
       }
-    return { next: next === Infinity ? now : next, people: people.size > 0 ? people.size : undefined };
+    }
+    if (next === Infinity) next = now;
+    return { next, left: Math.max(next - now, 0), people: people.size > 0 ? people.size : undefined };
   }
 
   private look(next: number, people: number | undefined): StatusLook {
     const { words, clock } = this.tools;
     try {
-      const advisors = this.environment.advisors();
+      const environment = this.tools.environment();
+      const advisors = environment.advisors();
       if (advisors.length === 0) return unauthorizedLook(words, false);
-      if (!advisors.every((each) => this.environment.advisorState(each) === 'authorized'))
+      if (!advisors.every((each) => environment.advisorState(each) === 'authorized'))
         return authorizeLook(words);
     } catch (thrown) {
       // The status is drawn by a timer, where nobody would catch a fault of the environment.
       return failureLook(words, problemOf(thrown), clock.now(), clock.now());
     }
-    const { outage } = this.consent;
-    return waitingLook(words, { count: this.queue.waitCount, next, people, outage }, clock.now());
+    const outage = Array.from(this.consents.values()).find((each) => each.outage)?.outage;
+    return waitingLook(words, { count: this.waitCount, next, people, outage }, clock.now());
   }
 }

@@ -252,7 +252,7 @@ const unopened: StoreState = { store: null, lateBy: 0, queued: null };
 /** Where the state is kept, and how late polls are. An environment that is not configured has neither. */
 const stateIn = async (environment: RunningEnvironment): Promise<StoreState> => {
   try {
-    const consents = await Promise.all(environment.uses().map(consentOf));
+    const consents = await Promise.all(environment.uses().map((each) => consentOf(each)));
     const lateBy = Math.max(...consents.map((consent) => consent.lateBy));
     const { durable, peers } = await environment.store();
     const { pageInfo } = await activityOf(environment).queue({ page: 1, pageSize: 1 });

@@ -3,7 +3,7 @@ import { mailedLinkLifetime } from '../../lib/auth/authorization';
 import type { Connection } from '../../lib/auth/connection';
 import { isOver } from '../../lib/auth/grants';
 import { isGrantFor } from '../../lib/auth/tokens';
-import { consentOf, isAcceptedCommand } from '../../lib/consent/consent';
+import { consentIn, isAcceptedCommand } from '../../lib/consent/consent';
 import { forgetRequests } from '../../lib/consent/request-history';
 import { forgetOnce } from '../../lib/guards/once';
 import { activityOf, isItemCommand } from '../../lib/runtime/activity';
@@ -197,13 +197,11 @@ export class RunningEnvironment implements SharedStoreHost {
 
   /** This environment, and its copies in other instances of the same subflow. */
   uses(): readonly RunningEnvironment[] {
-    return [this, ...[...this.running].filter((each) => each !== this && each.id === this.id)];
+    return [this, ...this.otherUses()];
   }
 
-  peers(): readonly Environment[] {
-    const [, ...others] = this.uses();
-    const views = this.uses().flatMap(({ sharedStore }) => sharedStore?.views() ?? []);
-    return [...others, ...views, ...(this.sharedStore?.elsewhere() ?? [])];
+  otherUses(): readonly RunningEnvironment[] {
+    return [...this.running].filter((each) => each !== this && each.id === this.id);
   }
 
   tellOthers(node: string, message: Readonly<Record<string, unknown>>): void {
@@ -236,9 +234,9 @@ export class RunningEnvironment implements SharedStoreHost {
       .catch(() => undefined);
   }
 
-  async handleCommand(command: StoreCommand, view: Environment | undefined): Promise<boolean> {
+  async handleCommand(command: StoreCommand, orphan: Store | undefined): Promise<boolean> {
     if (isBlockCommand(command)) {
-      await noteBlocked(view ?? this, command);
+      await noteBlocked(this, command);
       return true;
     }
     if (command.kind === 'pause') {
@@ -247,14 +245,15 @@ export class RunningEnvironment implements SharedStoreHost {
       this.changed();
       return true;
     }
-    if (isItemCommand(command)) return activityOf(view ?? this).handleCommand(command);
+    const store = orphan ?? (await this.store());
+    if (isItemCommand(command)) return activityOf(this).handleCommand(command, store);
     if (isAcceptedCommand(command)) {
-      await (await consentOf(view ?? this)).onRemoteAcceptance(command);
+      await consentIn(this, store).onRemoteAcceptance(command);
       return true;
     }
     if (command.kind !== 'control') return true;
     const { node, order: message, at } = command as ControlCommand;
-    return this.controlListeners.get(node)?.(message, at, view) ?? false;
+    return this.controlListeners.get(node)?.(message, at, orphan) ?? false;
   }
 
   get opening(): Promise<void> | undefined {
@@ -382,11 +381,9 @@ export class RunningEnvironment implements SharedStoreHost {
    */
   async pending(ids?: readonly string[]): Promise<Pending> {
     const asked = [...this.pendingCounts].filter(({ path }) => ids?.some((id) => path.includes(id)) ?? true);
-    const counts = await Promise.all([
-      ...asked.map(({ count }) => count()),
-      ...(this.sharedStore?.elsewhere() ?? []).map((view) => activityOf(view).countElsewhere(isOf(ids))),
-    ]);
-    return sumOfPending(counts);
+    const counts = await Promise.all(asked.map(({ count }) => count()));
+    const elsewhere = this.shared ? await activityOf(this).pendingElsewhere(isOf(ids)) : [];
+    return sumOfPending([...counts, ...elsewhere]);
   }
 
   keepStoreOpen(): () => void {
@@ -433,10 +430,10 @@ export class RunningEnvironment implements SharedStoreHost {
     return this.read;
   }
 
-  replaceStore(store: Store): void {
-    this.openedStore = Promise.resolve(store);
+  replaceStore(opening: Promise<Store>): void {
+    this.openedStore = opening;
     forgetLists();
-    this.recognize(store).catch(() => undefined);
+    opening.then((store) => this.recognize(store)).catch(() => undefined);
   }
 
   private async openDatabase({ openDatabase }: SharedServices, shared: SharedStore): Promise<Store> {

@@ -9,48 +9,31 @@ import { second } from '../../lib/durations';
 /** Milliseconds between two attempts to hand on orphans. */
 const handOnEvery = 2 * second;
 
-const storeOver = (slot: Slot): Store => lazy.postgres().storeOf(slot, () => Promise.resolve());
-
-/** An environment over another store, which may be that of another process. */
-const over = (environment: Environment, store: Store, isElsewhere = false): Environment =>
-  new Proxy<Environment>(environment, {
-    get(target, property, view) {
-      if (property === 'store') return () => Promise.resolve(store);
-      if (property === 'isElsewhere') return isElsewhere;
-      const value: unknown = Reflect.get(target, property, target);
-      if (typeof value !== 'function') return value;
-      return (value as () => unknown).bind(property === 'isBlocked' ? view : target);
-    },
-  });
-
 /** What a shared store needs of its environment. */
 export interface SharedStoreHost extends Environment {
   /** This environment, and its copies in other uses of the same subflow. */
   uses(): readonly { readonly sharedStore: SharedStore | undefined }[];
-  /** The store was lost to another process, and this one has taken its place. */
-  replaceStore(store: Store): void;
+  /** The store was lost to another process: this one takes its place. */
+  replaceStore(opening: Promise<Store>): void;
   noteTrouble(trouble: string | undefined, isOpen: boolean, isGone: boolean): void;
   readonly changed: () => void;
   /** The most requests at once that were wanted since the last call. */
   load(): number;
-  /** Carries out a command of another process; `view` is the environment over the slot of an ended process. */
-  handleCommand(command: StoreCommand, view: Environment | undefined): Promise<boolean>;
+  /** Carries out a command of another process; with `orphan`, for the work in the slot of an ended process. */
+  handleCommand(command: StoreCommand, orphan: Store | undefined): Promise<boolean>;
 }
 
 /**
- * The store of an environment in a database that several processes share. This process has a slot of its own, carries
- * on the slots of processes that end, and can read those of the others: each is this environment over another store.
+ * The store of an environment in a database that several processes share. This process has a slot of its own, and
+ * carries on the slots of processes that end.
  */
 export class SharedStore {
   private readonly listeners = new Set<StoreListener>();
   private handle: PostgresHandle | undefined;
   private own: Slot | undefined;
   private isRenewing = false;
-  /** The environment over the store that replaced a lost one. */
-  private renewed: Environment | undefined;
   /** The slots of ended processes that this one has taken over. */
-  private readonly orphans = new Map<Slot, Environment>();
-  private readonly viewsElsewhere = new WeakMap<Slot, Environment>();
+  private readonly orphans = new Set<Slot>();
   private existingNodes: ReadonlySet<string> | undefined;
   private handingOn: Promise<void> = Promise.resolve();
   private forgetHandOn: (() => void) | undefined;
@@ -65,25 +48,10 @@ export class SharedStore {
 
   onStore(listener: StoreListener): () => void {
     this.listeners.add(listener);
-    for (const view of this.orphans.values()) void listener(view, 'orphan');
+    for (const slot of this.orphans) void listener(slot, 'orphan');
     return () => {
       this.listeners.delete(listener);
     };
-  }
-
-  /** The environment over the other stores in which this process works. */
-  views(): readonly Environment[] {
-    return this.renewed ? [...this.orphans.values(), this.renewed] : [...this.orphans.values()];
-  }
-
-  /** The environment over the slots of other processes. */
-  elsewhere(): readonly Environment[] {
-    const slots = (this.own?.peers.others() ?? []).filter(({ kind }) => kind === 'elsewhere');
-    return slots.map((slot) => {
-      const view = this.viewsElsewhere.get(slot) ?? over(this.environment, slot, true);
-      this.viewsElsewhere.set(slot, view);
-      return view;
-    });
   }
 
   async open(handle: PostgresHandle): Promise<Store> {
@@ -102,13 +70,13 @@ export class SharedStore {
         this.handOnLater();
       }),
       database.onCommand(async (slot, command) => {
-        const view = this.orphans.get(slot);
-        return (slot === this.own || view !== undefined) && this.environment.handleCommand(command, view);
+        if (slot === this.own) return this.environment.handleCommand(command, undefined);
+        return this.orphans.has(slot) && this.environment.handleCommand(command, slot);
       }),
     ];
     this.look();
     this.own = await handle.opened;
-    return storeOver(this.own);
+    return this.own;
   }
 
   async close(): Promise<void> {
@@ -122,12 +90,8 @@ export class SharedStore {
     const { handle, environment, own } = this;
     const { trouble, isGone = false } = handle?.database ?? {};
     environment.noteTrouble(trouble, own !== undefined, isGone);
-    for (const [slot, view] of this.orphans) {
-      if (!slot.peers.isLost) continue;
-      this.orphans.delete(slot);
-      void this.notifyNodes(view, 'gone');
-    }
-    if (own?.peers.isLost && !this.isRenewing) void this.renew();
+    for (const slot of this.orphans) if (slot.peers.isLost) void this.letGoOf(slot);
+    if (handle && own?.peers.isLost && !this.isRenewing) this.renew(handle);
     environment.changed();
   }
 
@@ -142,44 +106,29 @@ export class SharedStore {
       const everywhere = await existingEverywhere(own, existing, () => this.handle?.database.processes ?? 1);
       if (!everywhere) return;
       await forgetRemovedNodes(own, everywhere);
-      for (const view of this.orphans.values()) await forgetRemovedNodes(await view.store(), everywhere);
+      for (const slot of this.orphans) await forgetRemovedNodes(slot, everywhere);
     };
     // The environment closes, or another process has the slot: the next start of the flows repeats this.
     forget().catch(() => undefined);
   }
 
-  private async renew(): Promise<void> {
+  private renew(handle: PostgresHandle): void {
     this.isRenewing = true;
-    try {
-      const slot = await this.handle?.opened;
-      if (!slot) return;
-      this.own = slot;
-      const store = storeOver(slot);
-      this.environment.replaceStore(store);
-      this.renewed = this.viewOver(store);
-      void this.notifyNodes(this.renewed, 'own');
-    } catch {
+    const opening = handle.opened.then((slot) => (this.own = slot));
+    this.environment.replaceStore(opening);
+    opening
+      .then((slot) => this.notifyNodes(slot, 'own'))
       // The environment closes.
-    } finally {
-      this.isRenewing = false;
-    }
-  }
-
-  /**
-   * The environment over another store in which this process carries on; changes there count as changes of this
-   * environment.
-   */
-  private viewOver(store: Store): Environment {
-    const view = over(this.environment, store);
-    activityOf(view).changed = () => activityOf(this.environment).changed();
-    return view;
+      .catch(() => undefined)
+      .finally(() => {
+        this.isRenewing = false;
+      });
   }
 
   /** Carries on the work in the slot of an ended process. */
   private goOnWith(slot: Slot): void {
-    const view = this.viewOver(storeOver(slot));
-    this.orphans.set(slot, view);
-    void this.notifyNodes(view, 'orphan');
+    this.orphans.add(slot);
+    void this.notifyNodes(slot, 'orphan');
   }
 
   private async notifyNodes(...news: Parameters<StoreListener>): Promise<void> {
@@ -201,8 +150,8 @@ export class SharedStore {
     const { existingNodes, handle } = this;
     if (!existingNodes || !handle) return;
     const { betterHolderOf } = lazy.removedNodes();
-    for (const [slot, view] of [...this.orphans]) {
-      const to = await betterHolderOf(await view.store(), existingNodes);
+    for (const slot of [...this.orphans]) {
+      const to = await betterHolderOf(slot, existingNodes);
       if (to === undefined) continue;
       const uses = this.environment
         .uses()
@@ -215,8 +164,7 @@ export class SharedStore {
 
   /** Resolves when nothing is under way in the slot any more. */
   private async letGoOf(slot: Slot): Promise<void> {
-    const view = this.orphans.get(slot);
     this.orphans.delete(slot);
-    if (view) await this.notifyNodes(view, 'gone');
+    await this.notifyNodes(slot, 'gone');
   }
 }

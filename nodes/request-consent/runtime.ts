@@ -86,14 +86,11 @@ const asked = ({ memberId, consentState, requested, requestedAt }: RequestResult
 });
 
 /** A dry run: nobody is asked. The outcome follows from the record of earlier requests. */
-const preview = async (
-  { shared, advisor, data, wouldHoldUntil: notBefore }: Request,
-  environment: Environment,
-  rules: RequestRules,
-): Promise<Outcome> => {
+const preview = async (item: Request, environment: Environment, rules: RequestRules): Promise<Outcome> => {
+  const { shared, advisor, data, wouldHoldUntil: notBefore } = item;
   // A dry run never leads to consent: asking again would loop forever.
   if (shared.isRoundTrip) return failedOutcome(nodeError('cancelled', 'dry_run_round').problem);
-  const { history } = await consentOf(environment);
+  const { history } = await consentOf(environment, item);
   const result = await history.preview(advisor, data.phone ?? '', rules);
   return asked(result, notBefore === undefined ? {} : { notBefore });
 };
@@ -116,7 +113,7 @@ export const create = itemNode<Recipient, RequestShared>(spec, (tools) => {
 
   const ask = async (item: Request): Promise<Outcome> => {
     const { phone = '' } = item.data;
-    const consent = await consentOf(tools.environment());
+    const consent = await consentOf(tools.environment(), item);
     if (!consent.store.durable) tools.markUnsaved();
     const result = await consent.history.ask(item.advisor, phone, rules, (begin, undo, leave) => {
       const steps = { start: begin, undo, permit: () => leave().then(() => undefined) };
@@ -127,9 +124,10 @@ export const create = itemNode<Recipient, RequestShared>(spec, (tools) => {
 
   /** People who were asked recently are not held until their hours: no request is needed. */
   const askedLately = ({ environment }: GuardTools): Guard<Recipient, RequestShared> => ({
-    async pass({ shared, advisor, data }, next) {
+    async pass(item, next) {
+      const { shared, advisor, data } = item;
       if (!environment.settings.textHours || hours === 'any' || shared.isRoundTrip) return next();
-      const { history } = await consentOf(environment);
+      const { history } = await consentOf(environment, item);
       const result = await withLimit(history.known(advisor, data.phone ?? '', rules));
       return result ? asked(result) : next();
     },

@@ -4,7 +4,7 @@ import { newGrant } from '../../lib/auth/grants';
 import { TokenEndpoints } from '../../lib/auth/token-endpoint';
 import { Tokens } from '../../lib/auth/tokens';
 import { Vault } from '../../lib/auth/vault';
-import { Consent, type WaitShared } from '../../lib/consent/consent';
+import { consentOf, type WaitShared } from '../../lib/consent/consent';
 import type { WaitOutcome } from '../../lib/consent/consent-status';
 import { recommended } from '../../lib/consent/pace';
 import type { Item } from '../../lib/outbox/item';
@@ -477,7 +477,7 @@ class Boxes {
   async open(): Promise<void> {
     const { process, store, client } = this;
     const clock = process.ageClock;
-    const consent = await Consent.open({
+    const consent = await consentOf({
       service: 'simulator',
       space: 'environment/service',
       clock,

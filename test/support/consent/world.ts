@@ -1,5 +1,5 @@
 import type { WaitOutcome } from '../../../lib/consent/consent-status';
-import { Consent, type WaitItem, type WaitShared } from '../../../lib/consent/consent';
+import { consentOf, type Consent, type WaitItem, type WaitShared } from '../../../lib/consent/consent';
 import { recommended, type Pace } from '../../../lib/consent/pace';
 import { MovableClock } from '../../../simulator/movable-clock';
 import { ServiceError } from '../../../lib/service/errors';
@@ -252,7 +252,7 @@ export class World {
         return done;
       },
     };
-    return Consent.open({
+    return consentOf({
       service: 'simulator',
       space,
       clock,

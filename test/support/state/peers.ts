@@ -5,6 +5,7 @@ export const peers = (own: Partial<Peers> = {}): Peers => ({
   processName: 'this process',
   part: '1',
   isLost: false,
+  isElsewhere: false,
   joint: undefined as never,
   others: () => [],
   isAlive: () => Promise.resolve(false),

@@ -252,21 +252,18 @@ describe('several processes on one PostgreSQL', function () {
       pulseEvery: 20,
     });
     const own = await handle.opened;
-    const environmentOver = (store: Store): Environment =>
-      service
-        ? environmentOn(service, { store: process.over(store), settings: { journal: true } })
-        : environmentIn(process, store);
     const environment: Environment = {
-      ...environmentOver(own),
+      ...(service
+        ? environmentOn(service, { store: process.over(own), settings: { journal: true } })
+        : environmentIn(process, own)),
       onStore: (listener) =>
         handle.database.onOrphan((left) => {
-          if (isHeir && !process.isDead) void listener(environmentOver(left), 'orphan');
+          if (isHeir && !process.isDead) void listener(process.over(left), 'orphan');
         }),
     };
     const store = await environment.store();
-    handle.database.onCommand(async (slot, command) => {
-      if (!process.isDead && isBlockCommand(command))
-        await noteBlocked(slot === own ? environment : environmentOver(slot), command);
+    handle.database.onCommand(async (_slot, command) => {
+      if (!process.isDead && isBlockCommand(command)) await noteBlocked(environment, command);
       return !process.isDead;
     });
     const started = {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { open as openLmdb } from 'lmdb';
-import { Consent, type WaitItem, type WaitShared } from '../../../lib/consent/consent';
+import { consentOf, type WaitItem, type WaitShared } from '../../../lib/consent/consent';
 import { paceOf } from '../../../lib/consent/pace';
 import { MovableClock } from '../../../simulator/movable-clock';
 import { openEmbedded } from '../../../lib/state/embedded';
@@ -42,7 +42,7 @@ describe('a wait whose records are damaged', () => {
   const start = async (): Promise<{ store: Store; outbox: Outbox; stop(): Promise<void> }> => {
     const store = await openEmbedded({ directory, sealer: sealerOf('test'), warn: () => undefined, clock });
     if (isLost) store.hasLost = () => Promise.resolve(true);
-    const consent = await Consent.open({
+    const consent = await consentOf({
       service: 'simulator',
       space,
       clock,

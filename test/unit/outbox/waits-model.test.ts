@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { Consent, type WaitItem, type WaitShared } from '../../../lib/consent/consent';
+import { consentOf, type WaitItem, type WaitShared } from '../../../lib/consent/consent';
 import { paceOf } from '../../../lib/consent/pace';
 import { MovableClock } from '../../../simulator/movable-clock';
 import { nextIteration } from '../../support/event-loop';
@@ -62,7 +62,7 @@ class Machine {
     const process = this.disk.start();
     const { store } = process;
     const clock = this.disk.clockOf(process, this.clock);
-    const consent = Consent.open({
+    const consent = consentOf({
       service: 'simulator',
       space,
       clock,

@@ -4,7 +4,7 @@ import { newGrant } from '../../../lib/auth/grants';
 import { Vault } from '../../../lib/auth/vault';
 import { RequestHistory } from '../../../lib/consent/request-history';
 import { recommended } from '../../../lib/consent/pace';
-import { Consent } from '../../../lib/consent/consent';
+import { consentOf } from '../../../lib/consent/consent';
 import { doNotTextOf, type DoNotText } from '../../../lib/guards/do-not-text';
 import { onceIn } from '../../../lib/guards/once';
 import { indexKeysOf, indexOf, keysOf, laterLane } from '../../../lib/outbox/records';
@@ -128,7 +128,7 @@ const contents = async (store: Store, environment: string): Promise<unknown> => 
   );
   await queue.start();
   await queue.close();
-  const consent = await Consent.open({
+  const consent = await consentOf({
     service: 'simulator',
     space,
     clock,

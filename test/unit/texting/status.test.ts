@@ -45,7 +45,7 @@ const statusOf = (language = 'en-US') => {
       },
     },
     { first: 'status.sent', third: 'status.needsConsent' },
-    () => undefined,
+    () => [],
   );
   return {
     leave: (...outcomes: readonly Outcome[]): void => {
