@@ -2,6 +2,7 @@ import { Listeners } from '../listeners';
 import type { Item } from '../outbox/item';
 import type { Outcome } from '../outbox/outcome';
 import { processMemory } from '../process-memory';
+import type { BlockedItem as Blocked } from '../runtime/activity-items';
 import { nodeError } from '../runtime/errors';
 import type { Guard, GuardTools } from '../runtime/item-node';
 import type { ServiceError } from '../service/errors';
@@ -17,14 +18,6 @@ import {
   type StoreCommand,
   unchanged,
 } from '../state/store';
-
-/** A number that must not be texted. */
-export interface Blocked {
-  readonly phone: string;
-  /** Epoch milliseconds. */
-  readonly since: number;
-  readonly reason: string | null;
-}
 
 /** The reason why a request to a number may not be made: its entry, or an entry or a whole list that cannot be read. */
 export type BlockedBy = Blocked | 'unreadable' | 'unreadable list';
@@ -72,42 +65,14 @@ class Counter {
 /** Which list: the one of all simulators, or the one of all real services. */
 export type Realm = 'simulator' | 'service';
 
-/** The do-not-text list of the installation: for all environments and advisors. It is kept until somebody is unblocked. */
-export interface DoNotText {
-  get(phone: string): Promise<Blocked | undefined>;
-  /** The blocked numbers, page by page. */
-  page(skip: number, limit: number): Promise<BlockedPage>;
-  /**
-   * When this resolves, requests to the number have finished and no other starts. A number that is already blocked
-   * keeps its time, and its reason unless a new one is given.
-   */
-  block(phone: string, reason: string | null, now: number): Promise<Blocked>;
-  unblock(phone: string): Promise<void>;
-  /** Calls `listener` when a number is blocked. */
-  onBlock(listener: (phone: string) => void): () => void;
-  /** The reason that forbids a request to a number. */
-  check(phone: string): Promise<BlockedBy | undefined>;
-  /** Changes with each block that this process learns of. */
-  readonly version: number;
-  /** Nobody is on the list, as is known without reading it; false when in doubt. */
-  readonly isEmpty: boolean;
-  /**
-   * Starts an attempt to reach a number, which `block` waits for; resolves with a function that ends it, or with the
-   * reason that forbids it. With `checkedAt`, the version at which the number was not blocked, the list is read only if
-   * it has changed.
-   */
-  begin(phone: string, checkedAt?: number): Promise<(() => void) | BlockedBy>;
-  /** Called when another process has blocked a number; resolves when requests to it in this process have finished. */
-  onRemoteBlock(command: BlockCommand): Promise<void>;
-}
-
 interface BlockedPage {
   readonly data: readonly Blocked[];
   readonly total: number;
 }
 
 /** The list in one store. */
-class StoreList implements DoNotText {
+class StoreList {
+  /** Changes with each block that this process learns of. */
   version = 0;
   private readonly prefix: Buffer;
   /** People who were unblocked although their entry could not be read: the store remembers such an entry forever. */
@@ -115,6 +80,7 @@ class StoreList implements DoNotText {
   /** Attempts in flight in this process, by number. */
   private readonly attempts = new Counter();
   private readonly listeners = new Listeners<[phone: string]>();
+  /** Calls the listener when a number is blocked. */
   readonly onBlock = this.listeners.add;
   /** What the last read found; it only decides whether another read is worthwhile. */
   private wasEmpty = true;
@@ -129,6 +95,7 @@ class StoreList implements DoNotText {
     this.cleared = key('blocked', `${realm} cleared`);
   }
 
+  /** Nobody is on the list, as is known without reading it; false when in doubt. */
   get isEmpty(): boolean {
     return this.emptyAt !== undefined && this.emptyAt === (this.store.losses ?? 0);
   }
@@ -146,6 +113,10 @@ class StoreList implements DoNotText {
     return { data: found.map(({ value }) => value), total };
   }
 
+  /**
+   * When this resolves, requests to the number have finished and no other starts. A number that is already blocked
+   * keeps its time, and its reason unless a new one is given.
+   */
   async block(phone: string, reason: string | null, now: number): Promise<Blocked> {
     const at = this.keyOf(phone);
     let blocked: Blocked;
@@ -166,6 +137,7 @@ class StoreList implements DoNotText {
     return blocked;
   }
 
+  /** Called when another process has blocked a number; resolves when requests to it in this process have finished. */
   async onRemoteBlock({ phone }: BlockCommand): Promise<void> {
     this.version += 1;
     this.emptyAt = undefined;
@@ -180,6 +152,7 @@ class StoreList implements DoNotText {
     this.wasEmpty = true;
   }
 
+  /** The reason that forbids a request to a number. */
   async check(phone: string): Promise<BlockedBy | undefined> {
     if (this.isEmpty) return undefined;
     const { store, prefix, version } = this;
@@ -198,6 +171,11 @@ class StoreList implements DoNotText {
     return isUnreadable && !(await store.get(table, this.clearedKeyOf(phone))) ? 'unreadable' : undefined;
   }
 
+  /**
+   * Starts an attempt to reach a number, which `block` waits for; resolves with a function that ends it, or with the
+   * reason that forbids it. With `checkedAt`, the version at which the number was not blocked, the list is read only if
+   * it has changed.
+   */
   async begin(phone: string, checkedAt?: number): Promise<(() => void) | BlockedBy> {
     // Counted before the list is read: a block at the same time is either seen here, or waits for this attempt.
     this.attempts.add(phone);
@@ -258,7 +236,7 @@ class StoreList implements DoNotText {
 }
 
 /** The list of environments that keep their state in several stores: everybody on one part of it is on the list. */
-class JointList implements DoNotText {
+class JointList {
   readonly isEmpty = false;
   private completing: Promise<void> | undefined;
 
@@ -357,6 +335,9 @@ class JointList implements DoNotText {
     throw failed?.reason;
   }
 }
+
+/** The do-not-text list of the installation: for all environments and advisors. It is kept until somebody is unblocked. */
+export type DoNotText = StoreList | JointList;
 
 interface ListEnvironment {
   readonly service: string;

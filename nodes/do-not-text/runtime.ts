@@ -1,6 +1,7 @@
 import { Searches, type Stream } from '../../lib/address-book/operation';
 import { runSearch, searchSettings } from '../../lib/address-book/search';
-import { doNotTextOf, refusalBy, type Blocked, type DoNotText } from '../../lib/guards/do-not-text';
+import { doNotTextOf, refusalBy, type DoNotText } from '../../lib/guards/do-not-text';
+import type { BlockedItem } from '../../lib/runtime/activity-items';
 import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput } from '../../lib/runtime/errors';
 import type { Tools } from '../../lib/runtime/flow-node';
@@ -36,7 +37,7 @@ interface ListedNumber {
   readonly reason: string | null;
 }
 
-const payloadOf = (phone: string, blocked: Blocked | undefined): ListedNumber => ({
+const payloadOf = (phone: string, blocked: BlockedItem | undefined): ListedNumber => ({
   phone,
   blocked: blocked !== undefined,
   since: blocked?.since ?? null,
