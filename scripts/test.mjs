@@ -18,7 +18,7 @@ const isRest = options.has('--rest');
 const isLong = options.has('--long') || isRest;
 
 const began = Date.now();
-const counts = { passed: 0, failed: 0, skipped: 0 };
+const counts = { passed: 0, failed: 0, leftOut: 0 };
 const failures = [];
 const reasons = new Map();
 
@@ -133,7 +133,7 @@ const thoseThatCanRun = async (files) => {
     if (process.env.CI && !isForeign) fail(`${file} cannot run: ${reason}.`);
     else {
       reasons.set(file, reason);
-      counts.skipped += titles.get(file).length;
+      counts.leftOut += titles.get(file).length;
     }
   }
   return files.filter((file) => !without.includes(file));
@@ -151,7 +151,7 @@ const runTests = async (orders) => {
     failed: ({ file, failed }) => console.log(`✖ ${file}\n${indented(failed)}`),
     ended: (file, { passed, failures: failed, skipped, reasons: why, milliseconds, cpu }, said) => {
       counts.passed += passed;
-      counts.skipped += skipped.length;
+      counts.leftOut += skipped.length;
       if (skipped.length > 0) for (const reason of why) reasons.set(file, reason);
       for (const failure of failed) fail(`${file}\n${indented(failure)}`);
       took.push([file, milliseconds]);
@@ -190,6 +190,6 @@ const main = async () => {
 await main();
 if (failures.length > 0) console.log(`\nWhat failed:\n\n${failures.join('\n\n')}`);
 for (const [file, reason] of reasons) console.log(`Left out of ${file}: ${reason}`);
-const left = counts.skipped > 0 ? `, ${counts.skipped} skipped` : '';
+const left = counts.leftOut > 0 ? `, ${counts.leftOut} left out` : '';
 console.log(`\n${counts.passed} passed, ${counts.failed} failed${left}`);
 process.exitCode = counts.failed === 0 ? 0 : 1;
