@@ -1,4 +1,4 @@
-import { closeSharedEditor } from '../support/editor/setup';
+import { closeSharedEditor } from '../support/editor/shared';
 import { versions } from '../support/extent';
 import { dialogs } from './forms/dialogs';
 import { mistakes } from './forms/mistakes';

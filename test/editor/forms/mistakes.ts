@@ -1,6 +1,4 @@
 import should from 'should';
-import type { Page } from 'playwright-core';
-import type { Version } from '../../support/installation';
 import type { FlowNode } from '../../support/node-red';
 import { boxOf, chooseType, enter } from '../../support/editor/canvas';
 import {
@@ -10,10 +8,9 @@ import {
   openEnvironment,
   openNode,
   saved,
-  sharedEditor,
-  type StartedEditor,
   triangle,
 } from '../../support/editor/setup';
+import { editor, inSharedEditor, page } from '../../support/editor/shared';
 
 const node = (id: string, type: string, more: object): FlowNode => ({
   id,
@@ -39,150 +36,139 @@ const flows: FlowNode[] = [
 
 const unknown = 'This version does not know this choice: choose again.';
 
-export const mistakes = (version: Version): void => {
-  describe(`mistakes in a form in Node-RED ${version.toString()}`, function () {
-    this.timeout(180_000);
-    let editor: StartedEditor;
-    let page: Page;
+export const mistakes = inSharedEditor('mistakes in a form in', flows, () => {
+  const sentences = (): Promise<string[]> => page.locator('.advisor-error:visible').allTextContents();
+  const badge = (): Promise<string | null> => page.locator('.advisor-badge').textContent();
+  const type = async (field: string, value: string): Promise<void> => {
+    await boxOf(page, field).fill(value);
+    await boxOf(page, field).press('End');
+  };
 
-    before(async () => {
-      editor = await sharedEditor(version, flows);
-      page = editor.page;
-    });
-
-    const sentences = (): Promise<string[]> => page.locator('.advisor-error:visible').allTextContents();
-    const badge = (): Promise<string | null> => page.locator('.advisor-badge').textContent();
-    const type = async (field: string, value: string): Promise<void> => {
-      await boxOf(page, field).fill(value);
-      await boxOf(page, field).press('End');
-    };
-
-    it('include a number that the node would reject, alone or in a list', async () => {
-      await openNode(page, 'send');
-      await enter(page, 'phone', 'str', '+1 (202) 55');
-      await boxOf(page, 'phone').press('End');
-      (await sentences()).should.match([/8 to 15 digits/]);
-      await type('phone', '+12025550113');
-      (await sentences()).should.eql([]);
-      await chooseType(page, 'phone', 'json');
-      await type('phone', '["+12025550113", "grace"]');
-      const [sentence = ''] = await sentences();
-      sentence.should.match(/^Entry 2 of the list: This is not a phone number/);
-      await closeNode(page);
-      (await triangle(page, 'send')).should.eql([sentence]);
-    });
-
-    it('are shown row by row in a contact, and at the triangle with the name of the row', async () => {
-      (await triangle(page, 'contact')).should.eql(['Fill in at least one field.']);
-      await openNode(page, 'contact');
-      (await sentences()).should.eql(['Fill in at least one field.']);
-      await type('fields-entry-gender', 'abc');
-      await chooseType(page, 'fields-entry-city', 'jsonata');
-      await type('fields-entry-city', '$(');
-      const [number = '', jsonata = '', ...others] = await sentences();
-      others.should.eql([]);
-      const rowOf = (row: string) =>
-        page.locator(`.advisor-row:has(#node-input-fields-entry-${row}) .advisor-error`);
-      (await rowOf('gender').textContent())?.should.equal('Enter a number.');
-      (await rowOf('city').textContent())?.should.match(/^This JSONata expression is invalid/);
-      const box = boxOf(page, 'fields-entry-gender');
-      (await box.getAttribute('aria-invalid'))?.should.equal('true');
-      (await box.getAttribute('aria-describedby'))?.should.containEql(
-        (await rowOf('gender').getAttribute('id')) ?? 'none',
-      );
-      await closeNode(page);
-      (await triangle(page, 'contact')).should.eql([`Gender (number): ${number} City: ${jsonata}`]);
-      await openNode(page, 'contact');
-      await type('fields-entry-gender', '2');
-      await type('fields-entry-city', '$uppercase("a")');
-      (await sentences()).should.eql([]);
-      await closeNode(page);
-      (await triangle(page, 'contact')).should.eql([]);
-    });
-
-    it('include a group that would be deleted by its name', async () => {
-      await openNode(page, 'group');
-      await enter(page, 'groupId', 'str', 'Friends');
-      await boxOf(page, 'groupId').press('End');
-      (await sentences()).should.match([/^A group can only be deleted by its id/]);
-      await page.locator('#node-input-operation').selectOption('removeContact');
-      (await sentences()).should.eql([]);
-      await closeNode(page, 'cancel');
-    });
-
-    it('include a variable without a name, which is not mistaken for the simulator', async () => {
-      await openEnvironment(page, 'open');
-      await page.locator('#node-config-input-service').selectOption({ index: 3 });
-      (await page.locator('[data-field=service] .advisor-error').textContent())?.should.match(
-        /^Enter an environment variable/,
-      );
-      (await badge())?.should.match(/^No service is chosen yet/);
-      (await page.getByRole('button', { name: 'Open the phones' }).isHidden()).should.be.true();
-      await closeEnvironment(page);
-      (await triangle(page, 'open')).join().should.match(/Enter an environment variable/);
-      await openNode(page, 'send');
-      await page.locator('#node-input-environment').selectOption('open');
-      (await badge())?.should.equal('No service is chosen yet');
-      await closeNode(page, 'cancel');
-      await openEnvironment(page, 'open');
-      (await page.locator('#node-config-input-service-variable').inputValue()).should.equal('');
-      await page.locator('#node-config-input-service-variable').fill('SERVICE');
-      (await badge())?.should.match(/^\$\{SERVICE\} decides/);
-      await closeEnvironment(page);
-      await openNode(page, 'send');
-      await page.locator('#node-input-environment').selectOption('open');
-      (await badge())?.should.equal('${SERVICE} decides whether real people are texted');
-      await closeNode(page, 'cancel');
-      (await saved(page, 'open')).should.containEql({ service: '${SERVICE}' });
-    });
-
-    it('are shown at the triangle for every missing credential and permission', async () => {
-      for (const credential of ['Client ID', 'Client secret', 'API key']) {
-        (await triangle(page, 'open')).join().should.containEql(`${credential}: fill this in.`);
-      }
-      await openEnvironment(page, 'open');
-      for (const box of await page.locator('.advisor-ticks input[type=checkbox]:enabled').all()) {
-        if (await box.isChecked()) await box.uncheck();
-      }
-      (await page.locator('[data-field=scopes] .advisor-error').textContent())?.should.equal(
-        'Select at least one permission.',
-      );
-      await closeEnvironment(page);
-      (await triangle(page, 'open')).join().should.match(/Select at least one permission/);
-    });
-
-    it('are kept and flagged if another version made them', async () => {
-      (await labelOf(page, 'newer')).should.equal('contact: “upsert”');
-      (await triangle(page, 'newer')).should.eql([unknown]);
-      await openNode(page, 'newer');
-      (await page.locator('#node-input-operation option:checked').textContent())?.should.equal(
-        'upsert (unknown to this version)',
-      );
-      (await sentences()).should.eql([unknown]);
-      await closeNode(page);
-      (await saved(page, 'newer')).should.containEql({ operation: 'upsert', contactIdType: 'cookie' });
-      (await triangle(page, 'newer')).should.eql([unknown]);
-      await openNode(page, 'newer');
-      await page.locator('#node-input-operation').selectOption('get');
-      (await sentences()).should.match([/^This version does not know this source/]);
-      await chooseType(page, 'contactId', 'msg');
-      (await sentences()).should.eql([]);
-      await closeNode(page);
-      (await saved(page, 'newer')).should.containEql({ operation: 'get', contactIdType: 'msg' });
-      (await triangle(page, 'newer')).should.eql([]);
-    });
-
-    it('of another version do not make an environment look harmless', async () => {
-      (await labelOf(page, 'staged')).should.equal('advisor environment: “staging”');
-      await openEnvironment(page, 'staged');
-      (await badge())?.should.match(/^No service is chosen yet/);
-      (await sentences()).should.eql([unknown]);
-      await closeEnvironment(page);
-      (await saved(page, 'staged')).should.containEql({ service: 'staging' });
-    });
-
-    it('leave no error in the console', () => {
-      should(editor.errors).eql([]);
-    });
+  it('include a number that the node would reject, alone or in a list', async () => {
+    await openNode(page, 'send');
+    await enter(page, 'phone', 'str', '+1 (202) 55');
+    await boxOf(page, 'phone').press('End');
+    (await sentences()).should.match([/8 to 15 digits/]);
+    await type('phone', '+12025550113');
+    (await sentences()).should.eql([]);
+    await chooseType(page, 'phone', 'json');
+    await type('phone', '["+12025550113", "grace"]');
+    const [sentence = ''] = await sentences();
+    sentence.should.match(/^Entry 2 of the list: This is not a phone number/);
+    await closeNode(page);
+    (await triangle(page, 'send')).should.eql([sentence]);
   });
-};
+
+  it('are shown row by row in a contact, and at the triangle with the name of the row', async () => {
+    (await triangle(page, 'contact')).should.eql(['Fill in at least one field.']);
+    await openNode(page, 'contact');
+    (await sentences()).should.eql(['Fill in at least one field.']);
+    await type('fields-entry-gender', 'abc');
+    await chooseType(page, 'fields-entry-city', 'jsonata');
+    await type('fields-entry-city', '$(');
+    const [number = '', jsonata = '', ...others] = await sentences();
+    others.should.eql([]);
+    const rowOf = (row: string) =>
+      page.locator(`.advisor-row:has(#node-input-fields-entry-${row}) .advisor-error`);
+    (await rowOf('gender').textContent())?.should.equal('Enter a number.');
+    (await rowOf('city').textContent())?.should.match(/^This JSONata expression is invalid/);
+    const box = boxOf(page, 'fields-entry-gender');
+    (await box.getAttribute('aria-invalid'))?.should.equal('true');
+    (await box.getAttribute('aria-describedby'))?.should.containEql(
+      (await rowOf('gender').getAttribute('id')) ?? 'none',
+    );
+    await closeNode(page);
+    (await triangle(page, 'contact')).should.eql([`Gender (number): ${number} City: ${jsonata}`]);
+    await openNode(page, 'contact');
+    await type('fields-entry-gender', '2');
+    await type('fields-entry-city', '$uppercase("a")');
+    (await sentences()).should.eql([]);
+    await closeNode(page);
+    (await triangle(page, 'contact')).should.eql([]);
+  });
+
+  it('include a group that would be deleted by its name', async () => {
+    await openNode(page, 'group');
+    await enter(page, 'groupId', 'str', 'Friends');
+    await boxOf(page, 'groupId').press('End');
+    (await sentences()).should.match([/^A group can only be deleted by its id/]);
+    await page.locator('#node-input-operation').selectOption('removeContact');
+    (await sentences()).should.eql([]);
+    await closeNode(page, 'cancel');
+  });
+
+  it('include a variable without a name, which is not mistaken for the simulator', async () => {
+    await openEnvironment(page, 'open');
+    await page.locator('#node-config-input-service').selectOption({ index: 3 });
+    (await page.locator('[data-field=service] .advisor-error').textContent())?.should.match(
+      /^Enter an environment variable/,
+    );
+    (await badge())?.should.match(/^No service is chosen yet/);
+    (await page.getByRole('button', { name: 'Open the phones' }).isHidden()).should.be.true();
+    await closeEnvironment(page);
+    (await triangle(page, 'open')).join().should.match(/Enter an environment variable/);
+    await openNode(page, 'send');
+    await page.locator('#node-input-environment').selectOption('open');
+    (await badge())?.should.equal('No service is chosen yet');
+    await closeNode(page, 'cancel');
+    await openEnvironment(page, 'open');
+    (await page.locator('#node-config-input-service-variable').inputValue()).should.equal('');
+    await page.locator('#node-config-input-service-variable').fill('SERVICE');
+    (await badge())?.should.match(/^\$\{SERVICE\} decides/);
+    await closeEnvironment(page);
+    await openNode(page, 'send');
+    await page.locator('#node-input-environment').selectOption('open');
+    (await badge())?.should.equal('${SERVICE} decides whether real people are texted');
+    await closeNode(page, 'cancel');
+    (await saved(page, 'open')).should.containEql({ service: '${SERVICE}' });
+  });
+
+  it('are shown at the triangle for every missing credential and permission', async () => {
+    for (const credential of ['Client ID', 'Client secret', 'API key']) {
+      (await triangle(page, 'open')).join().should.containEql(`${credential}: fill this in.`);
+    }
+    await openEnvironment(page, 'open');
+    for (const box of await page.locator('.advisor-ticks input[type=checkbox]:enabled').all()) {
+      if (await box.isChecked()) await box.uncheck();
+    }
+    (await page.locator('[data-field=scopes] .advisor-error').textContent())?.should.equal(
+      'Select at least one permission.',
+    );
+    await closeEnvironment(page);
+    (await triangle(page, 'open')).join().should.match(/Select at least one permission/);
+  });
+
+  it('are kept and flagged if another version made them', async () => {
+    (await labelOf(page, 'newer')).should.equal('contact: “upsert”');
+    (await triangle(page, 'newer')).should.eql([unknown]);
+    await openNode(page, 'newer');
+    (await page.locator('#node-input-operation option:checked').textContent())?.should.equal(
+      'upsert (unknown to this version)',
+    );
+    (await sentences()).should.eql([unknown]);
+    await closeNode(page);
+    (await saved(page, 'newer')).should.containEql({ operation: 'upsert', contactIdType: 'cookie' });
+    (await triangle(page, 'newer')).should.eql([unknown]);
+    await openNode(page, 'newer');
+    await page.locator('#node-input-operation').selectOption('get');
+    (await sentences()).should.match([/^This version does not know this source/]);
+    await chooseType(page, 'contactId', 'msg');
+    (await sentences()).should.eql([]);
+    await closeNode(page);
+    (await saved(page, 'newer')).should.containEql({ operation: 'get', contactIdType: 'msg' });
+    (await triangle(page, 'newer')).should.eql([]);
+  });
+
+  it('of another version do not make an environment look harmless', async () => {
+    (await labelOf(page, 'staged')).should.equal('advisor environment: “staging”');
+    await openEnvironment(page, 'staged');
+    (await badge())?.should.match(/^No service is chosen yet/);
+    (await sentences()).should.eql([unknown]);
+    await closeEnvironment(page);
+    (await saved(page, 'staged')).should.containEql({ service: 'staging' });
+  });
+
+  it('leave no error in the console', () => {
+    should(editor.errors).eql([]);
+  });
+});

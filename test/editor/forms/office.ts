@@ -1,6 +1,5 @@
 import should from 'should';
-import type { Locator, Page } from 'playwright-core';
-import type { Version } from '../../support/installation';
+import type { Locator } from 'playwright-core';
 import type { FlowNode } from '../../support/node-red';
 import { chooseType, enter } from '../../support/editor/canvas';
 import { violations } from '../../support/editor/looks';
@@ -14,9 +13,8 @@ import {
   openEnvironment,
   openNode,
   saved,
-  sharedEditor,
-  type StartedEditor,
 } from '../../support/editor/setup';
+import { editor, inSharedEditor, page } from '../../support/editor/shared';
 
 const at = (id: string, type: string, y: number, more: object = {}): FlowNode => ({
   id,
@@ -60,72 +58,62 @@ const flows: FlowNode[] = [
   at('wait', 'advisor-check-consent', 120, { environment: 'env', mode: 'wait', wires: [[], [], []] }),
 ];
 
-export const office = (version: Version): void => {
-  describe(`an office in the editor of Node-RED ${version.toString()}`, function () {
-    this.timeout(180_000);
-    let editor: StartedEditor;
-    let page: Page;
+export const office = inSharedEditor('an office in the editor of', flows, () => {
+  const status = (text: string): Locator =>
+    page.locator('.red-ui-flow-node-status-label:visible', { hasText: text });
 
-    before(async () => {
-      editor = await sharedEditor(version, flows);
-      page = editor.page;
-    });
+  it('offers countries and time zones by name and code, and keeps a variable', async () => {
+    await openEnvironment(page, 'moving');
+    const field = (name: string): Locator => page.locator(`#node-config-input-${name}`);
+    const options = (name: string): Locator =>
+      environmentForm(page).locator(`[data-field=${name}]`).getByRole('option');
+    should(await field('country').inputValue()).equal('${COUNTRY}');
+    should(await field('timeZone').getAttribute('aria-expanded')).equal('false');
 
-    const status = (text: string): Locator =>
-      page.locator('.red-ui-flow-node-status-label:visible', { hasText: text });
+    await field('country').fill('germ');
+    await options('country').first().getByText('Germany').waitFor();
+    should(await options('country').count()).equal(1);
+    await field('country').press('ArrowDown');
+    await field('country').press('Enter');
+    should(await field('country').inputValue()).equal('DE');
+    await field('country').fill('JP');
+    await options('country').getByText('Japan').click();
+    should(await field('country').inputValue()).equal('JP');
+    await field('country').fill('united kingdom');
+    await field('timeZone').focus();
+    should(await field('country').inputValue()).equal('GB');
 
-    it('offers countries and time zones by name and code, and keeps a variable', async () => {
-      await openEnvironment(page, 'moving');
-      const field = (name: string): Locator => page.locator(`#node-config-input-${name}`);
-      const options = (name: string): Locator =>
-        environmentForm(page).locator(`[data-field=${name}]`).getByRole('option');
-      should(await field('country').inputValue()).equal('${COUNTRY}');
-      should(await field('timeZone').getAttribute('aria-expanded')).equal('false');
+    await field('timeZone').fill('mountain phoenix');
+    await options('timeZone').getByText('Phoenix', { exact: true }).click();
+    should(await field('timeZone').inputValue()).equal('America/Phoenix');
+    await field('timeZone').fill('${ZONE}');
+    should(await options('timeZone').first().isVisible()).be.false();
+    await field('timeZone').press('Escape');
+    await closeEnvironment(page);
+    should(await saved(page, 'moving')).containEql({ country: 'GB', timeZone: '${ZONE}' });
+  });
 
-      await field('country').fill('germ');
-      await options('country').first().getByText('Germany').waitFor();
-      should(await options('country').count()).equal(1);
-      await field('country').press('ArrowDown');
-      await field('country').press('Enter');
-      should(await field('country').inputValue()).equal('DE');
-      await field('country').fill('JP');
-      await options('country').getByText('Japan').click();
-      should(await field('country').inputValue()).equal('JP');
-      await field('country').fill('united kingdom');
-      await field('timeZone').focus();
-      should(await field('country').inputValue()).equal('GB');
+  it('says what is missing in red only after somebody has visited the field', async () => {
+    await openEnvironment(page, 'moving');
+    await page.locator('#node-config-input-service').selectOption('production');
+    const row = environmentForm(page).locator('[data-field=baseUrl]');
+    const colour = (): Promise<string> =>
+      row.locator('.advisor-error').evaluate((one) => getComputedStyle(one).color);
+    await row.getByText('fill this in').waitFor();
+    const plain = await row.locator('label').evaluate((one) => getComputedStyle(one).color);
+    should(await colour()).equal(plain);
+    await row.locator('input').focus();
+    await page.locator('#node-config-input-tokenUrl').focus();
+    should(await colour()).not.equal(plain);
+    await closeEnvironment(page, 'cancel');
+  });
 
-      await field('timeZone').fill('mountain phoenix');
-      await options('timeZone').getByText('Phoenix', { exact: true }).click();
-      should(await field('timeZone').inputValue()).equal('America/Phoenix');
-      await field('timeZone').fill('${ZONE}');
-      should(await options('timeZone').first().isVisible()).be.false();
-      await field('timeZone').press('Escape');
-      await closeEnvironment(page);
-      should(await saved(page, 'moving')).containEql({ country: 'GB', timeZone: '${ZONE}' });
-    });
-
-    it('says what is missing in red only after somebody has visited the field', async () => {
-      await openEnvironment(page, 'moving');
-      await page.locator('#node-config-input-service').selectOption('production');
-      const row = environmentForm(page).locator('[data-field=baseUrl]');
-      const colour = (): Promise<string> =>
-        row.locator('.advisor-error').evaluate((one) => getComputedStyle(one).color);
-      await row.getByText('fill this in').waitFor();
-      const plain = await row.locator('label').evaluate((one) => getComputedStyle(one).color);
-      should(await colour()).equal(plain);
-      await row.locator('input').focus();
-      await page.locator('#node-config-input-tokenUrl').focus();
-      should(await colour()).not.equal(plain);
-      await closeEnvironment(page, 'cancel');
-    });
-
-    it('leaves room between labels, fields, buttons and notices', async () => {
-      await openEnvironment(page, 'moving');
-      await page.locator('#node-config-input-service').selectOption('production');
-      await page.locator('#node-config-input-textHours').selectOption('federal');
-      const gaps = (form: string): Promise<string[]> =>
-        page.evaluate(`(() => {
+  it('leaves room between labels, fields, buttons and notices', async () => {
+    await openEnvironment(page, 'moving');
+    await page.locator('#node-config-input-service').selectOption('production');
+    await page.locator('#node-config-input-textHours').selectOption('federal');
+    const gaps = (form: string): Promise<string[]> =>
+      page.evaluate(`(() => {
           const form = [...document.querySelectorAll('${form}')].at(-1);
           const shown = [...form.querySelectorAll('label > span, .advisor-caption > span')]
             .filter((one) => one.offsetParent !== null);
@@ -142,126 +130,125 @@ export const office = (version: Version): void => {
           return shown.filter((one) => gap(one).after < 2 || gap(one).before < 5)
             .map((one) => one.textContent + JSON.stringify(gap(one)));
         })()`);
-      should(await gaps('.advisor-form')).deepEqual([]);
-      const notices = await page.evaluate<number[]>(`(() => {
+    should(await gaps('.advisor-form')).deepEqual([]);
+    const notices = await page.evaluate<number[]>(`(() => {
         const form = [...document.querySelectorAll('.advisor-form')].at(-1);
         const edge = form.querySelector('[data-field=service] select').getBoundingClientRect().right;
         form.querySelectorAll(':scope > .advisor-warning').forEach((one) => { one.style.display = 'block'; });
         return [...form.querySelectorAll(':scope > .advisor-warning, :scope > .advisor-badge')]
           .map((one) => Math.round(one.getBoundingClientRect().right - edge));
       })()`);
-      should(notices.length).be.above(1);
-      should([...new Set(notices)]).deepEqual([0]);
-      await closeEnvironment(page, 'cancel');
-      await openNode(page, 'person');
-      await chooseType(page, 'contact', 'fields');
-      should(await gaps('.advisor-form')).deepEqual([]);
-      await closeNode(page, 'cancel');
-    });
-
-    it('shows a chosen group by its name', async () => {
-      await openNode(page, 'group');
-      const row = page.locator('[data-field=groupId]');
-      await row.locator('.advisor-icon-button').click();
-      const option = row.getByRole('option').first();
-      const name = (await option.locator('.advisor-option-title').textContent()) ?? '';
-      await option.click();
-      await row.getByRole('status').filter({ hasText: name }).waitFor();
-      await closeNode(page);
-      should(await saved(page, 'group')).containEql({ groupIdType: 'num', groupIdName: name });
-      should(await labelOf(page, 'group')).equal(`members of “${name}”`);
-      await openNode(page, 'group');
-      await enter(page, 'groupId', 'num', '4711');
-      await closeNode(page);
-      should(await labelOf(page, 'group')).equal('members of “4711”');
-      should(await labelOf(page, 'content')).equal('content search “retirement”');
-    });
-
-    it('suggests another name for a simulator that goes to production', async () => {
-      await openEnvironment(page, 'moving');
-      const use = environmentForm(page).getByRole('button', { name: 'Call it “Production”' });
-      should(await use.isVisible()).be.false();
-      await page.locator('#node-config-input-service').selectOption('production');
-      await use.click();
-      should(await page.locator('#node-config-input-name').inputValue()).equal('Production');
-      should(await use.isVisible()).be.false();
-      await closeEnvironment(page, 'cancel');
-    });
-
-    it('asks before the nodes of a simulator text real people, and names them and what starts them', async () => {
-      await openEnvironment(page, 'env');
-      const service = page.locator('#node-config-input-service');
-      const done = page.locator('#node-config-dialog-ok');
-      const agree = environmentForm(page).getByLabel('I know that real people may be texted');
-      should(await agree.isVisible()).be.false();
-      await service.selectOption('production');
-      await environmentForm(page)
-        .getByText(/^From the next deploy, these nodes use “Production”: .+, .+, .+, and 2 more\.$/)
-        .waitFor();
-      await environmentForm(page)
-        .getByText(/^These start on their own: Every day\W+$/)
-        .waitFor();
-      should(await violations(page)).deepEqual([]);
-
-      const closings = [
-        () => page.evaluate(`RED.actions.invoke('core:confirm-edit-tray')`),
-        () => page.locator('#red-ui-editor-shade').click({ position: { x: 20, y: 300 } }),
-        () => done.click({ force: true }),
-      ];
-      for (const close of closings) {
-        await service.focus();
-        await close();
-        should(await agree.evaluate((box) => box === document.activeElement)).be.true();
-      }
-      should(await saved(page, 'env')).have.property('service', 'simulator');
-
-      await agree.check();
-      await service.selectOption('simulator');
-      await service.selectOption('production');
-      should(await agree.isChecked()).be.false();
-      await agree.check();
-      await closeEnvironment(page);
-      should(await saved(page, 'env')).have.property('service', 'production');
-
-      await openEnvironment(page, 'env');
-      await service.selectOption('simulator');
-      should(await agree.isVisible()).be.false();
-      await closeEnvironment(page);
-    });
-
-    it('names the waits before an environment is deleted, and no other replaces it', async () => {
-      await editor.red.send('in', { phone: unasked, text: 'Hello' });
-      for (const phone of [silent, silent]) await editor.red.send('ask', { phone: [{ phone, name: 'Ada' }] });
-      await status('sim needs consent').waitFor();
-      await status('sim 2 waiting').waitFor();
-
-      await openNode(page, 'send');
-      await page.locator('#node-input-btn-environment-edit').click();
-      await dialogReady(page, 'environment');
-      const remove = page.locator('.red-ui-tray').last().locator('.red-ui-tray-toolbar .leftButton');
-      const question = environmentForm(page).getByRole('alert');
-
-      await remove.click();
-      should(await question.locator('p').textContent()).match(
-        /“Trial” has unfinished work: 2 waits for consent\. .*Waiting for consent: Ada\./,
-      );
-      await question.getByRole('button', { name: 'Keep' }).click();
-      await question.waitFor({ state: 'hidden' });
-      (await page.evaluate<boolean>(`RED.nodes.node('env') !== null`)).should.be.true();
-
-      await remove.click();
-      await question.getByRole('button', { name: 'Delete' }).click();
-      await environmentForm(page).waitFor({ state: 'detached' });
-      await page.waitForFunction(`$('#node-input-environment option').length === 3`);
-      (await page.locator('#node-input-environment').inputValue()).should.equal('_ADD_');
-      (await status('sim').count()).should.equal(0);
-      await closeNode(page);
-      (await saved(page, 'send')).should.have.property('environment', '');
-
-      await openNode(page, 'send');
-      (await page.locator('#node-input-environment').inputValue()).should.equal('_ADD_');
-      await closeNode(page, 'cancel');
-      editor.errors.should.eql([]);
-    });
+    should(notices.length).be.above(1);
+    should([...new Set(notices)]).deepEqual([0]);
+    await closeEnvironment(page, 'cancel');
+    await openNode(page, 'person');
+    await chooseType(page, 'contact', 'fields');
+    should(await gaps('.advisor-form')).deepEqual([]);
+    await closeNode(page, 'cancel');
   });
-};
+
+  it('shows a chosen group by its name', async () => {
+    await openNode(page, 'group');
+    const row = page.locator('[data-field=groupId]');
+    await row.locator('.advisor-icon-button').click();
+    const option = row.getByRole('option').first();
+    const name = (await option.locator('.advisor-option-title').textContent()) ?? '';
+    await option.click();
+    await row.getByRole('status').filter({ hasText: name }).waitFor();
+    await closeNode(page);
+    should(await saved(page, 'group')).containEql({ groupIdType: 'num', groupIdName: name });
+    should(await labelOf(page, 'group')).equal(`members of “${name}”`);
+    await openNode(page, 'group');
+    await enter(page, 'groupId', 'num', '4711');
+    await closeNode(page);
+    should(await labelOf(page, 'group')).equal('members of “4711”');
+    should(await labelOf(page, 'content')).equal('content search “retirement”');
+  });
+
+  it('suggests another name for a simulator that goes to production', async () => {
+    await openEnvironment(page, 'moving');
+    const use = environmentForm(page).getByRole('button', { name: 'Call it “Production”' });
+    should(await use.isVisible()).be.false();
+    await page.locator('#node-config-input-service').selectOption('production');
+    await use.click();
+    should(await page.locator('#node-config-input-name').inputValue()).equal('Production');
+    should(await use.isVisible()).be.false();
+    await closeEnvironment(page, 'cancel');
+  });
+
+  it('asks before the nodes of a simulator text real people, and names them and what starts them', async () => {
+    await openEnvironment(page, 'env');
+    const service = page.locator('#node-config-input-service');
+    const done = page.locator('#node-config-dialog-ok');
+    const agree = environmentForm(page).getByLabel('I know that real people may be texted');
+    should(await agree.isVisible()).be.false();
+    await service.selectOption('production');
+    await environmentForm(page)
+      .getByText(/^From the next deploy, these nodes use “Production”: .+, .+, .+, and 2 more\.$/)
+      .waitFor();
+    await environmentForm(page)
+      .getByText(/^These start on their own: Every day\W+$/)
+      .waitFor();
+    should(await violations(page)).deepEqual([]);
+
+    const closings = [
+      () => page.evaluate(`RED.actions.invoke('core:confirm-edit-tray')`),
+      () => page.locator('#red-ui-editor-shade').click({ position: { x: 20, y: 300 } }),
+      () => done.click({ force: true }),
+    ];
+    for (const close of closings) {
+      await service.focus();
+      await close();
+      should(await agree.evaluate((box) => box === document.activeElement)).be.true();
+    }
+    should(await saved(page, 'env')).have.property('service', 'simulator');
+
+    await agree.check();
+    await service.selectOption('simulator');
+    await service.selectOption('production');
+    should(await agree.isChecked()).be.false();
+    await agree.check();
+    await closeEnvironment(page);
+    should(await saved(page, 'env')).have.property('service', 'production');
+
+    await openEnvironment(page, 'env');
+    await service.selectOption('simulator');
+    should(await agree.isVisible()).be.false();
+    await closeEnvironment(page);
+  });
+
+  it('names the waits before an environment is deleted, and no other replaces it', async () => {
+    await editor.red.send('in', { phone: unasked, text: 'Hello' });
+    for (const phone of [silent, silent]) await editor.red.send('ask', { phone: [{ phone, name: 'Ada' }] });
+    await status('sim needs consent').waitFor();
+    await status('sim 2 waiting').waitFor();
+
+    await openNode(page, 'send');
+    await page.locator('#node-input-btn-environment-edit').click();
+    await dialogReady(page, 'environment');
+    const remove = page.locator('.red-ui-tray').last().locator('.red-ui-tray-toolbar .leftButton');
+    const question = environmentForm(page).getByRole('alert');
+
+    await remove.click();
+    should(await question.locator('p').textContent()).match(
+      /“Trial” has unfinished work: 2 waits for consent\. .*Waiting for consent: Ada\./,
+    );
+    await question.getByRole('button', { name: 'Keep' }).click();
+    await question.waitFor({ state: 'hidden' });
+    (await page.evaluate<boolean>(`RED.nodes.node('env') !== null`)).should.be.true();
+
+    await remove.click();
+    await question.getByRole('button', { name: 'Delete' }).click();
+    await environmentForm(page).waitFor({ state: 'detached' });
+    await page.waitForFunction(`$('#node-input-environment option').length === 3`);
+    (await page.locator('#node-input-environment').inputValue()).should.equal('_ADD_');
+    (await status('sim').count()).should.equal(0);
+    await closeNode(page);
+    (await saved(page, 'send')).should.have.property('environment', '');
+
+    await openNode(page, 'send');
+    (await page.locator('#node-input-environment').inputValue()).should.equal('_ADD_');
+    await closeNode(page, 'cancel');
+    editor.errors.should.eql([]);
+  });
+});

@@ -67,43 +67,6 @@ export const startEditor = async (
   };
 };
 
-let shared: { readonly version: Version; readonly editor: StartedEditor } | undefined;
-
-export const closeSharedEditor = async (): Promise<void> => {
-  await shared?.editor.close();
-  shared = undefined;
-};
-
-/** Shows what runs instead of what the page had. A page without a version is not told of deploys. */
-const exchange = async ({ red, page }: StartedEditor, flows: FlowNode[]): Promise<void> => {
-  await page.evaluate(`RED.nodes.clear(), RED.history.clear()`);
-  await red.deploy(flows);
-  await page.evaluate(`$.getJSON('flows').then(({ rev, flows }) => {
-    RED.nodes.version(rev);
-    RED.nodes.import(flows);
-    RED.nodes.dirty(false);
-    RED.view.redraw(true);
-  })`);
-  await page.locator('.red-ui-flow-node').first().waitFor();
-};
-
-/** One editor for the suites of a file, each with its own flows and its own errors. */
-export const sharedEditor = async (version: Version, flows: FlowNode[]): Promise<StartedEditor> => {
-  if (shared?.version === version) await exchange(shared.editor, flows);
-  else {
-    await closeSharedEditor();
-    shared = { version, editor: await startEditor(version, flows) };
-  }
-  const { editor } = shared;
-  const before = editor.errors.length;
-  return {
-    ...editor,
-    get errors() {
-      return editor.errors.slice(before);
-    },
-  };
-};
-
 /** A node's properties as they would be deployed. */
 export const saved = (page: Page, id: string): Promise<Record<string, unknown>> =>
   page.evaluate(`RED.nodes.convertNode(RED.nodes.node('${id}'))`);
