@@ -167,6 +167,20 @@ describe('a Node-RED 5 whose language is German', function () {
     await closeEnvironment(german, 'cancel');
   });
 
+  it('has help that fits two screens', async () => {
+    const heights: Record<string, number> = {};
+    const types = await german.evaluate<string[]>(`RED.nodes.registry.getNodeTypes()`);
+    await german.setViewportSize({ width: 1280, height: 1000 });
+    for (const type of types.filter((each) => each.startsWith('advisor-'))) {
+      await german.evaluate(`RED.sidebar.help.show('${type}')`);
+      const help = german.locator('.red-ui-help:visible').first();
+      await help.locator('.advisor-help').waitFor({ state: 'attached' });
+      heights[type] = await help.evaluate((element) => element.scrollHeight);
+    }
+    should(Object.keys(heights).length).equal(10);
+    should(Object.entries(heights).filter(([, height]) => height > 2 * 1000)).deepEqual([]);
+  });
+
   it('breaks no word in the palette, however long it is', async () => {
     const page = german;
     const linesOf = (type: string): Promise<string[]> =>

@@ -95,6 +95,13 @@ describe('the languages', () => {
         linesOf(page, /:[^:]+\([^:]+\).*?:[^:]*$/).should.eql([]);
       });
 
+      // The help of the events is one table.
+      if (!['common.md', 'advisor-events.md'].includes(file))
+        it(`explain in the ${language} help of ${file.replace('.md', '')} in 150 words what it does, before the fields`, () => {
+          const [start = ''] = page.split('\n### ');
+          should(start.trim().split(/\s+/).length).be.belowOrEqual(150);
+        });
+
       it(`name the fields in the ${language} help of ${file.replace('.md', '')} as the form does`, () => {
         const labels = [shared, strings].flatMap((from) =>
           Object.keys(from)
