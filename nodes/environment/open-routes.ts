@@ -86,8 +86,9 @@ export const openRoutes = (RED: Red, services: Services): OpenRoutes => {
       return;
     }
     const { environment, advisor, state } = finished;
-    const happened = state === 'confirm' ? 'An authorization is waiting for confirmation' : 'Authorized';
-    log.info(`${happened}: environment ${environment}, advisor ${advisor}.`);
+    log.info(
+      `${state === 'confirm' ? 'An authorization is waiting for confirmation' : 'Authorized'}: environment ${environment}, advisor ${advisor}.`,
+    );
     sendPage(request, response, 200, state === 'confirm' ? 'confirm' : 'authorized');
   });
 

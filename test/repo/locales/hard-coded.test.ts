@@ -100,7 +100,7 @@ const nameOfCall = (node: ts.CallExpression): string =>
   ts.isPropertyAccessExpression(node.expression) ? node.expression.name.text : node.expression.getText();
 
 describe('hard-coded text', () => {
-  it('is nowhere in the code, except in the tables of errors and for the log', () => {
+  it('is nowhere in the code, except for the log', () => {
     // What the store says about its files is for the log.
     const files = sourcesIn('lib', 'nodes').filter((file) => !file.startsWith('lib/state/'));
     found(files, (node) => {
