@@ -375,6 +375,9 @@ describe('the sidebar, for each kind of user', function () {
   });
 
   it('lists equal failures as often as they are counted', async () => {
+    const rows = admin.part('failures').locator('li');
+    await rows.first().waitFor();
+    const before = await rows.count();
     await admin.page.route(/env\/failures/, async (route) => {
       const response = await route.fetch();
       const { data, advice, ...rest } = (await response.json()) as { data: object[]; advice: string[] };
@@ -382,8 +385,6 @@ describe('the sidebar, for each kind of user', function () {
       const pageInfo = { page: 1, pageSize: 20, totalRecord: data.length + 1 };
       await route.fulfill({ json: { ...rest, data: twice(data), advice: twice(advice), pageInfo } });
     });
-    const rows = admin.part('failures').locator('li');
-    const before = await rows.count();
     await admin.page.evaluate(comesIntoView);
     await rows.nth(before).waitFor();
     should(await admin.part('failures').locator('summary').textContent()).endWith(String(before + 1));
