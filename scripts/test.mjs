@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { availableParallelism, tmpdir } from 'node:os';
+import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { at } from './build/folders.mjs';
 import { getPrograms } from './programs.mjs';
@@ -98,15 +98,10 @@ const checks = async () => {
   await checkLooks();
 };
 
-/** For all processes of one run: a Node-RED starts a tenth faster. */
-const cache = mkdtempSync(join(tmpdir(), 'advisor-texting-cache-'));
-process.once('exit', () => rmSync(cache, { recursive: true, force: true }));
-
 const env = {
   ADVISOR_TEXTING_BUILT: '1',
   ADVISOR_TEXTING_TESTS: isLong ? 'long' : 'short',
   FORCE_COLOR: '0',
-  NODE_COMPILE_CACHE: cache,
 };
 
 /** What to run of each file; with `--rest`, the tests that are not in `npm test`. */
