@@ -82,10 +82,11 @@ export const removeIndexes = async (store: Store, node: string): Promise<void> =
 
 /**
  * Cancels a wait whose node does not run: nothing finds it from now on, and it ends if the node returns. False when it
- * has ended, or when its node runs here.
+ * has ended or was cancelled, belongs to none of these spaces, or when its node runs here.
  */
 export const cancelPausedWait = async (
   store: Store,
+  spaces: readonly unknown[],
   node: string,
   arrival: Buffer,
   index: number,
@@ -99,14 +100,18 @@ export const cancelPausedWait = async (
     if (found?.value.state !== 'accepted') return false;
     const { item, single, seen } = found.value;
     const shared = single ?? (await store.get<SharedRecord>(records, list(arrival)))?.value;
-    const indexKeys = shared ? indexKeysOf(store, node, shared, arrival, item, true, seen) : [];
+    if (!shared || !spaces.includes(shared.space)) return false;
+    const indexKeys = indexKeysOf(store, node, shared, arrival, item, true, seen);
+    const [first] = indexKeys;
+    const indexed = first && (await store.get(timetable, first));
+    if (!indexed) return false;
     const value: CancelRecord = { list: arrival, index };
     return store.write(
       [
         { table: records, put: cancel(newArrival(store.now())), value },
         ...indexKeys.map((remove): Operation => ({ table: timetable, remove })),
       ],
-      [unchanged(records, at, found)],
+      [unchanged(records, at, found), unchanged(timetable, first, indexed)],
     );
   };
   // A start of the node waits for it.

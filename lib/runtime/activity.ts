@@ -293,7 +293,8 @@ export class Activity {
     const { outbox } = this.outboxesHere().get(placeOf(node, store)) ?? {};
     if (act === 'check' && index !== undefined) return outbox?.check(arrival, index);
     if (outbox || !isWait || index === undefined) return outbox?.cancel(arrival, index, isWait);
-    const isCancelled = await cancelPausedWait(store, node, arrival, index);
+    const spaces = this.all().map(({ space }) => space);
+    const isCancelled = await cancelPausedWait(store, spaces, node, arrival, index);
     if (isCancelled) this.changed();
     return isCancelled || undefined;
   }

@@ -170,7 +170,10 @@ describe('activity: waits', () => {
     const paused = await activity().waits(some);
     should(paused.data.map(({ next }) => next)).deepEqual([null, null]);
     should(await activity().check(cancelled?.id ?? '')).be.false();
-    should(await activity().cancel(cancelled?.id ?? '')).be.true();
+    const other = activityOf({ ...on.environment, id: 'other', space: 'other/simulator' });
+    should(await other.cancel(cancelled?.id ?? '')).be.false();
+    const twice = [0, 1].map(() => activity().cancel(cancelled?.id ?? ''));
+    should(await Promise.all(twice)).deepEqual([true, false]);
     should((await activity().waits(some)).data.map(({ phone }) => phone)).deepEqual([kept?.phone]);
     const again = await waitNode();
     const { port, msg } = only(await again.arrivals.next());
