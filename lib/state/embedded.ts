@@ -102,7 +102,8 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
   /** The number of the last commit. */
   private lastCommit = 0;
   private applying: Promise<unknown> | undefined;
-  private claimed: { readonly from: string; readonly at: number } | undefined;
+  private claimed:
+    { readonly from: string; readonly at: number; readonly made: bigint | undefined } | undefined;
   /** The file that is open, by its inode. */
   private inode: number | undefined;
   isGone = false;
@@ -385,10 +386,17 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     }
     const at = performance.now();
     const { claimed } = this;
-    if (claimed?.from === holder && existsSync(this.claimPath)) return at - claimed.at >= claimFor;
-    this.claimed = { from: holder, at };
-    await writeFile(this.claimPath, '', { mode: 0o600 });
+    const made = this.claimMade();
+    if (made !== undefined && claimed?.from === holder && claimed.made === made)
+      return at - claimed.at >= claimFor;
+    if (made === undefined) await writeFile(this.claimPath, '', { mode: 0o600 });
+    this.claimed = { from: holder, at, made: this.claimMade() };
     return false;
+  }
+
+  /** When the claim was made that is there: one that the owner has removed may have been replaced by another process. */
+  private claimMade(): bigint | undefined {
+    return statSync(this.claimPath, { bigint: true, throwIfNoEntry: false })?.ctimeNs;
   }
 
   /** Made by a process that cannot see whether the owner lives. An owner that lives removes it. */

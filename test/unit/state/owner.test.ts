@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import net, { type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -140,6 +140,22 @@ describe('the owner of a store', function () {
     await first.ended;
     await claims();
     second.signal('SIGUSR2');
+    await second.said(isNumber);
+  });
+
+  it('keeps the store when another waiting process claims it again each time the owner has answered', async () => {
+    const first = start([directory, 'first', 'write']);
+    await first.said(isNumber);
+    for (const name of readdirSync(directory)) if (name.endsWith('.sock')) rmSync(join(directory, name));
+    const second = start([directory, 'second', 'write']);
+    await second.said((line) => line === 'claims');
+    const claim = join(directory, 'store.mdb-claim');
+    for (let times = 0; times < 10; times++) {
+      await until(() => !existsSync(claim), 'The answer to the claim');
+      writeFileSync(claim, '');
+    }
+    assert.ok(!second.lines.some(isNumber), 'two wrote at the same time');
+    first.signal('SIGKILL');
     await second.said(isNumber);
   });
 
