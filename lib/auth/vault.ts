@@ -285,8 +285,16 @@ export class Vault {
     return new Set(Array.from(this.kept.values(), ({ entry }) => entry.grant.environment));
   }
 
-  /** Forgets environments that have been out of the flow for `keptFor` milliseconds, and links that have expired. */
-  async forgetMissing(existing: ReadonlySet<string>, keptFor: number): Promise<void> {
+  /**
+   * Forgets environments that have been out of the flow for `keptFor` milliseconds, and links that have expired. The
+   * authorization of a refresh token stays while one of these connections has the token too.
+   */
+  async forgetMissing(
+    existing: ReadonlySet<string>,
+    keptFor: number,
+    connections: readonly Connection[] = [],
+  ): Promise<void> {
+    const shared = new Set(connections.map(seedName));
     const store = await this.store();
     const now = this.options.clock.now();
     const gone = new Set<string>();
@@ -299,7 +307,7 @@ export class Vault {
         await store.write([{ table, put: missed, value: now }]);
       } else if (now - since.value >= keptFor) {
         for (const [name, { entry }] of this.kept)
-          if (entry.grant.environment === id) await this.remove(name);
+          if (entry.grant.environment === id && !shared.has(name)) await this.remove(name);
         await store.write([{ table, remove: missed }]);
         gone.add(id);
       }

@@ -1,3 +1,4 @@
+import type { Connection } from '../../lib/auth/connection';
 import { isStateKept } from '../../lib/auth/data-key';
 import { lazy } from '../../lib/runtime/lazy';
 import type { Red } from '../../lib/runtime/red';
@@ -9,7 +10,18 @@ import type { Services } from './services';
 export const forgetRemovedEnvironments = (
   { vault }: Pick<Services, 'vault'>,
   existing: ReadonlySet<string>,
-): Promise<void> => vault.use(() => vault.forgetMissing(existing, keptAfterRemoval));
+  connections: readonly Connection[] = [],
+): Promise<void> => vault.use(() => vault.forgetMissing(existing, keptAfterRemoval, connections));
+
+const connectionsIn = (RED: Red): Connection[] =>
+  Array.from(runningOf(RED)).flatMap((environment) => {
+    try {
+      return [environment.connection()];
+    } catch {
+      // It is not configured, and has no authorization.
+      return [];
+    }
+  });
 
 const forgetNodes = async ({ openStore }: Services, existing: ReadonlySet<string>): Promise<void> => {
   const { forgetRemovedNodes } = lazy.removedNodes();
@@ -34,9 +46,10 @@ export const forgetRemoved = (RED: Red, services: Services): void => {
   });
   for (const environment of runningOf(RED)) environment.forgetRemovedNodes(ours);
   if (!isStateKept(RED.settings.userDir)) return;
-  Promise.all([forgetRemovedEnvironments(services, existing), forgetNodes(services, existing)]).catch(
-    (fault: unknown) => {
-      services.log.warn(`Data of removed nodes could not be deleted: ${String(fault)}`);
-    },
-  );
+  Promise.all([
+    forgetRemovedEnvironments(services, existing, connectionsIn(RED)),
+    forgetNodes(services, existing),
+  ]).catch((fault: unknown) => {
+    services.log.warn(`Data of removed nodes could not be deleted: ${String(fault)}`);
+  });
 };

@@ -439,6 +439,17 @@ describe('tokens', () => {
       should(refreshes()).equal(1);
     });
 
+    it('keep a shared authorization when the environment that used it first is gone', async () => {
+      await red.tokens.token(seeded('env1'), 'default');
+      const forget = () => red.vault.forgetMissing(new Set(['env2']), 0, [seeded('env2')]);
+      await forget();
+      await forget();
+      await red.tokens.token(seeded('env2'), 'default');
+      should(refreshes()).equal(1);
+      for (let times = 0; times < 2; times++) await red.vault.forgetMissing(new Set(['env2']), 0);
+      should([...red.vault.environments()]).be.empty();
+    });
+
     it('stay disconnected after a disconnect, until another token is set', async () => {
       await red.vault.disconnect('env1', 'default', seeded());
       const fault = await failureOf(async () => (await start()).tokens.token(seeded(), 'default'));
