@@ -363,10 +363,11 @@ export class Activity {
     return (await Promise.all(counts)).flat();
   }
 
-  /** Some of the waits of these nodes. */
+  /** Some of the waits of these nodes, as far as the nodes run. */
   async waitsOf(isMeant: (node: string) => boolean, most: number): Promise<readonly WaitItem[]> {
     const asked = { page: 1, pageSize: most };
-    return (await filteredPage(this.allWaits(), asked, ({ node }) => isMeant(node.id))).data;
+    const isRunning = ({ node, next }: WaitItem): boolean => next !== null && isMeant(node.id);
+    return (await filteredPage(this.allWaits(), asked, isRunning)).data;
   }
 
   async *allQueued(): AsyncGenerator<QueueItem> {

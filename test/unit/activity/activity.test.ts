@@ -166,7 +166,9 @@ describe('activity: waits', () => {
     await waitFor(flow, [numbers.silent, numbers.unasked]);
     const { data } = await activity().waits(some);
     const [kept, cancelled] = data;
+    should(await activity().waitsOf(() => true, 1)).have.length(1);
     await Flow.unload();
+    should(await activity().waitsOf(() => true, 1)).be.empty();
     const paused = await activity().waits(some);
     should(paused.data.map(({ next }) => next)).deepEqual([null, null]);
     should(await activity().check(cancelled?.id ?? '')).be.false();
