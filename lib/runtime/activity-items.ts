@@ -10,7 +10,7 @@ export interface WaitItem {
   /** Null when the wait is for a member. */
   readonly phone: string | null;
   readonly memberId?: number | string;
-  /** The name in the recipient object or in the contact of the message, where it has one. */
+  /** The name in the recipient object, or in the contact or payload of the message, where it has one. */
   readonly name?: string;
   readonly advisor: string;
   readonly since: number;

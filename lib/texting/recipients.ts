@@ -261,11 +261,14 @@ const isAbout = (record: unknown, phone: string): boolean =>
     return digits.length >= fewestDigits && phone.endsWith(digits);
   });
 
-/** A single recipient with its name from `msg.recipient` or `msg.contact`, where one of them is about its number. */
-export const withName = <T extends Recipient>(recipient: T, { recipient: record, contact }: Message): T => {
+/** A single recipient with its name from the record of the message that is about its number. */
+export const withName = <T extends Recipient>(
+  recipient: T,
+  { recipient: record, contact, payload }: Message,
+): T => {
   const { phone } = recipient;
   const name =
-    phone === undefined ? undefined : nameIn([record, contact].find((each) => isAbout(each, phone)));
+    phone === undefined ? undefined : nameIn([record, contact, payload].find((each) => isAbout(each, phone)));
   return name === undefined ? recipient : { ...recipient, name };
 };
 

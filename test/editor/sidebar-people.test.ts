@@ -438,6 +438,7 @@ describe('the sidebar, for each kind of user', function () {
     await admin.part('failures', 'Real').locator('li').first().waitFor({ state: 'detached' });
     should(await admin.part('waits', 'Real').isVisible()).be.false();
     should(await real.textContent()).not.match(/next check/);
-    should(await admin.part('service', 'Real').textContent()).not.match(/ready|on time/);
+    should(await admin.part('service', 'Real').textContent()).not.match(/ready|on time|store/);
+    await admin.part('advisors', 'Real').getByText('Nobody has authorized yet').waitFor();
   });
 });

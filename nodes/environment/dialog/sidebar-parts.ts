@@ -123,7 +123,7 @@ export abstract class SidebarPart<T> {
   private readonly total = $('<span>', { class: 'advisor-side-count' });
   private readonly none: JQuery;
   /** Somebody has opened or closed it: from then on it stays that way. */
-  private isChosen = false;
+  protected isChosen = false;
 
   constructor(
     protected readonly host: SidebarSection,
@@ -492,6 +492,17 @@ export class AdvisorsPart extends PagedPart<Advisor, Listed<Advisor>> {
     return advisors.some(({ state }) => state !== 'authorized');
   }
 
+  /** Nothing can be sent until somebody has authorized: this is in sight. */
+  protected override fold(isEmpty: boolean): void {
+    super.fold(isEmpty);
+    if (isEmpty && !this.isChosen && this.isByPerson()) this.element.prop('open', true);
+  }
+
+  private isByPerson(): boolean {
+    const { host } = this;
+    return host.service !== 'simulator' && RED.nodes.node(host.id)?.['grant'] !== 'client_credentials';
+  }
+
   protected keyOf({ advisor }: Advisor): string {
     return advisor;
   }
@@ -515,8 +526,7 @@ export class AdvisorsPart extends PagedPart<Advisor, Listed<Advisor>> {
     return {
       row,
       update: ({ state, expiresAt }) => {
-        const isByPerson = RED.nodes.node(host.id)?.['grant'] !== 'client_credentials';
-        const isShown = host.mayWrite && host.service !== 'simulator' && isByPerson;
+        const isShown = host.mayWrite && this.isByPerson();
         authorize.toggle(isShown);
         link.toggle(isShown);
         setText(head, advisorName(advisor));
@@ -580,7 +590,7 @@ export class ServicePart extends SidebarPart<ServiceState> {
         ? [paused === false ? say('sidebar.ready') : paused, late === false ? say('sidebar.punctual') : late]
         : []),
       ...(queued === null ? [] : [say('sidebar.queued', { count: localNumber(queued) })]),
-      store === null ? say('sidebar.noStore') : stores[store],
+      ...(store === null ? (fault === null ? [say('sidebar.noStore')] : []) : [stores[store]]),
       ...(clock === null ? [] : [say('sidebar.clock', { time: this.timeOf(clock) })]),
     ]);
   }

@@ -230,7 +230,8 @@ describe('activity: waits', () => {
     flow.send({ phone: '+12025550106', recipient: { phone: '+12025550107', zip: '0000000', name: 'Wrong' } });
     // The number is in another column.
     flow.send({ phone: '+12025550108', contact: { mobile: '202-555-0108', name: 'Ed' } });
-    while ((await activity().waits(some)).pageInfo.totalRecord !== 7) await nextIteration();
+    flow.send({ phone: '+12025550109', payload: { phone: '+12025550109', firstName: 'Flo' } });
+    while ((await activity().waits(some)).pageInfo.totalRecord !== 8) await nextIteration();
     const { data } = await activity().waits(some);
     const names = data.map(({ phone, name }) => `${phone?.slice(-2) ?? ''} ${name ?? 'nobody'}`);
     should(names.toSorted()).deepEqual([
@@ -241,6 +242,7 @@ describe('activity: waits', () => {
       '05 Di',
       '06 nobody',
       '08 Ed',
+      '09 Flo',
     ]);
     const found = async (phone: string) =>
       (await activity().waits({ ...some, phone })).data.map((item) => item.name);
