@@ -318,7 +318,7 @@ const itemHandler = <D extends ItemData, S extends Shared>(
     });
     const left = jobOf(tools, message, queue?.startId ?? '', indexes).deliver(parts, tools.closed);
     if (count === 1) show(outcome);
-    else show(outcome, { counts: isLast ? { ...counts, alreadySent: alreadySentIn(counts) } : undefined });
+    else show(outcome, { counts: { ...counts, alreadySent: alreadySentIn(counts) } });
     return left;
   };
 

@@ -300,7 +300,7 @@ interface StatusTools {
   environment(): { readonly settings: { readonly timeZone: string } };
 }
 
-/** The list that an outcome belongs to; the counts come with its last outcome. */
+/** The list that an outcome belongs to, with the counts of those that have left. */
 export interface ShownList {
   readonly counts?: OutcomeCounts | undefined;
 }

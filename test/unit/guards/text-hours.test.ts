@@ -178,8 +178,8 @@ describe('text hours', () => {
     const shows = async (text: RegExp): Promise<void> => {
       while (!text.test(flow.statuses.at(-1)?.text ?? '')) await nextIteration();
     };
-    await flow.ask({ phone: [consented, '+442079460018'], text: 'Hi' });
-    await shows(/1 held until/);
+    await flow.ask({ phone: [consented, 'nobody', '+442079460018'], text: 'Hi' }, 2);
+    await shows(/1 sent, 1 failed, 1 held until/);
     await flow.ask({ phone: consented, text: 'Hi again' });
     await shows(/sent.*, 1 held until/);
     flow.send({ phone: '+442079460019', text: 'Hi' });
