@@ -20,6 +20,7 @@ const others = new Set([
   ...['complete', 'csv', 'inject', 'read file', 'write file', 'http request', 'function', 'string'],
   ...['import', 'install', 'examples', 'recipes', 'manage palette', 'nodes', 'filter nodes', 'otherwise'],
   ...['@advisor-texting/node-red', 'simulator (recipes)', 'complete msg object', 'flow'],
+  ...['view nodes', 'import selected'],
   ...[
     'accepted',
     'started',
