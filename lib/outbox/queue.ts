@@ -257,6 +257,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   /** Carries on what an earlier start of this node left, before anything new. */
   async start(): Promise<void> {
+    if (this.hasClosed()) return;
     this.memory.latest = this;
     await this.careful.ready();
     this.forgetCalm = this.careful.onCalm(() => {

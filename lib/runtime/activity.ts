@@ -42,6 +42,10 @@ interface ItemCommand extends StoreCommand {
 
 export const isItemCommand = (command: StoreCommand): command is ItemCommand => command.kind === 'item';
 
+/** Whether a command may cancel items. Some of the others wait for the start of a queue. */
+export const isCancelling = (command: StoreCommand): boolean =>
+  isItemCommand(command) ? command.act === 'cancel' : command.kind === 'control';
+
 /** Milliseconds to wait for the other process. If it has died, its successor carries out the command later. */
 const answeredWithin = 5 * second;
 

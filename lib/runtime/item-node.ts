@@ -8,8 +8,8 @@ import { pendingIn } from '../outbox/queue-reader';
 import type { ItemData, Shared } from '../outbox/records';
 import { systemClock } from '../service/clock';
 import type { Problem } from '../service/errors';
-import { ageClock, StoreClosed, TakenOver, type Store } from '../state/store';
-import { activityOf } from './activity';
+import { ageClock, StoreClosed, TakenOver, type Peers, type Store } from '../state/store';
+import { activityOf, isCancelling } from './activity';
 import { setAt, withoutList, type Job, type Part } from './delivery';
 import type { Environment } from './environment';
 import { nodeError } from './errors';
@@ -322,6 +322,13 @@ const itemHandler = <D extends ItemData, S extends Shared>(
     return left;
   };
 
+  /** Other processes may have cancelled items while no process worked in this part of the store. */
+  const carryOutCancels = async (part: Peers): Promise<void> => {
+    // Until then, the node takes no commands.
+    while (opening) await opening;
+    await part.carryOut(isCancelling);
+  };
+
   /** Opens a queue in a store, and carries on what is there; the result closes it. */
   const openQueue = async (store: Store): Promise<() => Promise<void>> => {
     const from = tools.environment();
@@ -356,6 +363,7 @@ const itemHandler = <D extends ItemData, S extends Shared>(
     tools.whenStarted(() => {
       // The start waits one tick, because a reset may be in line.
       started = nextTick()
+        .then(() => store.peers && carryOutCancels(store.peers))
         // Flows that are stopped right after their start have closed the store by now.
         .then(() => (tools.closed.aborted ? undefined : opened.start()))
         .catch(fault);

@@ -28,6 +28,7 @@ import {
   key as keyOf,
   NewerFormat,
   OtherSecret,
+  pagesUnder,
   reasonOf,
   storeClosed,
   TakenOver,
@@ -309,6 +310,7 @@ const slotOver = (engine: SlotEngine, close = () => Promise.resolve()): Slot => 
     others: () => database.slotsBeside(slot),
     tellHolder: (command) => database.tell({ only: slot }, command),
     tellOthers: (command) => database.tell({ allBut: slot }, command),
+    carryOut: (isMeant) => database.carryOut(slot, isMeant),
   };
   return Object.assign(storeOver(engine, close), { backing: engine, lease, kind, peers });
 };
@@ -462,6 +464,15 @@ class SlotRegister implements JointWriter {
       if (rows.length === 0) return;
       await pause(lookForAnswers);
     }
+  }
+
+  /** Carries out commands that lie in a slot. The pulse goes on with those for which that fails. */
+  async carryOut(number: number, isMeant: (command: StoreCommand) => boolean): Promise<void> {
+    const slot = this.slots.get(number);
+    if (!slot) return;
+    for await (const page of pagesUnder<StoreCommand>(slot, 'work', commands, commandsAtOnce))
+      for (const { key, value } of page)
+        if (isMeant(value)) await this.handleCommand(slot, key, value).catch(() => undefined);
   }
 
   /** Gives a slot to another living process; false when that one is gone. Nothing may be under way in the slot. */
@@ -732,15 +743,16 @@ class SlotRegister implements JointWriter {
       const name = asName(key);
       if (!slot || this.handling.has(name)) continue;
       this.handling.add(name);
-      void this.handleCommand(slot, key.subarray(12), value)
+      const own = bare(key);
+      const command = this.sealing.open('work', own, value)?.value as StoreCommand | undefined;
+      void this.handleCommand(slot, own, command)
         // The next pulse reads the command again.
         .catch(() => undefined)
         .finally(() => this.handling.delete(name));
     }
   }
 
-  private async handleCommand(slot: Slot, key: Buffer, value: Buffer): Promise<void> {
-    const command = this.sealing.open('work', key, value)?.value as StoreCommand | undefined;
+  private async handleCommand(slot: Slot, key: Buffer, command: StoreCommand | undefined): Promise<void> {
     // Nobody could carry the command out: its node has left the flow.
     const isOver = !command || this.now() - command.at >= keptAfterRemoval;
     const done = isOver ? [] : Array.from(this.commandListeners, (listener) => listener(slot, command));

@@ -79,6 +79,8 @@ export interface Peers {
    * all living processes have carried it out.
    */
   tellOthers(command: StoreCommand): Promise<void>;
+  /** Carries out the meant ones of the commands that lie in this part, which otherwise takes up to a second. */
+  carryOut(isMeant: (command: StoreCommand) => boolean): Promise<void>;
   /** Stores with the same joint writer can be written to in one commit. */
   readonly joint: JointWriter;
 }

@@ -1,6 +1,7 @@
 import should from 'should';
 import { activityOf } from '../../../lib/runtime/activity';
 import type { Message } from '../../../lib/runtime/red';
+import { endOf, key } from '../../../lib/state/store';
 import type { RunningEnvironment } from '../../../nodes/environment/environment';
 import { startSimulator, type Simulator } from '../../../simulator';
 import { authorize, removeFolders } from '../../support/auth/setup';
@@ -218,6 +219,23 @@ describe('the activity of several Node-RED instances on one PostgreSQL', functio
 
     it('stays with an instance that lacks its node until that has it: nothing is lost or sent twice', async () => {
       await allLeaveFrom(withNewNodes(two.environment));
+    });
+
+    it('meets a reset and a check that were given before any instance had its node', async () => {
+      const store = await two.environment.store();
+      const [left] = store.peers?.others() ?? [];
+      const [wait] = (await activityOf(two.environment).waits(some)).data;
+      two.environment.tellOthers('new sender', { reset: true });
+      const check = { kind: 'item', at: store.now(), id: wait?.id, act: 'check' };
+      left?.peers?.tellHolder(check).catch(() => undefined);
+      const commands = key('command');
+      const range = { from: commands, to: endOf(commands), limit: 2 };
+      await until(async () => (await left?.keys('work', range))?.length === 2, 'The commands');
+      const [sender, waiter] = withNewNodes(two.environment);
+      const cancelled = await sender?.arrivals.next(texts.length);
+      for (const { msg } of cancelled ?? []) should(msg.error).containDeep({ code: 'cancelled' });
+      should(cancelled?.map(({ msg }) => msg.phone).toSorted()).deepEqual(texts);
+      await until(() => waiter?.arrivals.all.length === 1, 'The accepted wait');
     });
 
     it('notifies viewers there that something has changed in what the stopped one has left', async () => {
