@@ -1100,12 +1100,21 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     if (loading) await loading;
     if (this.isClosing) return this.keepFinished(item, outcome);
     const offer = handOver.offer(() => this.emitted(item));
-    if (await this.options.emit(item, outcome, offer)) handOver.arrived(offer);
-    else {
-      handOver.withdraw(offer);
-      item.uncount();
-      await this.keepFinished(item, outcome);
+    let isEmitted = false;
+    try {
+      isEmitted = await this.options.emit(item, outcome, offer);
+    } catch (thrown) {
+      // It stays saved as perhaps emitted: the next start emits it again.
+      this.forget(item);
+      throw thrown;
+    } finally {
+      if (isEmitted) handOver.arrived(offer);
+      else {
+        handOver.withdraw(offer);
+        item.uncount();
+      }
     }
+    if (!isEmitted) await this.keepFinished(item, outcome);
   }
 
   private emitted(item: Item<D, S>): void {

@@ -218,6 +218,24 @@ describe('a message that no flow should create', () => {
         }
     });
 
+  it('leaves after the next deploy when it cannot be emitted', async () => {
+    const flow = await sendNode(environment);
+    const { opened: failed, open: fail } = gate();
+    const send = (): never => {
+      fail();
+      throw new Error('a hook is broken');
+    };
+    Object.assign(helper.getNode('send') as object, { send });
+    flow.send({ phone: [phone], text: 'Hi' });
+    await failed;
+    await Flow.unload();
+    const again = await sendNode(environment);
+    const { port, msg } = only(await again.arrivals.next());
+    should([port, msg.phone, msg.repeated]).eql([0, phone, true]);
+    should(msg.summary).containEql({ total: 1, sent: 1 });
+    should(server.received).have.length(1);
+  });
+
   it('is accepted before its node closes where a field of it is read asynchronously', async () => {
     const config = { text: 'text', textType: 'flow' };
     const flow = await sendNode(environment, config);
