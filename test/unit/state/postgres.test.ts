@@ -24,14 +24,14 @@ let databases = 0;
 testEngine('PostgreSQL', async () => {
   const group = `group ${++databases}`;
   let handle: PostgresHandle;
-  const open = async (word = 'test'): Promise<Slot> => {
+  const open = async (word = 'test'): Promise<Store> => {
     handle = openPostgres({
       url: server.url(),
       group,
       sealer: async () => sealerOf(word),
       warn: (text) => word === 'test' && assert.fail(text),
     });
-    return handle.opened;
+    return storeOf(await handle.opened, () => handle.close());
   };
   return {
     open,
