@@ -64,7 +64,7 @@ export interface Tools {
   /** Aborted when the node closes. */
   readonly closed: AbortSignal;
   /** Resolves when the messages that have come are read: one whose fields are read asynchronously is accepted then. */
-  allRead(): Promise<unknown>;
+  allRead(): Promise<void>;
   /**
    * Makes a job from a message in the store. Complete nodes are notified of its end only if this very node accepted it.
    */
@@ -341,7 +341,9 @@ export const flowNode = (
       hasWarned = true;
     },
     closed: closing.signal,
-    allRead: () => Promise.all(underWay),
+    allRead: async () => {
+      while (underWay.size > 0) await Promise.all(underWay);
+    },
     resumed: (msg, isOwn) =>
       new Job(RED, node, outputs, msg, isOwn ? (error) => node._complete(msg, error) : undefined),
   };
@@ -464,10 +466,12 @@ export const flowNode = (
       else {
         inLine += 1;
         // A message before this one may be a long list, for which this one waits once more.
-        void Promise.all(openings).then(() => {
+        const opened = Promise.all(openings).then(() => {
           inLine -= 1;
+          underWay.delete(opened);
           enter();
         });
+        underWay.add(opened);
       }
     };
     if (unreadable) fail(unreadable);

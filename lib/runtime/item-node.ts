@@ -525,8 +525,6 @@ const itemHandler = <D extends ItemData, S extends Shared>(
       await searches?.close();
       // A long list may be accepted after another one.
       while (opening) await opening;
-      // Messages in line are taken now.
-      await nextTick();
       await tools.allRead();
       unlisten?.();
       for (const guard of guards) guard.close?.();
