@@ -281,7 +281,8 @@ const itemHandler = <D extends ItemData, S extends Shared>(
       const why = problemOf(thrown);
       if (why.code !== 'cancelled') return failedOutcome(why);
       // A close interrupted it: the item stays saved as not started.
-      return item.signal.aborted && !item.isReset ? undefined : outcomeBy(item, 'reset');
+      const isClosing = item.signal.aborted || tools.closed.aborted;
+      return isClosing && !item.isReset ? undefined : outcomeBy(item, 'reset');
     }
   };
 
