@@ -241,7 +241,7 @@ const longestName = 100;
 
 /** The name in a recipient object or a contact; undefined when it has none. */
 const nameIn = (record: unknown): string | undefined => {
-  if (!isRecord(record)) return undefined;
+  if (!isRecord(record) || ArrayBuffer.isView(record)) return undefined;
   const [whole = '', full = '', first = '', last = ''] = ['name', 'fullName', 'firstName', 'lastName'].map(
     (field) => {
       const value = fieldOf(record, field);
@@ -267,9 +267,12 @@ export const withName = <T extends Recipient>(
   { recipient: record, contact, payload }: Message,
 ): T => {
   const { phone } = recipient;
-  const name =
-    phone === undefined ? undefined : nameIn([record, contact, payload].find((each) => isAbout(each, phone)));
-  return name === undefined ? recipient : { ...recipient, name };
+  if (phone === undefined) return recipient;
+  for (const each of [record, contact, payload]) {
+    const name = nameIn(each);
+    if (name !== undefined && isAbout(each, phone)) return { ...recipient, name };
+  }
+  return recipient;
 };
 
 /** One recipient of a message, and what is used for it; or why nothing can be done. */
