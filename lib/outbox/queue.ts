@@ -383,8 +383,8 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.track(this.recheckNumber(phone));
   }
 
-  /** Waits for what has started, up to the limit of a close. What has not stays saved for the next start. */
-  async close(): Promise<void> {
+  /** Takes no item up any more, and interrupts those that can be; what is accepted from now on is saved only. */
+  stop(): void {
     this.isClosing = true;
     this.forgetCalm?.();
     this.moving?.forget();
@@ -396,6 +396,11 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     }
     for (const item of this.items.values()) item.cancel(false);
     for (const wake of this.waiting) wake();
+  }
+
+  /** Waits for what has started, up to the limit of a close. What has not stays saved for the next start. */
+  async close(): Promise<void> {
+    this.stop();
     const landed = new Promise<void>((resolve) => {
       this.landed = resolve;
       if (this.underWay === 0) resolve();

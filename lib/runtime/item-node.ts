@@ -281,8 +281,7 @@ const itemHandler = <D extends ItemData, S extends Shared>(
       const why = problemOf(thrown);
       if (why.code !== 'cancelled') return failedOutcome(why);
       // A close interrupted it: the item stays saved as not started.
-      const isClosing = item.signal.aborted || tools.closed.aborted;
-      return isClosing && !item.isReset ? undefined : outcomeBy(item, 'reset');
+      return item.signal.aborted && !item.isReset ? undefined : outcomeBy(item, 'reset');
     }
   };
 
@@ -477,6 +476,10 @@ const itemHandler = <D extends ItemData, S extends Shared>(
   };
 
   openAfter(Promise.resolve().then(open).catch(failedToOpen));
+  // The environment, which closes at the same time, interrupts texts too.
+  tools.closed.addEventListener('abort', () => {
+    for (const each of queues.values()) each.stop();
+  });
 
   return {
     get opening() {

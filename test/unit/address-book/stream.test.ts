@@ -16,7 +16,16 @@ import {
   type Item,
   type ItemPage,
 } from '../../support/address-book/paging-service';
+import type { Environment } from '../../../lib/runtime/environment';
 import { contactNode, scripted } from '../../support/address-book/setup';
+
+/** The flow of a node that has emitted all contacts. */
+const readAll = async (environment: Environment): Promise<Flow> => {
+  const flow = await contactNode(environment, { operation: 'search', all: true, emit: 'item', pageSize: 10 });
+  flow.send({});
+  await flow.completed.next();
+  return flow;
+};
 
 describe('a search of all pages', () => {
   const simulated = async (contacts: number): Promise<Simulated> =>
@@ -121,14 +130,7 @@ describe('a search of all pages', () => {
           query: { ...request.query, pageSize: pageInfo ? '7' : '10' },
         }),
       );
-      const flow = await contactNode(environment, {
-        operation: 'search',
-        all: true,
-        emit: 'item',
-        pageSize: 10,
-      });
-      flow.send({});
-      await flow.completed.next();
+      const flow = await readAll(environment);
       should(idsOf(flow.arrivals.all)).deepEqual(upTo(30));
       should(partsOf(flow.arrivals.all)[0]?.count).equal(pageInfo?.totalRecord);
       await Flow.unload();
@@ -143,14 +145,7 @@ describe('a search of all pages', () => {
           () => ({ pageInfo: { page: Number(request.query.page), pageSize: 10, totalRecord } }),
         )(request),
       );
-      const flow = await contactNode(environment, {
-        operation: 'search',
-        all: true,
-        emit: 'item',
-        pageSize: 10,
-      });
-      flow.send({});
-      await flow.completed.next();
+      const flow = await readAll(environment);
       should(idsOf(flow.arrivals.all)).deepEqual(upTo(30));
       await Flow.unload();
     }

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import should from 'should';
 import { hour } from '../../../lib/durations';
 import { Held } from '../../../lib/outbox/queue';
@@ -140,6 +141,34 @@ describe('the next start of a node, after the close of the previous one has time
     await node.haveLeft(1);
     await Promise.all([closed, after.close()]);
     should(node.told).eql(['late sent']);
+  });
+});
+
+describe('a node that closes and is still reading messages', () => {
+  it('does not take up again what it interrupts, and keeps what it reads for the next start', async () => {
+    const node = new Node(createMemoryStore());
+    let turns = 0;
+    const before = node.make({
+      work: async ({ signal }) => {
+        turns += 1;
+        if (!signal.aborted) await once(signal, 'abort');
+        return undefined;
+      },
+    });
+    await before.start();
+    acceptOne(before, 'interrupted');
+    while (turns < 1) await nextIteration();
+    before.stop();
+    await pass(20);
+    acceptOne(before, 'read late');
+    await pass(20);
+    await before.close();
+    should(turns).equal(1);
+    const after = node.make();
+    await after.start();
+    await node.haveLeft(2);
+    await after.close();
+    should(node.told).eql(['interrupted sent', 'read late sent']);
   });
 });
 
