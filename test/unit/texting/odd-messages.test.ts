@@ -33,6 +33,20 @@ describe('a message that no flow should create', () => {
     await closeAll();
   });
 
+  const ofFlow = { text: 'text', textType: 'flow' };
+
+  /** Reads of the flow's context wait until the result is called. */
+  const readingTheFlow = (): (() => void) => {
+    const { opened, open } = gate();
+    const get = (_key: string, _store: unknown, give: (error: null, text: string) => void): void => {
+      void opened.then(() => {
+        give(null, 'Hi');
+      });
+    };
+    Object.assign(helper.getNode('send') as object, { context: () => ({ flow: { get } }) });
+    return open;
+  };
+
   /** The only failure emitted; afterwards the node still sends a valid message. */
   const failureOf = async (message: object): Promise<ReturnType<typeof errorOf>> => {
     const flow = await sendNode(environment);
@@ -237,15 +251,8 @@ describe('a message that no flow should create', () => {
   });
 
   it('is accepted before its node closes where a field of it is read asynchronously', async () => {
-    const config = { text: 'text', textType: 'flow' };
-    const flow = await sendNode(environment, config);
-    const { opened, open } = gate();
-    const get = (_key: string, _store: unknown, give: (error: null, text: string) => void): void => {
-      void opened.then(() => {
-        give(null, 'Hi');
-      });
-    };
-    Object.assign(helper.getNode('send') as object, { context: () => ({ flow: { get } }) });
+    const flow = await sendNode(environment, ofFlow);
+    const open = readingTheFlow();
     flow.send({ phone });
     let isClosed = false;
     const closed = Flow.unload().then(() => {
@@ -257,6 +264,32 @@ describe('a message that no flow should create', () => {
     await closed;
     const [text] = await (await sendNode(environment)).arrivals.next();
     should(text?.port).equal(0);
+  });
+
+  it('keeps no text from the next start while it is read, and the environment is already closed', async () => {
+    const service = { baseUrl: `${server.url}/v1`, apiKey: 'key' };
+    const { opened, open: askedForToken } = gate();
+    const closing = environmentOn({
+      ...service,
+      token: () => {
+        askedForToken();
+        return new Promise(() => undefined);
+      },
+    });
+    const flow = await sendNode(closing, ofFlow);
+    readingTheFlow()();
+    flow.send({ phone });
+    await opened;
+    const open = readingTheFlow();
+    flow.send({ phone });
+    const closed = Flow.unload();
+    await closing.close();
+    for (let turns = 0; turns < 50; turns++) await nextIteration();
+    open();
+    await closed;
+    should(flow.arrivals.all).be.empty();
+    const after = await sendNode(environment);
+    for (const { port } of await after.arrivals.next(2)) should(port).equal(0);
   });
 
   for (const [what, forged] of Object.entries({
