@@ -24,7 +24,7 @@ const isRegistration = (path) =>
 const runtimeSources = () =>
   ['command', 'lib', 'nodes', 'simulator']
     .flatMap((folder) => readdirSync(at(folder), { withFileTypes: true, recursive: true }))
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts') && entry.name !== 'editor.ts')
+    .filter((entry) => entry.isFile() && /\.(ts|json)$/.test(entry.name) && entry.name !== 'editor.ts')
     .map((entry) => join(entry.parentPath, entry.name))
     .filter((path) => !path.startsWith(at('lib', 'editor')) && !path.startsWith(at('simulator', 'page')))
     .filter((path) => !/[\\/]nodes[\\/][^\\/]+[\\/]dialog[\\/]/.test(path) && !isRegistration(path));
@@ -43,6 +43,7 @@ const compile = async () => {
     entryPoints: runtimeSources(),
     outdir: out(),
     outbase: at(),
+    loader: { '.json': 'copy' },
     ...compiling,
   });
 };

@@ -9,7 +9,7 @@ import type { EnvironmentSettings, TextHours } from '../runtime/environment';
 import { invalidInput, nodeError } from '../runtime/errors';
 import type { Guard, GuardTools, ItemOf } from '../runtime/item-node';
 import { fieldOf, isNothing, isRecord } from '../runtime/kinds';
-import { zoneTable } from './zone-table';
+import zoneTable from './zone-table.json';
 
 /** What the items of a texting message share. */
 export interface TextShared extends Shared {
@@ -35,10 +35,13 @@ let zonesByPrefix: Map<string, readonly string[]> | undefined;
 
 /**
  * The zones a number may be in, by where it was issued: of +1 by its area code, else by country. Undefined if unknown.
+ * The table is made by `scripts/zones.mjs` from Google's libphonenumber (Apache License 2.0).
  */
 const zonesIn = (phone: string): readonly string[] | undefined => {
   zonesByPrefix ??= new Map(
-    zoneTable.flatMap(([zones, prefixes]) => prefixes.split(' ').map((prefix) => [prefix, zones.split(' ')])),
+    Object.entries(zoneTable).flatMap(([zones, prefixes]) =>
+      prefixes.split(' ').map((prefix) => [prefix, zones.split(' ')]),
+    ),
   );
   const digits = phone.slice(1);
   if (digits.startsWith('1')) return zonesByPrefix.get(digits.slice(0, 4));
