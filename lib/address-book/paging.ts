@@ -1,26 +1,14 @@
 import { nodeError } from '../runtime/errors';
+import type { ResultPage } from '../service/endpoints';
 import { RecentIds } from './recent-ids';
 
-/** One page of a search, as far as paging is concerned. */
-export interface ResultPage<T> {
-  readonly data: readonly T[];
-  readonly pageInfo?:
-    | {
-        readonly page?: number | null | undefined;
-        readonly pageSize?: number | null | undefined;
-        readonly totalRecord?: number | null | undefined;
-      }
-    | null
-    | undefined;
-}
-
-const pageNumberOf = ({ pageInfo }: ResultPage<unknown>): number | undefined => pageInfo?.page ?? undefined;
+const pageNumberOf = ({ pageInfo }: ResultPage): number | undefined => pageInfo?.page ?? undefined;
 
 /**
  * Whether a page repeats the previous one. If the service numbers its pages, a single record may have moved to this page;
  * if it does not, the same records in another order are the same page.
  */
-const repeats = (before: ResultPage<unknown>, page: ResultPage<unknown>): boolean => {
+const repeats = (before: ResultPage, page: ResultPage): boolean => {
   const { length } = page.data;
   if (length === 0 || length !== before.data.length) return false;
   if (pageNumberOf(page) !== undefined) {
@@ -36,7 +24,7 @@ const repeats = (before: ResultPage<unknown>, page: ResultPage<unknown>): boolea
  * Throws `invalid_response` for a page that was not requested: a service that has another name for the page number
  * returns the first one forever. `before` is the previous page, if that was read.
  */
-const checkPage = (page: ResultPage<unknown>, asked: number, before?: ResultPage<unknown>): void => {
+const checkPage = (page: ResultPage, asked: number, before?: ResultPage): void => {
   const given = pageNumberOf(page);
   // If there is nothing at all, there is no page to number.
   const isNothing = page.data.length === 0 && totalOf(page) === 0;
@@ -67,20 +55,20 @@ const mostAhead = 3;
 const positive = (value: number | null | undefined): number | undefined =>
   typeof value === 'number' && value > 0 ? value : undefined;
 
-export const totalOf = (page: ResultPage<unknown>): number | undefined => {
+export const totalOf = (page: ResultPage): number | undefined => {
   const total = page.pageInfo?.totalRecord;
   return typeof total === 'number' && total >= 0 ? total : undefined;
 };
 
 /** The number of pages of a search; the service may return pages of another size than requested. */
-export const pageCountOf = (first: ResultPage<unknown>, pageSize: number): number | undefined => {
+export const pageCountOf = (first: ResultPage, pageSize: number): number | undefined => {
   const total = totalOf(first);
   if (total === undefined) return undefined;
   return Math.max(1, Math.ceil(total / (positive(first.pageInfo?.pageSize) ?? pageSize)));
 };
 
 /** The last page that is known to exist, once the pages up to `page` had `read` records. */
-const lastPage = (answer: ResultPage<unknown>, page: number, read: number, pageSize: number): number => {
+const lastPage = (answer: ResultPage, page: number, read: number, pageSize: number): number => {
   if (answer.data.length === 0) return page;
   const total = totalOf(answer);
   if (total !== undefined && read < total) return Math.max(page + 1, pageCountOf(answer, pageSize) ?? 0);

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { checkOnePage, pageCountOf, pagesOf, totalOf, type ResultPage } from './paging';
+import { checkOnePage, pageCountOf, pagesOf, totalOf } from './paging';
+import type { ResultPage } from '../service/endpoints';
 import { invalidInput } from '../runtime/errors';
 import type { Tools } from '../runtime/flow-node';
 import type { Outcome } from '../outbox/outcome';
@@ -168,11 +169,11 @@ const matchedPage = async <T>(
 
 /** The `pageInfo` of the matches, and not of the pages that they were found on. */
 const matchedInfo = (
-  pageInfo: ResultPage<unknown>['pageInfo'],
+  pageInfo: ResultPage['pageInfo'],
   { pageSize }: SearchSettings,
   page: number,
   totalRecord: number | null,
-): ResultPage<unknown>['pageInfo'] => ({ ...pageInfo, page, pageSize, totalRecord });
+): ResultPage['pageInfo'] => ({ ...pageInfo, page, pageSize, totalRecord });
 
 /** All matches. Their number is known at the end: only the last message has the count. */
 const allMatches = async <T>(

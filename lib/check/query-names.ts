@@ -1,3 +1,4 @@
+import type { ResultPage } from '../service/endpoints';
 import type { MessageValues, Problem, ReasonWord } from '../service/errors';
 import { contentTypes, longestSearch } from '../contract-values';
 
@@ -30,22 +31,11 @@ export interface ReadAnswer {
 
 export type Query = Readonly<Record<string, string | number>>;
 
-export interface AnsweredPage {
-  readonly data: readonly unknown[];
-  readonly pageInfo?: {
-    readonly page?: number | null;
-    readonly pageSize?: number | null;
-    readonly totalRecord?: number | null;
-    readonly sortBy?: string | null;
-    readonly sortDirection?: string | null;
-  } | null;
-}
-
 /** Whether there was no real answer: another attempt may get one. */
 export const isUnanswered = ({ kind }: ReadAnswer): boolean => kind === 'trouble' || kind === 'silent';
 
-export const pageIn = ({ kind, data }: ReadAnswer): AnsweredPage | undefined =>
-  kind === 'fine' ? (data as AnsweredPage) : undefined;
+export const pageIn = ({ kind, data }: ReadAnswer): ResultPage | undefined =>
+  kind === 'fine' ? (data as ResultPage) : undefined;
 const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
 
 /** The answer to a read without a query, and how to read with one. Names are those on the wire. */
@@ -78,12 +68,12 @@ const isUsable = ({ plain }: NameSource): boolean =>
   plain.kind === 'fine' || isRefused(plain) || (plain.kind === 'problem' && plain.status === 404);
 
 /** Whether a search has used the page size 1. `whole` is its answer without a page size. */
-const isOne = ({ data, pageInfo }: AnsweredPage, whole: AnsweredPage | undefined): boolean =>
+const isOne = ({ data, pageInfo }: ResultPage, whole: ResultPage | undefined): boolean =>
   data.length <= 1 &&
   (typeof pageInfo?.pageSize === 'number' ? pageInfo.pageSize === 1 : (whole?.data.length ?? 0) > 1);
 
 /** Whether a search has given the second page. Undefined when there are too few records to tell. */
-const isSecond = (page: AnsweredPage, whole: AnsweredPage | undefined, size: number): boolean | undefined => {
+const isSecond = (page: ResultPage, whole: ResultPage | undefined, size: number): boolean | undefined => {
   const [, second, third] = whole?.data ?? [];
   // If pages are counted from zero, page 2 is the third.
   if (size === 1 && third !== undefined && same(page.data[0], third) && !same(second, third)) return false;
@@ -98,7 +88,7 @@ const isSecond = (page: AnsweredPage, whole: AnsweredPage | undefined, size: num
 const sortVerdict =
   (field: 'sortBy' | 'sortDirection', values: readonly [string, string]): Check =>
   async ({ read }, names) => {
-    const pages: AnsweredPage[] = [];
+    const pages: ResultPage[] = [];
     for (const value of values) {
       const reply = await read(all(names, value));
       if (isRefused(reply)) return 'refused';
@@ -365,7 +355,7 @@ const checkPaging = async (
   const find = (
     names: readonly string[],
     queryOf: (some: readonly string[]) => Query,
-    isSo: (page: AnsweredPage) => boolean,
+    isSo: (page: ResultPage) => boolean,
   ): Promise<string | undefined> =>
     findName(names, async (some) => {
       const tried = pageIn(await source.read(queryOf(some)));

@@ -159,6 +159,30 @@ const filteredPage = async <T>(
   return listedPage(data, asked, matches);
 };
 
+/** One page of the items of several places; those of other pages are only counted. */
+const pageOver = async <P, T>(
+  places: readonly P[],
+  asked: ActivityQuery,
+  count: (place: P) => number | Promise<number>,
+  read: (place: P, skip: number, limit: number) => AsyncIterable<T> | Promise<readonly T[]>,
+): Promise<Listed<T>> => {
+  let skip = skippedBy(asked);
+  let total = 0;
+  const data: T[] = [];
+  for (const place of places) {
+    const size = await count(place);
+    const limit = asked.pageSize - data.length;
+    total += size;
+    if (skip < size && limit > 0)
+      for await (const item of await read(place, skip, limit)) {
+        data.push(item);
+        if (data.length === asked.pageSize) break;
+      }
+    skip = Math.max(skip - size, 0);
+  }
+  return listedPage(data, asked, total);
+};
+
 interface Read {
   readonly node: NodeName;
   readonly reader: QueueReader;
@@ -186,6 +210,11 @@ async function* queuedOf({ node, reader }: Read, skip: number, now: number): Asy
       list: list ? itemId('l', list) : null,
     };
   }
+}
+
+async function* listsOf({ node, reader }: Read, skip: number): AsyncGenerator<ListItem> {
+  for await (const { key: name, ...list } of reader.lists(skip))
+    yield { id: itemId('l', name), node, ...list };
 }
 
 const failureIn = ({ problem: _, ...failure }: FailureRecord): Failure => failure;
@@ -230,22 +259,18 @@ export class Activity {
       return filteredPage(this.allWaits(whole), asked, (item) => isFor(item, part, advisor));
     const places = await this.waitPlaces();
     const counts = await Promise.all(places.map((waits) => waits.count(whole)));
-    const total = sumOf(counts);
-    let skip = skippedBy(asked);
-    if (total <= mostSorted) {
+    if (sumOf(counts) <= mostSorted) {
       const found = await Promise.all(places.map((waits) => waits.list(mostSorted, { phone: whole })));
-      const all = this.waitItems(found.flat());
-      const sorted = all.toSorted((one, other) => one.since - other.since);
-      return listedPage(sorted.slice(skip, skip + asked.pageSize), asked, all.length);
+      const all = this.waitItems(found.flat()).toSorted((one, other) => one.since - other.since);
+      const skip = skippedBy(asked);
+      return listedPage(all.slice(skip, skip + asked.pageSize), asked, all.length);
     }
-    const page: ListedWait[] = [];
-    for (const [at, waits] of places.entries()) {
-      const limit = asked.pageSize - page.length;
-      const found = limit > 0 ? await waits.list(limit, { phone: whole, skip }) : [];
-      page.push(...found);
-      skip = Math.max(skip - (counts[at] ?? 0), 0);
-    }
-    return listedPage(this.waitItems(page), asked, total);
+    return pageOver(
+      places.map((waits, at) => ({ waits, size: counts[at] ?? 0 })),
+      asked,
+      ({ size }) => size,
+      async ({ waits }, skip, limit) => this.waitItems(await waits.list(limit, { phone: whole, skip })),
+    );
   }
 
   async *allWaits(phone?: string): AsyncGenerator<WaitItem> {
@@ -319,30 +344,19 @@ export class Activity {
   async queue(asked: ActivityQuery): Promise<Listed<QueueItem>> {
     const part = partIn(asked);
     const { advisor, state } = asked;
-    const readers = await this.readers();
     if (part.digits !== undefined || part.name !== undefined || advisor !== undefined || state !== undefined)
       return filteredPage(
         this.allQueued(),
         asked,
         (item) => isFor(item, part, advisor) && (state === undefined || item.state === state),
       );
-    let skip = skippedBy(asked);
-    let total = 0;
-    const data: QueueItem[] = [];
-    for (const read of readers) {
-      const count = await read.reader.count();
-      total += count;
-      if (skip >= count) skip -= count;
-      else {
-        if (data.length < asked.pageSize)
-          for await (const item of queuedOf(read, skip, this.environment.clock.now())) {
-            data.push(item);
-            if (data.length === asked.pageSize) break;
-          }
-        skip = 0;
-      }
-    }
-    return listedPage(data, asked, total);
+    const now = this.environment.clock.now();
+    return pageOver(
+      await this.readers(),
+      asked,
+      ({ reader }) => reader.count(),
+      (read, skip) => queuedOf(read, skip, now),
+    );
   }
 
   /** The number of queued items of this process. */
@@ -380,20 +394,7 @@ export class Activity {
 
   /** The lists in progress. */
   async lists(asked: ActivityQuery): Promise<Listed<ListItem>> {
-    let skip = skippedBy(asked);
-    let total = 0;
-    const data: ListItem[] = [];
-    for (const { node, reader } of await this.readers()) {
-      const count = await reader.count('lists');
-      total += count;
-      if (skip < count && data.length < asked.pageSize)
-        for await (const { key: name, ...list } of reader.lists(skip)) {
-          data.push({ id: itemId('l', name), node, ...list });
-          if (data.length === asked.pageSize) break;
-        }
-      skip = Math.max(skip - count, 0);
-    }
-    return listedPage(data, asked, total);
+    return pageOver(await this.readers(), asked, ({ reader }) => reader.count('lists'), listsOf);
   }
 
   async failures(asked: ActivityQuery): Promise<Listed<Failure>> {
@@ -403,28 +404,23 @@ export class Activity {
 
   /** All failures, the latest first. */
   async allFailures(): Promise<readonly Failure[]> {
-    return (await this.failuresOnRecord()).map(failureIn);
+    return (await this.failures({ page: 1, pageSize: mostFailuresKept })).data;
   }
 
   async failureRecords(asked: ActivityQuery): Promise<Listed<FailureRecord>> {
-    const part = partIn(asked);
-    const all = (await this.failuresOnRecord()).filter((item) => isFor(item, part, asked.advisor));
-    const skip = skippedBy(asked);
-    return listedPage(all.slice(skip, skip + asked.pageSize), asked, all.length);
-  }
-
-  private async failuresOnRecord(): Promise<readonly FailureRecord[]> {
     await Promise.all(this.all().map((activity) => activity.flush()));
     const store = await this.environment.store();
-    const { from, to } = this.failureRange();
-    const range = { from, to, limit: mostFailuresKept, reverse: true };
+    const range = { ...this.failureRange, limit: mostFailuresKept, reverse: true };
     const found = await store.page<SavedFailure>(table, range);
     const oldest = this.environment.clock.now() - failuresKeptFor;
     const spaces = new Set([undefined, ...this.all().map((activity) => activity.space)]);
-    return found
+    const part = partIn(asked);
+    const meant = found
       .map(({ value }) => value)
-      .filter(({ at, space }) => at >= oldest && spaces.has(space))
-      .map(({ space: _, ...failure }) => failure);
+      .filter((item) => item.at >= oldest && spaces.has(item.space) && isFor(item, part, asked.advisor));
+    const skip = skippedBy(asked);
+    const data = meant.slice(skip, skip + asked.pageSize).map(({ space: _, ...failure }) => failure);
+    return listedPage(data, asked, meant.length);
   }
 
   /** Records a failure that has left a node. The record never holds the text. */
@@ -477,11 +473,9 @@ export class Activity {
   }
 
   private async writeFailures(store: Store, failures: readonly SavedFailure[]): Promise<void> {
-    const { from, to, prefix } = this.failureRange();
-    await store.write(
-      failures.map((value) => ({ table, put: key(prefix, value.at, randomBytes(6)), value })),
-    );
-    const oldest = key(prefix, Math.max(this.environment.clock.now() - failuresKeptFor, 0));
+    const { from, to } = this.failureRange;
+    await store.write(failures.map((value) => ({ table, put: key(from, value.at, randomBytes(6)), value })));
+    const oldest = key(from, Math.max(this.environment.clock.now() - failuresKeptFor, 0));
     const [count, expired] = await Promise.all([
       store.count(table, from, to),
       store.count(table, from, oldest),
@@ -501,9 +495,9 @@ export class Activity {
     }
   }
 
-  private failureRange(): { prefix: Buffer; from: Buffer; to: Buffer } {
-    const prefix = key('failure', this.environment.id);
-    return { prefix, from: prefix, to: endOf(prefix) };
+  private get failureRange(): { from: Buffer; to: Buffer } {
+    const from = key('failure', this.environment.id);
+    return { from, to: endOf(from) };
   }
 
   /** The activity of this environment, and of its other uses in subflows. */

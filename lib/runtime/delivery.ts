@@ -47,19 +47,7 @@ const writeFields = (msg: Message, fields: Readonly<Record<string, unknown>> | u
 };
 
 /** The outputs of a node. */
-export interface Outputs {
-  /** As in `msg.outcome`. */
-  readonly names: readonly string[];
-  /** Sends the outcome by its output; returns the error to raise when nothing is wired to any output for it. */
-  emit(msg: Message, outcome: Outcome): Error | undefined;
-  /** Counts an outcome that has left in this message. */
-  count(msg: Message, outcome: Outcome): void;
-  /**
-   * The name of the output that an outcome leaves by, as in `msg.outcome`: a third output without wires counts as
-   * `failed`.
-   */
-  nameOf(outcome: Outcome): string;
-}
+export type Outputs = ReturnType<typeof outputsOf>;
 
 export const outputsOf = (
   RED: Red,
@@ -68,7 +56,7 @@ export const outputsOf = (
   translate: (why: Problem) => string,
   /** Called once with each outcome that leaves; a failure comes with its problem. */
   onEmitted?: (msg: Message, outcome: string, why?: Problem) => void,
-): Outputs => {
+) => {
   const isWired = (port: number): boolean =>
     (node.wires[port] ?? []).some((id) => (RED.nodes.getNode(id) as unknown) != null);
 
@@ -80,14 +68,18 @@ export const outputsOf = (
   };
 
   return {
+    /** As in `msg.outcome`. */
     names,
-    nameOf: (outcome) => names[portOf(outcome)] ?? '',
-    count(msg, outcome) {
+    /** The name of the output that an outcome leaves by: a third output without wires counts as `failed`. */
+    nameOf: (outcome: Outcome): string => names[portOf(outcome)] ?? '',
+    /** Counts an outcome that has left in this message. */
+    count(msg: Message, outcome: Outcome): void {
       if (outcome.repeated) return;
       const port = portOf(outcome);
       onEmitted?.(msg, names[port] ?? '', port === 1 ? outcome.problem : undefined);
     },
-    emit(msg, outcome) {
+    /** Sends the outcome by its output; returns the error to raise when nothing is wired to any output for it. */
+    emit(msg: Message, outcome: Outcome): Error | undefined {
       writeFields(msg, outcome.set);
       if (outcome.repeated) msg.repeated = true;
       else if ('repeated' in msg) delete msg.repeated;

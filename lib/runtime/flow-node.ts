@@ -7,7 +7,7 @@ import { serviceError, ServiceError, type Problem } from '../service/errors';
 import type { Store } from '../state/store';
 import { activityOf } from './activity';
 import type { Environment } from './environment';
-import { faultInSettings, plainSettings, noSource, type PlainSettings, source, type Source } from './inputs';
+import { faultInSettings, plainSettings, noSource, source, type Source } from './inputs';
 import { invalidInput, nodeError } from './errors';
 import { metrics } from './metrics';
 import type { Outcome } from '../outbox/outcome';
@@ -42,7 +42,7 @@ export interface Tools {
   readonly status: Status;
   readonly outputs: Outputs;
   source(name: string): Source;
-  readonly plain: PlainSettings;
+  readonly plain: ReturnType<typeof plainSettings>;
   /** Throws `not_configured` when the node has no environment, or a disabled one. */
   environment(): Environment;
   /** The environment's clock, by which statuses show times; a simulator's can be moved. */

@@ -198,13 +198,7 @@ export const faultInSettings = (
  * Properties that are the same for every message, or their defaults where an older flow lacks them. Their values are
  * checked before a message is read.
  */
-export interface PlainSettings {
-  readonly text: (name: string) => string;
-  readonly number: (name: string) => number;
-  readonly flag: (name: string) => boolean;
-}
-
-export const plainSettings = (spec: NodeSpec, config: Record<string, unknown>): PlainSettings => {
+export const plainSettings = (spec: NodeSpec, config: Record<string, unknown>) => {
   const fallback = (name: string): unknown => {
     const field = spec.fields.find((f) => f.name === name);
     if (!field || !('default' in field)) throw new Error(`${spec.type} has no property ${name}`);
@@ -215,9 +209,9 @@ export const plainSettings = (spec: NodeSpec, config: Record<string, unknown>): 
     return isNothing(given) ? fallback(name) : given;
   };
   return {
-    text: (name) => written(read(name)),
-    number: (name) => Number(read(name)),
-    flag: (name) => written(read(name)) === 'true',
+    text: (name: string): string => written(read(name)),
+    number: (name: string): number => Number(read(name)),
+    flag: (name: string): boolean => written(read(name)) === 'true',
   };
 };
 

@@ -75,32 +75,13 @@ export const wordFor = (language: Language): ((value: MessageValue) => string | 
   return word;
 };
 
-/** Sentences, numbers and times in one language. */
-export interface Words {
-  readonly language: Language;
-  readonly say: (key: string, values?: MessageValues) => string;
-  /** The text of a key that may be missing. */
-  readonly find: (key: string) => string | undefined;
-  /** The sentence of `msg.error`; words of the service, or of an older record, stay as they are. */
-  readonly problem: (why: Problem) => string;
-  /** `12,400` */
-  readonly number: (value: number) => string;
-  /**
-   * A clock time such as `14:05` or `2:05 PM`, as the language writes it; with a date when it is not on the day of
-   * `now`.
-   */
-  readonly time: (at: number, now: number) => string;
-  /**
-   * Such as `Nov 17, 09:00`, in the given zone or in that of the process. A time that was written with another offset
-   * is shown with that: `Nov 17, 09:00 UTC-6`.
-   */
-  readonly moment: (at: number, timeZone?: string, offset?: number) => string;
-}
-
 const dayOf = (at: number): string => new Date(at).toDateString();
 
+/** Sentences, numbers and times in one language. */
+export type Words = ReturnType<typeof wordsIn>;
+
 /** The words for the first of the wanted languages that we have. */
-export const wordsIn = (...wanted: string[]): Words => {
+export const wordsIn = (...wanted: string[]) => {
   const language = spokenOf(wanted);
   const locale = localeOf(language, wanted);
   const numbers = new Intl.NumberFormat(locale);
@@ -108,6 +89,10 @@ export const wordsIn = (...wanted: string[]): Words => {
   /** Some versions of ICU put a narrow no-break space before AM and PM, which not every font has. */
   const plain = (text: string): string => text.replaceAll('\u202f', ' ');
   const times = new Intl.DateTimeFormat(locale, clock);
+  /**
+   * Such as `Nov 17, 09:00`, in the given zone or in that of the process. A time that was written with another offset
+   * is shown with that: `Nov 17, 09:00 UTC-6`.
+   */
   const moment = (at: number, timeZone = '', offset?: number): string => {
     const isForeign = offset !== undefined && offset !== offsetAt(timeZone || ownTimeZone(), at);
     const zone = isForeign ? 'UTC' : timeZone;
@@ -121,20 +106,25 @@ export const wordsIn = (...wanted: string[]): Words => {
       ? `${plain(format.format(at + offset))} ${offsetName(offset)}`
       : plain(format.format(at));
   };
+  /** The text of a key that may be missing. */
   const find = (key: string): string | undefined => sentence(language, key) ?? sentence('en-US', key);
   const word = wordFor(language);
   const filled = (text: string, values: MessageValues): string => fill(text, inWords(values, word));
   return {
     language,
     find,
-    say: (key, values = {}) => filled(find(key) ?? key, values),
-    problem(why) {
+    say: (key: string, values: MessageValues = {}): string => filled(find(key) ?? key, values),
+    /** The sentence of `msg.error`; words of the service, or of an older record, stay as they are. */
+    problem: (why: Problem): string => {
       const { wording } = why;
       const said = wording && sentence(language, `errors.${wording.key}`);
       return said === undefined ? visible(why.message) : filled(said, wording?.values ?? {});
     },
-    number: (value) => numbers.format(value),
-    time: (at, now) => (dayOf(at) === dayOf(now) ? plain(times.format(at)) : moment(at)),
+    /** `12,400` */
+    number: (value: number): string => numbers.format(value),
+    /** Such as `14:05` or `2:05 PM`, as the language writes it; with a date when it is not on the day of `now`. */
+    time: (at: number, now: number): string =>
+      dayOf(at) === dayOf(now) ? plain(times.format(at)) : moment(at),
     moment,
   };
 };

@@ -17,20 +17,10 @@ export interface Gauges {
   lateBy(): Promise<number>;
 }
 
-export interface Metrics {
-  /** Called when a recipient, contact, group or item has left a node. */
-  outcome(node: string, outcome: string, code: string | undefined): void;
-  readonly request: (about: Requested) => void;
-  refresh(isRenewed: boolean): void;
-  pause(): void;
-  /** The result ends the observation. */
-  observe(gauges: Gauges): () => void;
-}
-
 const knownCodes: ReadonlySet<string> = new Set([...Object.keys(serviceCodes), ...ownCodes]);
 
 /** No label holds numbers, texts, names or ids of people. docs/operations.md says what each instrument measures. */
-const metricsOn = (meter: Meter): Metrics => {
+const metricsOn = (meter: Meter) => {
   const outcomes = meter.createCounter('advisor_texting.outcomes');
   const requests = meter.createCounter('advisor_texting.requests');
   const durations = meter.createHistogram('advisor_texting.request.duration', { unit: 's' });
@@ -50,24 +40,26 @@ const metricsOn = (meter: Meter): Metrics => {
   gauge('advisor_texting.queue', (gauges) => gauges.queue());
   gauge('advisor_texting.polls.lateness', async (gauges) => (await gauges.lateBy()) / second, 's');
   return {
-    outcome(node, outcome, code) {
+    /** Called when a recipient, contact, group or item has left a node. */
+    outcome(node: string, outcome: string, code: string | undefined): void {
       // A service may send any other text as a code: all of those share one label.
       const known = code === undefined || knownCodes.has(code) ? code : 'other';
       outcomes.add(1, { node, outcome, ...(known !== undefined && { code: known }) });
     },
-    request({ endpoint, status, duration, isPoll }) {
+    request: ({ endpoint, status, duration, isPoll }: Requested): void => {
       const about: Attributes = { endpoint, status };
       requests.add(1, about);
       durations.record(duration / second, about);
       if (isPoll) polls.add(1, { status });
     },
-    refresh(isRenewed) {
+    refresh(isRenewed: boolean): void {
       refreshes.add(1, { outcome: isRenewed ? 'renewed' : 'failed' });
     },
-    pause() {
+    pause(): void {
       pauses.add(1);
     },
-    observe(gauges) {
+    /** The result ends the observation. */
+    observe(gauges: Gauges): () => void {
       observed.add(gauges);
       return () => {
         observed.delete(gauges);
@@ -76,6 +68,7 @@ const metricsOn = (meter: Meter): Metrics => {
   };
 };
 
+type Metrics = ReturnType<typeof metricsOn>;
 type Api = ReturnType<typeof lazy.openTelemetry>;
 
 const load = (): Api | undefined => {

@@ -135,13 +135,7 @@ export const waitingLook = (
 export const simulatorMark = (words: Words, service: string | undefined): string =>
   service === 'simulator' ? `${words.say('status.sim')} ` : '';
 
-export interface Status {
-  /** Shows a look. It is made only when it is drawn, at most once a second. */
-  show(look: () => StatusLook): void;
-  /** Clears a status that asks for an authorization when that has been given. */
-  clearIfAuthorized(isAuthorized: (advisor: string) => boolean): void;
-  close(): void;
-}
+export type Status = ReturnType<typeof createStatus>;
 
 const leastInterval = second;
 
@@ -154,7 +148,7 @@ export const createStatus = (
   prefix: () => string,
   clock: Clock = systemClock,
   calendar: Clock = clock,
-): Status => {
+) => {
   let latest: (() => StatusLook) | undefined;
   let lastDrawn = -Infinity;
   let lastText: string | undefined;
@@ -186,7 +180,8 @@ export const createStatus = (
   };
 
   return {
-    show(look) {
+    /** Shows a look. It is made only when it is drawn, at most once a second. */
+    show(look: () => StatusLook): void {
       if (isClosed) return;
       latest = look;
       if (cancel) return;
@@ -194,14 +189,15 @@ export const createStatus = (
       if (wait <= 0) draw();
       else cancel = clock.after(Math.min(wait, leastInterval), draw);
     },
-    clearIfAuthorized(isAuthorized) {
+    /** Clears a status that asks for an authorization when that has been given. */
+    clearIfAuthorized(isAuthorized: (advisor: string) => boolean): void {
       if (unauthorized === undefined || !isAuthorized(unauthorized)) return;
       unauthorized = undefined;
       lastText = undefined;
       shown = undefined;
       node.status({});
     },
-    close() {
+    close(): void {
       isClosed = true;
       cancel?.();
       cancelTomorrow?.();
@@ -306,21 +302,7 @@ export interface ShownList {
 }
 
 /** The status of a node by the outcomes that leave it. */
-export interface OutcomeStatus {
-  /** Counts the outcome of a single message. */
-  note(outcome: Outcome): void;
-  /**
-   * Shows the progress of lists, the counts of a list that has ended, or the single messages of the last minute; and what
-   * is held.
-   */
-  show(outcome: Outcome, list?: ShownList): void;
-}
-
-export const outcomeStatus = (
-  tools: StatusTools,
-  texts: StatusTexts,
-  queues: () => Iterable<QueueState>,
-): OutcomeStatus => {
+export const outcomeStatus = (tools: StatusTools, texts: StatusTexts, queues: () => Iterable<QueueState>) => {
   const { words, clock, outputs } = tools;
   const minute = new LastMinute();
 
@@ -343,11 +325,16 @@ export const outcomeStatus = (
   const isWaitingForSomebody = ({ problem }: Outcome): boolean => actionTexts.has(problem?.code ?? '');
 
   return {
-    note(outcome) {
+    /** Counts the outcome of a single message. */
+    note(outcome: Outcome): void {
       const name = outputs.nameOf(outcome);
       minute.add(outcome.alreadySent ? [name, 'alreadySent'] : [name], clock.now());
     },
-    show(outcome, list) {
+    /**
+     * Shows the progress of lists, the counts of a list that has ended, or the single messages of the last minute; and
+     * what is held.
+     */
+    show(outcome: Outcome, list?: ShownList): void {
       const at = clock.now();
       let counts = list?.counts;
       const lookBy = (progress: Progress): StatusLook => {

@@ -74,21 +74,7 @@ export interface Answer<N extends EndpointName> {
 }
 
 /** The service, for all code above lib/service. Every failure is a ServiceError. */
-export interface Client {
-  call<N extends EndpointName>(name: N, request: RequestOf<N>, options: CallOptions): Promise<Answer<N>>;
-  /** The end of a pause after a 429, in epoch milliseconds; 0 when there is none. */
-  readonly pausedUntil: number;
-  /** Called when another process was asked to pause, with the milliseconds that are left. */
-  pause?(ms: number): void;
-  /** The most requests at once that were wanted since the last call. */
-  takePeak?(): number;
-  /**
-   * Lets requests under way finish, fails those that have not started with `cancelled`, and frees the connections.
-   * Requests that are still under way after `within` milliseconds (`closeLimit` by default) are cut, and reported
-   * accordingly.
-   */
-  close(within?: number): Promise<void>;
-}
+export type Client = ReturnType<typeof createClient>;
 
 /** What all calls of a client share. */
 export interface Shared extends Pick<ClientOptions, 'apiKey' | 'token' | 'onPause' | 'onRequest'> {
@@ -370,7 +356,7 @@ export const requestDefaults = {
 } as const;
 
 /** Throws ServiceError `not_configured` when the address or the API key cannot be used. */
-export const createClient = (options: ClientOptions): Client => {
+export const createClient = (options: ClientOptions) => {
   const { timeout, retries, maxConcurrent, requestsPerSecond } = { ...requestDefaults, ...options };
   const base = trustedUrl(options.baseUrl, 'baseUrl');
   if (!headerSafe.test(options.apiKey)) throw serviceError('not_configured', 'key_missing');
@@ -437,13 +423,20 @@ export const createClient = (options: ClientOptions): Client => {
         if (--underWay === 0) allDone?.();
       }
     },
-    get pausedUntil() {
+    /** The end of a pause after a 429, in epoch milliseconds; 0 when there is none. */
+    get pausedUntil(): number {
       return limits.pausedUntil;
     },
-    pause: (ms) => {
+    /** Called when another process was asked to pause, with the milliseconds that are left. */
+    pause(ms: number): void {
       limits.pause(ms);
     },
-    takePeak: () => limits.takePeak(),
-    close: (within = closeLimit) => (closed ??= close(within)),
+    /** The most requests at once that were wanted since the last call. */
+    takePeak: (): number => limits.takePeak(),
+    /**
+     * Lets requests under way finish, fails those that have not started with `cancelled`, and frees the connections.
+     * Requests that are still under way after `within` milliseconds are cut, and reported accordingly.
+     */
+    close: (within = closeLimit): Promise<void> => (closed ??= close(within)),
   };
 };

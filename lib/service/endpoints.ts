@@ -200,3 +200,9 @@ export type RequestOf<N extends EndpointName> = ([ParamNames<Endpoint<N>['path']
   RequestPart<'body', Endpoint<N> extends { body?: infer B } ? Exclude<B, undefined> : never>;
 
 export type ResponseOf<N extends EndpointName> = z.output<Endpoint<N>['response']>;
+
+/** One page of a search. */
+export interface ResultPage<T = unknown> {
+  readonly data: readonly T[];
+  readonly pageInfo?: Readonly<ResponseOf<'searchContacts'>['pageInfo']>;
+}

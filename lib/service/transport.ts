@@ -188,12 +188,7 @@ export interface TransportOptions {
   readonly proxy?: string | undefined;
 }
 
-export interface Transport {
-  /** Never rejects: a failure is in the result. */
-  send(outgoing: Outgoing, signal?: AbortSignal): Promise<Result>;
-  /** Cuts all requests that are left. */
-  destroy(): Promise<void>;
-}
+export type Transport = ReturnType<typeof createTransport>;
 
 /** package.json is two folders up, or three in the compiled package. */
 const packageVersion = (folder: string): string => {
@@ -286,7 +281,7 @@ export const axiosOver = (adapter: Adapter, base: string, timeout: number) => {
 /** Axios requires a headers object for each answer; the headers that matter are in the result. */
 const noHeaders = new axios.AxiosHeaders();
 
-export const createTransport = ({ base, timeout, connections, proxy }: TransportOptions): Transport => {
+export const createTransport = ({ base, timeout, connections, proxy }: TransportOptions) => {
   const { origin } = new URL(base);
   const connectWithin = Math.min(timeout, connectLimit);
   const way = proxyFor(new URL(origin), proxy);
@@ -330,7 +325,8 @@ export const createTransport = ({ base, timeout, connections, proxy }: Transport
   const http = axiosOver(adapter, base, timeout);
 
   return {
-    async send(outgoing, signal) {
+    /** Never rejects: a failure is in the result. */
+    async send(outgoing: Outgoing, signal?: AbortSignal): Promise<Result> {
       if (signal?.aborted === true) return { state: 'unreached', reason: { reason: 'aborted' } };
       try {
         return (await http.request<Result>(signal ? { ...outgoing, signal } : outgoing)).data;
@@ -340,7 +336,8 @@ export const createTransport = ({ base, timeout, connections, proxy }: Transport
         return result ?? { state: 'broken', reason: { reason: 'aborted' } };
       }
     },
-    destroy: () => pool.destroy(),
+    /** Cuts all requests that are left. */
+    destroy: (): Promise<void> => pool.destroy(),
   };
 };
 

@@ -1,5 +1,5 @@
 import { operationNode, type BookOperation, type Stream } from '../../lib/address-book/operation';
-import type { ResultPage } from '../../lib/address-book/paging';
+import type { ResultPage } from '../../lib/service/endpoints';
 import { runSearch, searchSettings } from '../../lib/address-book/search';
 import { activityOf, type Activity } from '../../lib/runtime/activity';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';

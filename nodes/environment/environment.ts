@@ -241,7 +241,7 @@ export class RunningEnvironment implements SharedStoreHost {
     }
     if (command.kind === 'pause') {
       const left = command.at + (command as PauseCommand).ms - (await this.store()).now();
-      if (left > 0) (await this.client()).pause?.(left);
+      if (left > 0) (await this.client()).pause(left);
       this.changed();
       return true;
     }
@@ -575,7 +575,7 @@ export class RunningEnvironment implements SharedStoreHost {
         this.changed();
       },
     });
-    this.load = () => client.takePeak?.() ?? 0;
+    this.load = () => client.takePeak();
     return client;
   }
 

@@ -1,8 +1,8 @@
 import type { Request } from 'express';
-import { checkOnePage, pagesOf, type ResultPage } from '../../lib/address-book/paging';
+import { checkOnePage, pagesOf } from '../../lib/address-book/paging';
 import { matcherOf } from '../../lib/address-book/search';
 import { largestPage, longestSearch } from '../../lib/contract-values';
-import type { RequestOf } from '../../lib/service/endpoints';
+import type { RequestOf, ResultPage } from '../../lib/service/endpoints';
 import type { CallOptions, Client } from '../../lib/service/client';
 import type { RunningEnvironment } from './environment';
 import { advisorKey, numberIn, Refused, textIn } from './reply';
@@ -21,7 +21,7 @@ type LookupSearch = (
   options: CallOptions,
   /** The content type, for content alone. */
   kind: string,
-) => Promise<ResultPage<unknown>>;
+) => Promise<ResultPage>;
 
 interface LookupKind {
   readonly search: LookupSearch;
@@ -60,10 +60,10 @@ const searches: Readonly<Record<string, LookupKind>> = {
 
 /** The contract shows no text filter for contacts and groups (*Endpoints*, Gaps), so fetched pages are filtered here. */
 const filtered = async (
-  fetch: (page: number) => Promise<ResultPage<unknown>>,
+  fetch: (page: number) => Promise<ResultPage>,
   matches: (record: object) => boolean,
   page: number,
-): Promise<ResultPage<unknown>> => {
+): Promise<ResultPage> => {
   const found: unknown[] = [];
   let fetched = 0;
   let isComplete = true;
@@ -79,7 +79,7 @@ const filtered = async (
   return { data, pageInfo: { page, pageSize, totalRecord: isComplete ? found.length : null } };
 };
 
-const shown = ({ shown: fields }: LookupKind, { data, pageInfo }: ResultPage<unknown>): object => ({
+const shown = ({ shown: fields }: LookupKind, { data, pageInfo }: ResultPage): object => ({
   data: data.map((record) =>
     Object.fromEntries(Object.entries(record as object).filter(([name]) => fields.includes(name))),
   ),

@@ -317,6 +317,8 @@ class Process {
       },
       pausedUntil: 0,
       close: () => Promise.resolve(),
+      pause: () => undefined,
+      takePeak: () => 0,
     };
     this.ready = this.takeUp(slot);
   }

@@ -1,6 +1,7 @@
 import type { Request as HttpRequest } from 'express';
 import should from 'should';
-import { pagesOf, type ResultPage } from '../../../lib/address-book/paging';
+import { pagesOf } from '../../../lib/address-book/paging';
+import type { ResultPage } from '../../../lib/service/endpoints';
 import type { RunningEnvironment } from '../../../nodes/environment/environment';
 import { lookUp } from '../../../nodes/environment/lookup';
 import { closeAll } from '../../support/closing';

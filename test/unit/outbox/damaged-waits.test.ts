@@ -51,6 +51,8 @@ describe('a wait whose records are damaged', () => {
       client: () => ({
         pausedUntil: 0,
         close: () => Promise.resolve(),
+        pause: () => undefined,
+        takePeak: () => 0,
         call: async () => {
           polls += 1;
           return { data: { memberId: 7, state: answer, lastChanged: 1 }, status: 200, attempts: 1 } as never;

@@ -71,6 +71,8 @@ class Machine {
       client: () => ({
         pausedUntil: 0,
         close: () => Promise.resolve(),
+        pause: () => undefined,
+        takePeak: () => 0,
         call: async (_name, request) => {
           if (process.isDead) return never;
           const { query } = request as { readonly query: { readonly phone: string } };
