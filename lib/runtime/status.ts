@@ -153,7 +153,6 @@ export const createStatus = (
   let lastDrawn = -Infinity;
   let lastText: string | undefined;
   let cancel: (() => void) | undefined;
-  let unauthorized: string | undefined;
   let shown: (() => StatusLook) | undefined;
   let cancelTomorrow: (() => void) | undefined;
   let isClosed = false;
@@ -161,8 +160,7 @@ export const createStatus = (
   const draw = (): void => {
     cancel = undefined;
     if (!latest) return;
-    const drawn = latest();
-    const { fill, shape, text } = drawn;
+    const { fill, shape, text } = latest();
     shown = latest;
     latest = undefined;
     cancelTomorrow ??= atTime(calendar, tomorrowAfter(calendar.now()), () => {
@@ -170,7 +168,6 @@ export const createStatus = (
       latest ??= shown;
       draw();
     });
-    unauthorized = drawn.unauthorized;
     lastDrawn = clock.now();
     const whole = visible(prefix() + text);
     const key = `${fill} ${shape} ${whole}`;
@@ -191,8 +188,9 @@ export const createStatus = (
     },
     /** Clears a status that asks for an authorization when that has been given. */
     clearIfAuthorized(isAuthorized: (advisor: string) => boolean): void {
+      const { unauthorized } = (latest ?? shown)?.() ?? {};
       if (unauthorized === undefined || !isAuthorized(unauthorized)) return;
-      unauthorized = undefined;
+      latest = undefined;
       lastText = undefined;
       shown = undefined;
       node.status({});

@@ -14,7 +14,7 @@ import { problemReply } from '../../support/service/setup';
 import { startSimulated, type Simulated } from '../../support/simulated';
 import { heldSendNode, sendNode } from '../../support/texting/setup';
 import { wordsIn } from '../../../lib/runtime/language';
-import { createStatus, look } from '../../../lib/runtime/status';
+import { createStatus, look, unauthorizedLook } from '../../../lib/runtime/status';
 import { gate } from '../../support/gate';
 
 describe('send text node', () => {
@@ -597,6 +597,22 @@ describe('send text node', () => {
       await clock.move(86_400_000);
       status.close();
       should(texts).deepEqual(['sent 12:00 PM', 'sent Jan 31, 12:00 PM']);
+    });
+
+    it('shows nobody as unauthorized who has authorized before it was shown', async () => {
+      const clock = new MovableClock(() => Date.parse('2030-01-31T12:00:00'));
+      const texts: unknown[] = [];
+      const status = createStatus(
+        { status: (shown) => texts.push((shown as { text?: string }).text) },
+        () => '',
+        clock,
+      );
+      status.show(() => look('green', 'dot', 'sent'));
+      status.show(() => unauthorizedLook(wordsIn('en-US'), false));
+      status.clearIfAuthorized(() => true);
+      await clock.move(2000);
+      status.close();
+      should(texts).deepEqual(['sent', undefined]);
     });
 
     it('shows nothing after its node has closed', async () => {
