@@ -1,4 +1,5 @@
 import { visible } from '../visible';
+import type { Notice } from './red';
 
 /** Everything is set as text: nothing from the server is ever treated as HTML. */
 
@@ -64,6 +65,5 @@ export const placeBeside = (row: JQuery, extra: JQuery): void => {
 };
 
 /** Node-RED would treat a bare string as HTML. */
-export const notify = (words: string, type: 'error' | 'warning' | 'success', timeout?: number): void => {
+export const notify = (words: string, type: 'error' | 'warning' | 'success', timeout?: number): Notice =>
   RED.notify($('<p>', { text: visible(words) }), { type, ...(timeout !== undefined && { timeout }) });
-};

@@ -34,6 +34,10 @@ interface TypedInput {
   (command: 'type' | 'value', value: string): JQuery;
 }
 
+export interface Notice {
+  close(): void;
+}
+
 /** The part of the editor that we use. */
 interface Editor {
   nodes: {
@@ -80,7 +84,7 @@ interface Editor {
     }): void;
     show(id: string): void;
   };
-  notify(content: JQuery, options?: { type?: 'error' | 'warning' | 'success'; timeout?: number }): void;
+  notify(content: JQuery, options?: { type?: 'error' | 'warning' | 'success'; timeout?: number }): Notice;
 }
 
 declare global {

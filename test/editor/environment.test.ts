@@ -236,9 +236,8 @@ for (const version of versions) {
         });
         await told.waitFor();
         should(await told.textContent()).match(/dropped after seven days\. Waiting for consent: Ada\./);
-        await told.click();
-        await told.waitFor({ state: 'detached' });
         await disable(false);
+        await told.waitFor({ state: 'detached' });
         await red.send(port, { reset: true });
         while ((await count()) !== 0) await new Promise((resolve) => setTimeout(resolve, 50));
       });

@@ -1,7 +1,7 @@
 import { ask } from '../../../lib/editor/ask';
 import { notify } from '../../../lib/editor/dom';
 import { environmentSays, locale } from '../../../lib/editor/locale';
-import type { EditedNode, Form, Say } from '../../../lib/editor/red';
+import type { EditedNode, Form, Notice, Say } from '../../../lib/editor/red';
 import { clearStatuses, usersOf } from '../../../lib/editor/status';
 import { isVariable } from '../../../lib/editor/values';
 import { second } from '../../../lib/durations';
@@ -130,9 +130,15 @@ export const warnOfRemoval = (): void => {
   /** The ids of removed nodes, by environment. */
   const leaving = new Map<string, Set<string>>();
   let timer: ReturnType<typeof setTimeout> | undefined;
+  /** What the notice is about, as long as it has not returned. */
+  const gone = new Set<string>();
+  let notice: Notice | undefined;
 
   const warn = (words: string): void => {
-    notify(words, 'warning', 20 * second);
+    notice = notify(words, 'warning', 20 * second);
+  };
+  const returns = (about: unknown): void => {
+    if (gone.delete((about as EditedNode).id) && gone.size === 0) notice?.close();
   };
   const warnOfNodes = async (): Promise<void> => {
     const asked: Promise<Unfinished[]>[] = [];
@@ -151,8 +157,10 @@ export const warnOfRemoval = (): void => {
   };
   const leaves = (about: unknown): void => {
     const node = about as EditedNode;
-    if (node.type === environmentType) void warnOfEnvironment(node);
+    const isEnvironment = node.type === environmentType;
+    if (isEnvironment) void warnOfEnvironment(node);
     const environments = environmentsOf(node);
+    if (isEnvironment || environments.length > 0) gone.add(node.id);
     if (environments.length === 0) return;
     for (const environment of environments)
       leaving.set(environment, (leaving.get(environment) ?? new Set<string>()).add(node.id));
@@ -161,11 +169,16 @@ export const warnOfRemoval = (): void => {
   };
 
   RED.events.on('nodes:remove', leaves);
+  RED.events.on('nodes:add', returns);
   RED.events.on('nodes:change', (about) => {
-    if ((about as { d?: unknown }).d === true) leaves(about);
+    ((about as { d?: unknown }).d === true ? leaves : returns)(about);
   });
   RED.events.on('flows:change', (about) => {
     const { id, disabled } = about as { id?: unknown; disabled?: unknown };
-    if (disabled === true) for (const node of RED.nodes.filterNodes({ z: id })) leaves(node);
+    for (const node of RED.nodes.filterNodes({ z: id })) (disabled === true ? leaves : returns)(node);
+  });
+  RED.events.on('deploy', () => {
+    gone.clear();
+    notice?.close();
   });
 };
