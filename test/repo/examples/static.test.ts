@@ -20,6 +20,7 @@ const endsOf = (node: FlowNode): string[] => [
 ];
 
 const placeOf = (node: FlowNode): unknown => (node.type === 'subflow' ? node.id : node['z']);
+const recipes = examplesIn(join(root, 'examples', 'recipes'));
 const waitsIn = (nodes: readonly FlowNode[]): FlowNode[] => nodes.filter(({ mode }) => mode === 'wait');
 
 describe('the example flows, as files', () => {
@@ -31,8 +32,16 @@ describe('the example flows, as files', () => {
     should(new Set(ids).size).equal(ids.length);
   });
 
+  it('of the recipes are on a tab each, named like the recipe', () => {
+    for (const { title, nodes } of recipes) {
+      const tabs = nodes.filter(({ type }) => type === 'tab');
+      should(tabs.map(({ label }) => label)).deepEqual([title]);
+      const others = nodes.filter(({ type }) => type !== 'tab' && type !== 'advisor-environment');
+      should(new Set(others.map(placeOf))).deepEqual(new Set([tabs[0]?.id]));
+    }
+  });
+
   it('and the recipes have no inject node that the editor flags: it wants the interval, even an empty one', () => {
-    const recipes = examplesIn(join(root, 'examples', 'recipes'));
     const injects = [...examples, ...examplesWithDashboard, ...recipes].flatMap(({ nodes }) =>
       nodes.filter(({ type }) => type === 'inject'),
     );
