@@ -166,7 +166,7 @@ describe("a recipient's own fields", () => {
       );
       await Flow.unload();
       should(await saidOf({ name: 'Ann', town: 'Bonn' }, { phoneField: 'mobile' })).match(
-        /has no field "mobile"\. Its fields are name, town: under "Column" in the node, enter the one with the phone number/,
+        /has no field "mobile": add it, .+ \(name, town\), enter that one under "Column" in the node\.$/,
       );
     });
 
@@ -176,7 +176,7 @@ describe("a recipient's own fields", () => {
 
     it('is reported with no more than ten other fields', async () => {
       const wide = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`col${String(n)}`, 'x']));
-      should(await saidOf(wide)).match(/ are col0, .+, col9, …: /);
+      should(await saidOf(wide)).match(/ \(col0, .+, col9, …\), /);
     });
   });
 
