@@ -586,9 +586,6 @@ export class ServicePart extends SidebarPart<ServiceState> {
     };
     this.facts.show([
       badgeOf(service, say).title,
-      ...(fault === null
-        ? [paused === false ? say('sidebar.ready') : paused, late === false ? say('sidebar.punctual') : late]
-        : []),
       ...(queued === null ? [] : [say('sidebar.queued', { count: localNumber(queued) })]),
       ...(store === null ? (fault === null ? [say('sidebar.noStore')] : []) : [stores[store]]),
       ...(clock === null ? [] : [say('sidebar.clock', { time: this.timeOf(clock) })]),
