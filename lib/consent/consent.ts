@@ -177,7 +177,7 @@ export class Consent {
     this.clock = ageClock(environment, store);
     this.history = new RequestHistory({
       store,
-      space: key(space),
+      space,
       clock: this.clock,
       wallTime: () => environment.clock.now(),
     });

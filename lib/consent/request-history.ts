@@ -1,11 +1,10 @@
 import { Held } from '../outbox/queue';
 import { randomBytes } from 'node:crypto';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../service/clock';
 import { settled } from '../service/concurrency';
 import { mayBeCarriedOut, ServiceError } from '../service/errors';
-import type { Movable } from '../state/moving';
-import { asName, key, pagesUnder, removeUnder, unchanged, type StoreEntry, type Store } from '../state/store';
+import { placeOf, sweep, table, type Remembered } from '../state/remembered';
+import { asName, unchanged, type StoreEntry, type Store } from '../state/store';
 import { day, second } from '../durations';
 
 export interface RequestAnswer {
@@ -13,9 +12,7 @@ export interface RequestAnswer {
   readonly consentState: string | null;
 }
 
-interface RequestRecord {
-  /** The advisor and the number; the record's key has their hash. */
-  readonly of: string;
+interface RequestRecord extends Remembered {
   /** When consent was last requested: for ages. */
   readonly at: number;
   /** The same by the wall clock: for display. */
@@ -63,8 +60,7 @@ export type MakeRequest = (
 
 export interface RequestHistoryOptions {
   readonly store: Store;
-  /** The prefix of all keys of this environment at this service. */
-  readonly space: Buffer;
+  readonly space: string;
   /** The simulator's, or one that tells the store's time. */
   readonly clock: Clock;
   /** For display; `clock` when left out. */
@@ -82,8 +78,6 @@ const keptFor = 30 * day;
 /** Milliseconds by which the saved time may differ from when a request left. */
 const unrecorded = second;
 const noAnswer: RequestAnswer = { memberId: null, consentState: null };
-const table = 'wait';
-const sweepPage = 100;
 
 /** Requests under way in this process: a second one for the same number waits until the first has ended. */
 const beingAsked = new WeakMap<Store, Map<string, Promise<unknown>>>();
@@ -96,29 +90,12 @@ const notRepeated = ({ answer, shownAt }: RequestRecord): RequestResult => ({
 
 const personName = (advisor: string, phone: string): string => `${advisor}\n${phone}`;
 
-/** The request history of a service, to be copied to another store. */
-export const movableRequests = (space: string): Movable<RequestRecord> => {
-  const prefix = key(space, 'asked');
-  return {
-    table,
-    prefix,
-    copy: ({ value }, to) => [{ table, put: key(prefix, to.hash(value.of)), value }],
-  };
-};
-
-/** Forgets everything that was requested at a service: a simulator that was reset. */
-export const forgetRequests = (store: Store, space: string): Promise<void> =>
-  removeUnder(store, table, key(space, 'asked'));
-
 /** When each number was last asked for its consent, so that nobody is asked again and again. */
 export class RequestHistory {
-  private readonly prefix: Buffer;
   private readonly asking: Map<string, Promise<unknown>>;
-  private sweptAt = -Infinity;
 
   constructor(private readonly options: RequestHistoryOptions) {
-    const { store, space } = options;
-    this.prefix = key(space, 'asked');
+    const { store } = options;
     const asking = beingAsked.get(store) ?? new Map<string, Promise<unknown>>();
     beingAsked.set(store, asking);
     this.asking = asking;
@@ -144,7 +121,7 @@ export class RequestHistory {
       return await asking;
     } finally {
       this.asking.delete(recordName);
-      void settled(this.sweep());
+      void settled(sweep(this.options.store));
     }
   }
 
@@ -194,11 +171,15 @@ export class RequestHistory {
     const unanswered = last?.unanswered ?? 0;
     const intent = {
       id: randomBytes(9).toString('base64url'),
-      time: { at: 0, shownAt: 0 },
+      time: { at: 0, shownAt: 0, until: 0 },
       isBegun: false,
       isOvertaken: false,
     };
-    const timeNow = (): typeof intent.time => ({ at: clock.now(), shownAt: wallTime() });
+    const timeNow = (): typeof intent.time => ({
+      at: clock.now(),
+      shownAt: wallTime(),
+      until: store.now() + keptFor,
+    });
     const begin = async (): Promise<void> => {
       if (intent.isBegun) return;
       intent.time = timeNow();
@@ -286,21 +267,7 @@ export class RequestHistory {
   }
 
   private keyOf(name: string): Buffer {
-    return key(this.prefix, this.options.store.hash(name));
-  }
-
-  private async sweep(): Promise<void> {
-    const { store, clock } = this.options;
-    const now = clock.now();
-    if (now - this.sweptAt < day) return;
-    this.sweptAt = now;
-    for await (const page of pagesUnder<RequestRecord>(store, table, this.prefix, sweepPage)) {
-      for (const entry of page) {
-        if (now - entry.value.at < keptFor) continue;
-        await store.write([{ table, remove: entry.key }], [unchanged(table, entry.key, entry)]);
-      }
-      // The store may answer without waiting, so other work gets its turn between two pages.
-      await nextTurn();
-    }
+    const { store, space } = this.options;
+    return placeOf(store, space, ['asked'], name);
   }
 }

@@ -9,20 +9,9 @@ import type { ItemData, Shared } from '../outbox/records';
 import { problemOf } from '../runtime/outcomes';
 import { mayBeCarriedOut } from '../service/errors';
 import { abortOf, wokenBy } from '../service/concurrency';
-import type { Movable } from '../state/moving';
-import {
-  ageClock,
-  asName,
-  key,
-  pagesUnder,
-  removeUnder,
-  unchanged,
-  type StoreEntry,
-  type Operation,
-  type Store,
-} from '../state/store';
+import { placeOf, sweep, table, type Remembered } from '../state/remembered';
+import { ageClock, asName, unchanged, type Operation, type Store } from '../state/store';
 import { processMemory } from '../process-memory';
-import { hour } from '../durations';
 
 /** Identifies a text with a key: it counts at one service, in one send node, for one advisor and number. */
 export interface OnceKey {
@@ -50,16 +39,12 @@ export interface OnceTime {
 }
 
 /** The holder of a key, and how far its text has come. It changes in one commit with the steps of the text. */
-interface Claim {
-  /** The advisor, the number and the key; the record's key has their hash. */
-  readonly of: string;
+interface Claim extends Remembered {
   readonly item: string;
   /** The process that claimed it. */
   readonly holder: string;
   /** When it was claimed or sent, by the clock by which keys age; when it was cancelled, by the store's time. */
   readonly at: number;
-  /** When it can be removed, by the store's time: no clock by which keys age is slower. */
-  readonly until: number;
   /** While it is open, no request has left; after that, one may have. */
   readonly state: 'open' | 'started' | 'sent' | 'unknown' | 'cancelled';
   /** The text of an open claim is held until then. */
@@ -83,7 +68,6 @@ export type OnceVerdict =
   /** The first text with the key is held, or in flight. */
   | { readonly kind: 'wait'; readonly notBefore: number | undefined };
 
-const table = 'work';
 const run = randomBytes(9).toString('base64url');
 /** Texts with a key that this process is sending, until their outcome is saved. */
 const atWork = processMemory('onceKeys', new Set<string>());
@@ -91,7 +75,6 @@ const atWork = processMemory('onceKeys', new Set<string>());
 const waiting = processMemory('onceKeys', new Map<string, Set<() => void>>());
 /** Milliseconds after which a key is read again: another process may have changed it. */
 const lookAgainAfter = 500;
-const sweepPage = 100;
 
 const onceName = ({ advisor, phone, key: own }: Pick<OnceKey, 'advisor' | 'phone' | 'key'>): string =>
   JSON.stringify([advisor, phone, own]);
@@ -143,7 +126,6 @@ export class OwnClaim {
 /** Whether a text with the same key has been sent, according to the store: across restarts and instances. */
 export class Once {
   private readonly holder: string;
-  private sweptAt = -Infinity;
 
   constructor(private readonly store: Store) {
     this.holder = store.peers?.processName ?? run;
@@ -174,7 +156,7 @@ export class Once {
           state: 'open',
         };
         if (!(await store.write([{ table, put: at, value }], [unchanged(table, at, entry)]))) continue;
-        this.sweep().catch(() => undefined);
+        sweep(store).catch(() => undefined);
         return { kind: 'own', claim: new OwnClaim(store, at, value, within, text.time) };
       }
     } catch (fault) {
@@ -258,29 +240,8 @@ export class Once {
     return (await this.store.peers?.isAlive(holder)) ?? false;
   }
 
-  /** Removes keys that have expired, a page at a time. */
-  private async sweep(): Promise<void> {
-    const { store } = this;
-    const now = store.now();
-    if (now - this.sweptAt < hour) return;
-    this.sweptAt = now;
-    for await (const page of pagesUnder<Claim>(store, table, key('once'), sweepPage)) {
-      const old: StoreEntry<Claim>[] = [];
-      for (const entry of page) {
-        const { until, state } = entry.value;
-        const isInUse = state === 'open' || state === 'started';
-        if (until <= now && !(isInUse && (await this.isAtWork(entry.value)))) old.push(entry);
-      }
-      if (old.length > 0)
-        await store.write(
-          old.map(({ key: remove }) => ({ table, remove })),
-          old.map((entry) => unchanged(table, entry.key, entry)),
-        );
-    }
-  }
-
   private keyOf({ space, node, advisor, phone, key: own }: OnceKey): Buffer {
-    return key('once', space, node, this.store.hash(onceName({ advisor, phone, key: own })));
+    return placeOf(this.store, space, ['once', node], onceName({ advisor, phone, key: own }));
   }
 }
 
@@ -291,20 +252,6 @@ export const onceIn = (store: Store): Once => {
   onceByStore.set(store, once);
   return once;
 };
-
-/** Forgets what was sent at a simulator that was reset. */
-export const forgetOnce = (store: Store, space: string): Promise<void> =>
-  removeUnder(store, table, key('once', space));
-
-/** Copies the keys of a space to another store. */
-export const movableOnce = (space: string): Movable<Claim> => ({
-  table,
-  prefix: key('once', space),
-  copy: ({ key: at, value }, to) => {
-    const hash = to.hash(value.of);
-    return [{ table, put: Buffer.concat([at.subarray(0, -hash.length), hash]), value }];
-  },
-});
 
 const alreadySent = (payload: unknown): Outcome => ({
   port: 0,

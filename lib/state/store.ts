@@ -238,7 +238,7 @@ export const keptAfterRemoval = 7 * day;
 const sharedKinds: ReadonlySet<string> = new Set([
   'identity',
   'grant',
-  'once',
+  'known',
   'link',
   'missed',
   'granted',
@@ -249,10 +249,6 @@ const sharedKinds: ReadonlySet<string> = new Set([
   'absent',
   'present',
 ]);
-/**
- * The kind of records that they share within the space of an environment at a service, by the second text of the key.
- */
-const sharedInSpace = 'asked';
 
 /** The first text of the keys of records that could not be read. */
 const asideKind = 'damaged';
@@ -265,9 +261,7 @@ export const isShared = (key: Buffer): boolean => {
   if (first <= 0) return false;
   const name = key.toString('utf8', 0, first);
   if (sharedKinds.has(name)) return true;
-  if (name === asideKind) return isShared(key.subarray(key.indexOf(0, first + 1) + 1));
-  // Only the name of a space has a slash. The second text of other keys is the id of a node, which may be any word.
-  return name.includes('/') && key.toString('utf8', first + 1, key.indexOf(0, first + 1)) === sharedInSpace;
+  return name === asideKind && isShared(key.subarray(key.indexOf(0, first + 1) + 1));
 };
 
 /** All records whose keys begin with `prefix`, a page at a time. */

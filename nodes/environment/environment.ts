@@ -4,8 +4,6 @@ import type { Connection } from '../../lib/auth/connection';
 import { isOver } from '../../lib/auth/grants';
 import { isGrantFor } from '../../lib/auth/tokens';
 import { consentIn, isAcceptedCommand } from '../../lib/consent/consent';
-import { forgetRequests } from '../../lib/consent/request-history';
-import { forgetOnce } from '../../lib/guards/once';
 import { activityOf, isItemCommand } from '../../lib/runtime/activity';
 import type {
   AdvisorItem,
@@ -24,6 +22,7 @@ import type { Pending } from '../../lib/outbox/queue-reader';
 import type { Client, ClientOptions } from '../../lib/service/client';
 import type { PostgresHandle } from '../../lib/state/postgres';
 import { lostTrouble } from '../../lib/state/recognition';
+import { forgetAll } from '../../lib/state/remembered';
 import type { Store, StoreCommand } from '../../lib/state/store';
 import {
   doNotTextOf,
@@ -150,7 +149,7 @@ export class RunningEnvironment implements SharedStoreHost {
     this.shared = url === '' ? undefined : services.inDatabase(url, id);
     this.ownServices = this.shared ?? services;
     this.sharedStore = this.shared && new SharedStore(this);
-    if (this.service === 'simulator') this.endings.push(services.simulator.use(() => this.forgetTexts()));
+    if (this.service === 'simulator') this.endings.push(services.simulator.use(() => this.forget()));
     else {
       const unlisten = this.ownServices.recognition.onChange(this.changed);
       this.endings.push(async () => {
@@ -175,10 +174,8 @@ export class RunningEnvironment implements SharedStoreHost {
   }
 
   /** After a reset of the simulator, the people it has texted or asked for consent are forgotten here too. */
-  private async forgetTexts(): Promise<void> {
-    const store = await this.store();
-    await forgetOnce(store, this.space);
-    await forgetRequests(store, this.space);
+  private async forget(): Promise<void> {
+    await forgetAll(await this.store(), this.space);
   }
 
   /** Whether the state is in a database that processes share. */

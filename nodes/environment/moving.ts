@@ -1,10 +1,9 @@
 import type { Connection } from '../../lib/auth/connection';
 import { authorizationsChanged, movableGrants } from '../../lib/auth/vault';
-import { movableRequests } from '../../lib/consent/request-history';
 import { movableBlocked } from '../../lib/guards/do-not-text';
-import { movableOnce } from '../../lib/guards/once';
 import { itemAt, keysOf, queueKinds, records, timetable } from '../../lib/outbox/records';
 import { idsUnder } from '../../lib/outbox/removed-nodes';
+import { movableRemembered } from '../../lib/state/remembered';
 import { isThere, moveRecords, stayHere, type Destination, type Movable } from '../../lib/state/moving';
 import { endOf, key, tables, type Store } from '../../lib/state/store';
 
@@ -47,14 +46,6 @@ const recordsOf = async (
     ),
   );
   const ownSpaces = Buffer.from(`${environment}/`);
-  const spaces = new Set<string>();
-  for (const rest of await idsUnder(store, 'wait', ownSpaces)) spaces.add(`${environment}/${rest}`);
-  for (const space of await idsUnder(store, 'work', key('once')))
-    if (space.startsWith(`${environment}/`)) spaces.add(space);
-  const ofSpaces = [...spaces].flatMap((space) => [
-    movableRequests(space) as Movable,
-    movableOnce(space) as Movable,
-  ]);
   // The other store writes its own.
   const indexes = ['number', 'member', 'held'].map((kind): Movable => ({
     table: timetable,
@@ -64,7 +55,7 @@ const recordsOf = async (
   const all = [
     ...ofNodes,
     ...indexes,
-    ...ofSpaces,
+    movableRemembered(environment) as Movable,
     ...(withList ? [movableBlocked() as Movable] : []),
     movableGrants(environment, connection) as Movable,
   ];

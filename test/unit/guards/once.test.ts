@@ -1,6 +1,7 @@
 import { getEventListeners } from 'node:events';
 import fc from 'fast-check';
 import should from 'should';
+import { day, hour } from '../../../lib/durations';
 import { onceIn } from '../../../lib/guards/once';
 import type { Environment, EnvironmentSettings } from '../../../lib/runtime/environment';
 import { MovableClock } from '../../../simulator/movable-clock';
@@ -17,7 +18,6 @@ import { sendFolder } from '../../support/texting/setup';
 import { environmentAt } from '../../support/guards/setup';
 
 const folders = [sendFolder];
-const hour = 3_600_000;
 const { consented, unasked } = numbers;
 
 describe('a text with a key', () => {
@@ -259,22 +259,23 @@ describe('a text with a key', () => {
       phone: consented,
       key: String(at),
     });
-    const claim = async (at: number): Promise<void> => {
-      const verdict = await guard.claim(of(at), { name: `item ${String(at)}`, since: now, time }, hour);
+    const claim = async (at: number, within: number): Promise<void> => {
+      const verdict = await guard.claim(of(at), { name: `item ${String(at)}`, since: now, time }, within);
       if (verdict.kind !== 'own') throw new Error(verdict.kind);
       await aged.write([verdict.claim.ended({ state: 'sent', payload: at })]);
       verdict.claim.release();
     };
-    for (let at = 0; at < 250; at++) await claim(at);
-    now += hour - 1;
-    await claim(250);
-    const all = key('once');
+    for (let at = 0; at < 250; at++) await claim(at, hour);
+    now += day;
+    await claim(250, 2 * day);
+    await nextIteration();
+    const all = key('known');
     const count = (): Promise<number> => aged.count('work', all, endOf(all));
     should(await count()).equal(251);
-    now += 1;
-    await claim(251);
+    now += day;
+    await claim(251, hour);
     while ((await count()) > 2) await nextIteration();
-    should((await guard.foresee(of(250), hour, time))?.kind).equal('sent');
+    should((await guard.foresee(of(250), 2 * day, time))?.kind).equal('sent');
   });
 
   it('leaves nothing in memory while a repeat waits', async () => {

@@ -122,12 +122,12 @@ describe('several processes on one PostgreSQL', () => {
 
   it('keep their records separate for any node ids', async () => {
     const [one, two] = await Promise.all([start('one').opened, start('two').opened]);
-    const ids = ['asked', 'blocked', 'link', 'once'];
+    const ids = ['blocked', 'known', 'link'];
     await one.write(ids.map((id) => ({ table: 'work', put: key('item', id, 'n'), value: 1 })));
     for (const id of ids) assert.equal(await two.get('work', key('item', id, 'n')), undefined, id);
-    const asked = key('environment/sandbox', 'asked', 'n');
-    await one.write([{ table: 'wait', put: asked, value: 'yesterday' }]);
-    assert.equal((await two.get('wait', asked))?.value, 'yesterday');
+    const asked = key('known', 'environment/sandbox', 'asked', 'n');
+    await one.write([{ table: 'work', put: asked, value: 'yesterday' }]);
+    assert.equal((await two.get('work', asked))?.value, 'yesterday');
   });
 
   it('take over everything from one that stops', async () => {
@@ -288,7 +288,7 @@ describe('several processes on one PostgreSQL', () => {
   it('make each write once while connections are cut in the middle of commits', async function () {
     this.timeout(180_000);
     const stores = await Promise.all(['one', 'two'].map((name) => start(name).opened));
-    const place = { table: 'work', key: key('once', 'counter') } as const;
+    const place = { table: 'work', key: key('known', 'counter') } as const;
     const each = 40;
     let made = 0;
     const client = new Client({ connectionString: server.url() });

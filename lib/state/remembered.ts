@@ -1,0 +1,55 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { day } from '../durations';
+import type { Movable } from './moving';
+import { key, pagesUnder, removeUnder, unchanged, type Operation, type Store, type Table } from './store';
+
+/**
+ * Something that was done for a person at a service, and that is remembered so that it is not done again. All processes
+ * share it, an environment that moves to another store takes it along, and a simulator that is reset forgets it.
+ */
+export interface Remembered {
+  /** What it is about: the record's key has the hash of it. */
+  readonly of: string;
+  /** When it can be removed, by the store's time. */
+  readonly until: number;
+}
+
+export const table: Table = 'work';
+const all = key('known');
+const pageSize = 100;
+/** What is still in use is not removed: nothing is in work for so long. */
+const removedAfter = day;
+const sweptAt = new WeakMap<Store, number>();
+
+/** The key of a record. `space` is the environment at a service, as items name it; `kind` may have several parts. */
+export const placeOf = (store: Store, space: string, kind: readonly string[], of: string): Buffer =>
+  key('known', space, ...kind, store.hash(of));
+
+/** Removes what is no longer needed, a page at a time. Call it often: it does so once a day. */
+export const sweep = async (store: Store): Promise<void> => {
+  const now = store.now();
+  if (now - (sweptAt.get(store) ?? -Infinity) < day) return;
+  sweptAt.set(store, now);
+  for await (const page of pagesUnder<Remembered>(store, table, all, pageSize)) {
+    const old = page.filter(({ value }) => value.until + removedAfter <= now);
+    if (old.length > 0)
+      await store.write(
+        old.map(({ key: remove }): Operation => ({ table, remove })),
+        old.map((entry) => unchanged(table, entry.key, entry)),
+      );
+    // The store may answer without waiting, so other work gets its turn between two pages.
+    await nextTurn();
+  }
+};
+
+export const forgetAll = (store: Store, space: string): Promise<void> =>
+  removeUnder(store, table, key('known', space));
+
+export const movableRemembered = (environment: string): Movable<Remembered> => ({
+  table,
+  prefix: Buffer.concat([all, Buffer.from(`${environment}/`)]),
+  copy: ({ key: at, value }, to) => {
+    const hash = to.hash(value.of);
+    return [{ table, put: Buffer.concat([at.subarray(0, -hash.length), hash]), value }];
+  },
+});
