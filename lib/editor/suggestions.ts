@@ -45,11 +45,6 @@ export const timeZones = (): Choice[] => {
   return firstOf(choices, ownTimeZone());
 };
 
-const isMatch = ({ title, detail }: Choice, words: readonly string[]): boolean => {
-  const text = folded(`${title} ${detail}`);
-  return words.every((word) => text.includes(word));
-};
-
 /**
  * A list below a text field, to choose its value from. Typing filters the list; what is not in it, such as a
  * `${VARIABLE}`, can be typed as before.
@@ -64,8 +59,11 @@ export const addSuggestions = (
   const input = form.input(name).attr('autocomplete', 'off');
   const row = form.row(name);
   let known: readonly Choice[] | undefined;
-  const choices = (): readonly Choice[] => (known ??= choicesOf());
-  const textOf = (): string => valueIn(input).trim();
+  const textOf = (): string => folded(valueIn(input).trim());
+  const matches = (text: string): readonly Choice[] =>
+    (known ??= choicesOf()).filter(({ title, detail }) =>
+      text.split(/\s+/).every((word) => folded(`${title} ${detail}`).includes(word)),
+    );
 
   const show = (isShown: boolean): void => {
     list.element.toggle(isShown);
@@ -76,12 +74,22 @@ export const addSuggestions = (
     form.set(name, value);
     show(false);
   };
+  /** Uses the choice that is named in full, or the only one that is left. */
+  const settle = (): void => {
+    const text = textOf();
+    const found = matches(text);
+    const meant =
+      found.find(({ title }) => folded(title) === text) ??
+      (text !== '' && found.length === 1 ? found[0] : undefined);
+    if (meant) use(meant);
+    else show(false);
+  };
   const list = new OptionList(input, {
     label: form.say(`label.${name}`),
     more: '',
     several: false,
     chosen: use,
-    typed: () => undefined,
+    typed: settle,
     further: () => undefined,
   });
   list.element.addClass('advisor-suggestions');
@@ -90,8 +98,7 @@ export const addSuggestions = (
   show(false);
 
   const offer = (text: string): void => {
-    const words = folded(text).split(/\s+/).filter(Boolean);
-    const found = choices().filter((choice) => isMatch(choice, words));
+    const found = matches(text);
     list.show(found.slice(0, mostShown), false);
     show(found.length > 0);
   };
@@ -113,12 +120,7 @@ export const addSuggestions = (
   list.element.on('mousedown', (event) => {
     event.preventDefault();
   });
-  input.on('blur', () => {
-    const named = folded(textOf());
-    const meant = named === '' ? undefined : choices().find(({ title }) => folded(title) === named);
-    if (meant) use(meant);
-    else show(false);
-  });
+  input.on('blur', settle);
   form.onChange((values) => {
     chosen.text(nameOf(String(values[name]).trim()));
   });
