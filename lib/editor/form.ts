@@ -175,8 +175,10 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
   const refresh = (): void => {
     const now = values();
     for (const { field, control } of controls) {
+      const isShown = applies(field, now);
+      if (isShown) control.show?.();
       const block = blockOf(field.name)
-        .toggle(applies(field, now))
+        .toggle(isShown)
         .toggleClass('advisor-by-field', now[`${field.name}Type`] === 'fields');
       showProblem(block, control.input, field, now, surroundings(say), touched.has(field.name));
     }

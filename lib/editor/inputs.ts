@@ -10,6 +10,8 @@ import { savedNumber, filledRows, isNamed, isSource, savedOr, tickedAnd } from '
 export interface Control {
   readonly input: JQuery;
   read(): Readonly<Record<string, unknown>>;
+  /** Called whenever the field applies: makes what it takes long to make. */
+  show?(): void;
 }
 
 const lookupTypes = ['msg', 'flow', 'global', 'env', 'jsonata'] as const;
@@ -146,21 +148,32 @@ const ticks = (field: TicksField, input: JQuery, node: EditedNode): Control => {
 const rows = (field: RowsField, input: JQuery, node: EditedNode, say: Say): Control => {
   const saved = savedOr(node[field.name], field.default) as RowsField['default'];
   const prefix = input.attr('id')?.replace(/-[^-]+$/, '') ?? '';
-  for (const [row, literal] of Object.entries(field.rows)) {
+  const boxes = new Map<string, JQuery>();
+  const savedRow = (row: string) => saved.find((entry) => entry.field === row);
+  const make = (row: string, literal: ValueType): void => {
     const box = $(`#${prefix}-${row}`);
-    const given = saved.find((entry) => entry.field === row);
+    const given = savedRow(row);
     const savedType = given?.valueType ?? literal;
     const types = [...new Set([literal, ...lookupTypes, savedType])];
     const typeField = $(`#${prefix}-${row}Type`).val(savedType);
     box.val(given?.value ?? '');
     box.typedInput({ types: types.map((type) => offered(type, say)), default: literal, typeField });
     nameTypedInput(box, say);
-  }
-  const read = (row: string) => {
-    const box = $(`#${prefix}-${row}`);
-    return { value: box.typedInput('value'), valueType: box.typedInput('type') };
+    boxes.set(row, box);
   };
-  return { input, read: () => ({ [field.name]: filledRows(field, read) }) };
+  const read = (row: string) => {
+    const box = boxes.get(row);
+    if (box) return { value: box.typedInput('value'), valueType: box.typedInput('type') };
+    const given = savedRow(row);
+    return { value: given?.value ?? '', valueType: given?.valueType ?? '' };
+  };
+  return {
+    input,
+    read: () => ({ [field.name]: filledRows(field, read) }),
+    show() {
+      if (boxes.size === 0) for (const [row, literal] of Object.entries(field.rows)) make(row, literal);
+    },
+  };
 };
 
 /** Makes the controls of a field from the rows that the build wrote, and fills them with the saved values. */

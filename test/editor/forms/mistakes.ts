@@ -85,6 +85,14 @@ export const mistakes = inSharedEditor('mistakes in a form in', flows, () => {
     (await sentences()).should.eql([]);
     await closeNode(page);
     (await triangle(page, 'contact')).should.eql([]);
+    // Rows are kept while they are not shown.
+    await page.evaluate(`RED.nodes.node('contact').operation = 'get'`);
+    await openNode(page, 'contact');
+    await closeNode(page);
+    should((await saved(page, 'contact'))['fields']).eql([
+      { field: 'gender', value: '2', valueType: 'num' },
+      { field: 'city', value: '$uppercase("a")', valueType: 'jsonata' },
+    ]);
   });
 
   it('include a group that would be deleted by its name', async () => {
