@@ -66,7 +66,7 @@ const filesUnder = (path: string): string[] => {
     .sort();
 };
 
-const digest = (parts: readonly (string | Buffer)[]): string => {
+export const digest = (parts: readonly (string | Buffer)[]): string => {
   const hash = createHash('sha256');
   for (const part of parts) hash.update(part).update('\0');
   return hash.digest('hex').slice(0, 16);
@@ -83,8 +83,9 @@ const forget = (): void => {
   }
 };
 
-/** Creates `path` by filling a folder beside it and renaming it, so that nobody ever sees half of it. */
-const once = (path: string, fill: (folder: string) => void): string => {
+/** The folder of this name in the cache; it is filled under another name, so that nobody ever sees half of it. */
+export const once = (name: string, fill: (folder: string) => void): string => {
+  const path = join(cache, name);
   if (existsSync(path)) return path;
   mkdirSync(cache, { recursive: true });
   forget();
@@ -114,7 +115,7 @@ export const tarball = (): string => {
   ensureBuilt();
   const files = packed.flatMap((name) => filesUnder(join(root, name)));
   const key = digest(files.flatMap((file) => [file, readFileSync(file)]));
-  const folder = once(join(cache, `packed-${key}`), (making) => {
+  const folder = once(`packed-${key}`, (making) => {
     npm(['pack', '--ignore-scripts', '--pack-destination', making], root);
   });
   const name = readdirSync(folder).find((file) => file.endsWith('.tgz'));
@@ -168,7 +169,7 @@ const installedFolders = (): string[] => {
 /** A user directory as after an installation, to be copied: what `npm ci` has fetched is linked into it. */
 const template = (): string => {
   const file = tarball();
-  return once(join(cache, `user-${digest([file])}`), (making) => {
+  return once(`user-${digest([file])}`, (making) => {
     for (const folder of installedFolders()) {
       mkdirSync(join(making, folder), { recursive: true });
       copy(join(root, folder), join(making, folder));

@@ -3,6 +3,7 @@ import { appendFileSync, chmodSync, chownSync, mkdtempSync, rmSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { digest, once } from './installation';
 
 /** The server refuses to run as root. */
 const identity = (): { uid?: number; gid?: number } => {
@@ -26,22 +27,21 @@ export class Postgres {
     const bin = findPostgres();
     if (bin === undefined) throw new Error('PostgreSQL is not installed on this machine.');
     const server = new Postgres(bin, isDurable ? 'on' : 'off');
-    if (server.who.uid !== undefined) chownSync(server.folder, server.who.uid, server.who.gid ?? 0);
+    server.own(server.folder);
     chmodSync(server.folder, 0o755);
-    server.execute('initdb', [
-      '-D',
-      server.data,
-      '-A',
-      'trust',
-      '-U',
-      'test',
-      '-E',
-      'UTF8',
-      '--no-locale',
-      '-N',
-    ]);
+    // The first makes what all others copy.
+    const cluster = once(`cluster-${digest([bin, String(server.who.uid)])}`, (making) => {
+      server.own(making);
+      const options = ['-A', 'trust', '-U', 'test', '-E', 'UTF8', '--no-locale', '-N'];
+      server.execute('initdb', ['-D', join(making, 'data'), ...options]);
+    });
+    execFileSync('cp', ['-a', join(cluster, 'data'), server.data]);
     await server.run();
     return server;
+  }
+
+  private own(folder: string): void {
+    if (this.who.uid !== undefined) chownSync(folder, this.who.uid, this.who.gid ?? 0);
   }
 
   private constructor(
