@@ -145,8 +145,8 @@ const runTests = async (orders) => {
   const times = lastTimes();
   const took = [];
   await runAll(orders, {
-    // Most files wait longer than they compute: for a disk, a browser, another process.
-    jobs: Math.ceil(1.5 * availableParallelism()),
+    // Most files wait as long as they compute: for a disk, a browser, another process.
+    jobs: 2 * availableParallelism(),
     env,
     failed: ({ file, failed }) => console.log(`✖ ${file}\n${indented(failed)}`),
     ended: (file, { passed, failures: failed, skipped, reasons: why, milliseconds, cpu }, said) => {
