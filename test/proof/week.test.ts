@@ -11,7 +11,9 @@ const seed = seedFrom('WEEK_SEED');
 /** Seeds that have found something, by scenario. */
 const kept = join(__dirname, 'seeds.json');
 /** So many moments of one process, and of three, unless seeds were given. */
-const moments = isLong ? 1200 : 150;
+const moments = isLong ? 1200 : 60;
+/** The latest of the seeds that have found something. */
+const latest = isLong ? Infinity : 2;
 const which = isLong || wanted > 0 ? 'fresh seeds' : 'fixed seeds';
 
 interface Life {
@@ -64,7 +66,7 @@ const liveThrough = async (name: LifeName): Promise<void> => {
     if (n % 100 === 99 || n === count - 1) console.log(`      ${name}: ${String(n + 1)} of ${String(count)}`);
   }
   if (count > 0) return;
-  for (const each of readKept()[name] ?? []) await live(name, each);
+  for (const each of (readKept()[name] ?? []).slice(-latest)) await live(name, each);
   const others = lives[name].perSeed > 1 ? moments : 1;
   for (let n = 0; n < others; n++) await live(name, seed + n);
 };

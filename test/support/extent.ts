@@ -10,7 +10,7 @@ export const isLong = process.env['ADVISOR_TEXTING_TESTS'] === 'long';
 export const versions: readonly (4 | 5)[] = isLong ? [4, 5] : [5];
 
 /** How many generated cases of a model run, and what its title says about that. */
-export const howOften = (all: number): number => (isLong ? all : Math.ceil(all / 3));
+export const howOften = (all: number): number => (isLong ? all : Math.ceil(all / 6));
 export const andOften = isLong ? ', often' : '';
 
 /** A `describe` of the long run only. */

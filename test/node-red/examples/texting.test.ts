@@ -235,7 +235,7 @@ for (const run of runs) {
       should(await phones.texts(ann)).deepEqual([]);
     });
 
-    // A week of polls takes long, and how often somebody is asked does not depend on the service.
+    // Days of polls take long, and how often somebody is asked does not depend on the service.
     if (run.profile === 'usual' && isLong) {
       it('2: pressed every six hours for a week, it asks a silent person three times and no more', async () => {
         const flow = example(2);
@@ -265,17 +265,18 @@ for (const run of runs) {
       });
     }
 
-    it('2: somebody who stays silent is asked again after a day, three times in total, and then it ends', async () => {
-      const failed = (): Message | undefined =>
-        red.arrived.find(
-          ({ port, msg }) => port === 'ex02tab00000000 something failed' && msg['phone'] === jonas,
-        )?.msg;
-      await red.send('text Jonas', { phone: jonas, text: 'Jonas, your quarterly review is ready.' });
-      // In steps, since a wait that starts during one lasts a day from its end.
-      while (!failed()) await phones.advance(6 * hour);
-      should(errorOf(failed() ?? {})).containEql({ code: 'consent_limit' });
-      should(await phones.texts(jonas, 'default', 'consent-request')).have.length(3);
-      should(await phones.texts(jonas)).deepEqual([]);
-    });
+    if (run.profile === 'usual' || isLong)
+      it('2: somebody who stays silent is asked again after a day, three times in total, and then it ends', async () => {
+        const failed = (): Message | undefined =>
+          red.arrived.find(
+            ({ port, msg }) => port === 'ex02tab00000000 something failed' && msg['phone'] === jonas,
+          )?.msg;
+        await red.send('text Jonas', { phone: jonas, text: 'Jonas, your quarterly review is ready.' });
+        // In steps, since a wait that starts during one lasts a day from its end.
+        while (!failed()) await phones.advance(6 * hour);
+        should(errorOf(failed() ?? {})).containEql({ code: 'consent_limit' });
+        should(await phones.texts(jonas, 'default', 'consent-request')).have.length(3);
+        should(await phones.texts(jonas)).deepEqual([]);
+      });
   });
 }
