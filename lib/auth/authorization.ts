@@ -1,12 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { generateChallenge } from 'pkce-challenge';
 import { day, minute, second } from '../durations';
-import type { Clock } from '../service/clock';
 import { ServiceError } from '../service/errors';
 import type { Connection } from './connection';
 import { newGrant, renewed, type TokenAnswer } from './grants';
-import { onTheWire, type TokenEndpoints, type TokenResult } from './token-endpoint';
-import { stateOf, type GrantState, type Vault } from './vault';
+import { onTheWire, type TokenResult } from './token-endpoint';
+import type { TokensOptions } from './tokens';
+import { stateOf, type GrantState } from './vault';
 
 const stateLifetime = 10 * minute;
 /** Milliseconds that a mailed link is valid: a mail that is sent on Friday may be read on Monday. */
@@ -51,20 +51,6 @@ export type Finished =
 /** The state of the last window that the editor has opened for an advisor. */
 export type SignInAttempt =
   { readonly state: 'none' | 'open' } | { readonly state: 'failed'; readonly why: SignInRefusal };
-
-/** A browser on its way to the authorization page. */
-export interface Entered {
-  readonly url: string;
-  readonly isBound: boolean;
-  /** Whether the browser returns by HTTPS. */
-  readonly isSecure: boolean;
-}
-
-export interface AuthorizationsOptions {
-  readonly vault: Vault;
-  readonly clock: Clock;
-  readonly endpoints: TokenEndpoints;
-}
 
 /** How somebody returns: in a browser, with the secret in its cookie, or by pasting the address for an environment. */
 export type Returning = { readonly browser: string } | { readonly pastedFor: string };
@@ -128,7 +114,7 @@ export class Authorizations {
   /** The last failure, by environment and advisor. */
   private readonly failures = new Map<string, { readonly at: number; readonly why: SignInRefusal }>();
 
-  constructor(private readonly options: AuthorizationsOptions) {}
+  constructor(private readonly options: TokensOptions) {}
 
   /** Begins an authorization; resolves with the address of the authorization page. */
   async begin(connection: Connection, advisor: string, link?: string, isBound = true): Promise<string> {
@@ -162,9 +148,12 @@ export class Authorizations {
   /**
    * Gives the browser that shows our own page the address of the authorization page. Where the browser returns to this
    * host, the first browser is bound to the request, and others are refused. `browser` is a secret that only this
-   * browser has.
+   * browser has; `isSecure` says whether it returns by HTTPS.
    */
-  enter(state: string, browser: string): Entered | SignInRefusal {
+  enter(
+    state: string,
+    browser: string,
+  ): (Pick<Pending, 'url' | 'isBound'> & { readonly isSecure: boolean }) | SignInRefusal {
     const pending = this.pending.get(state);
     if (!pending) return 'invalid';
     if (this.options.clock.now() >= pending.expiresAt) return 'expired';
@@ -214,14 +203,13 @@ export class Authorizations {
     this.failures.set(attemptOf(connection.environment, advisor), { at: this.options.clock.now(), why });
   }
 
-  private async conclude(pending: Pending, { code, error }: AuthorizationResponse): Promise<Finished> {
-    if (this.options.clock.now() >= pending.expiresAt) return { ok: false, why: 'expired' };
-    if (error !== '') return { ok: false, why: error === denied ? 'denied' : 'declined' };
-    return this.exchange(pending, code);
-  }
-
-  private async exchange({ connection, advisor, verifier, link }: Pending, code: string): Promise<Finished> {
+  private async conclude(
+    { connection, advisor, verifier, link, expiresAt }: Pending,
+    { code, error }: AuthorizationResponse,
+  ): Promise<Finished> {
     const { clock, vault } = this.options;
+    if (clock.now() >= expiresAt) return { ok: false, why: 'expired' };
+    if (error !== '') return { ok: false, why: error === denied ? 'denied' : 'declined' };
     // A visit that began in time may end after the link has expired.
     if (link !== undefined && !(await vault.link(link))) return { ok: false, why: 'spentLink' };
     const result = await this.ask(connection, code, verifier);

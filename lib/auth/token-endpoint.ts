@@ -1,19 +1,16 @@
 import { createHash } from 'node:crypto';
-import { abortOf, wokenBy } from '../service/concurrency';
-import { elapsedBy, type Clock } from '../service/clock';
+import type { Clock } from '../service/clock';
 import { type ReasonWord, serviceError, ServiceError } from '../service/errors';
+import { Limits } from '../service/limits';
 import { contractScope, usualPrefixes, wireScope } from '../service/prefixes';
 import { backoff, readRetryAfter, Retries, type Happened } from '../service/retry';
+import type { postForm } from '../service/transport';
 import type { Connection } from './connection';
 import { isBearer, readTokenAnswer, type TokenAnswer } from './grants';
 import { second } from '../durations';
 import { Listeners } from '../listeners';
 
-export type PostForm = (
-  address: string,
-  fields: Readonly<Record<string, string>>,
-  options: { readonly timeout: number; readonly proxy?: string | undefined },
-) => Promise<{ readonly status: number; readonly text: string; readonly retryAfter?: string | undefined }>;
+export type PostForm = typeof postForm;
 
 /** Milliseconds, where the environment sets none. */
 const timeLimit = 30 * second;
@@ -128,38 +125,48 @@ const read = ({ status, text, retryAfter }: Awaited<ReturnType<PostForm>>, now: 
   throw new Trouble({ what: 'refused', status }, tryLater(said));
 };
 
-/**
- * What all requests of one application to one token endpoint share, for all advisors. Its times are those of the
- * monotonic clock: a pause lasts as long as it was meant to when the wall clock is set.
- */
+/** What all requests of one application to one token endpoint share, for all advisors. */
 class EndpointAccess {
-  constructor(readonly retries: Retries) {}
-
-  readonly waiting = new Set<() => void>();
-  running = 0;
+  limits: Limits;
   /** How many times in a row all attempts have failed. */
   givenUp = 0;
   /** The number of failures: requests that failed together count as one. */
   failures = 0;
-  notBefore = -Infinity;
   /** How long the last pause is, in milliseconds. */
   pauseLength = 0;
-  /** The last failure, which holds until `notBefore`. */
+  /** The last failure, which holds until the pause is over. */
   remembered: Trouble | undefined;
 
-  get most(): number {
-    return this.retries.retried + this.retries.limited + this.givenUp > 0 ? 1 : mostAtOnce;
+  constructor(
+    private readonly clock: Clock,
+    readonly retries: Retries,
+  ) {
+    this.limits = this.unpaused();
   }
 
-  pause(now: number, ms: number): void {
+  private unpaused(): Limits {
+    const { retries } = this;
+    const most = (): number => (retries.retried + retries.limited + this.givenUp > 0 ? 1 : mostAtOnce);
+    return new Limits(this.clock, mostAtOnce, 0, most);
+  }
+
+  /** Ends the pause: all who wait ask for their turn again. */
+  resume(): void {
+    const { limits } = this;
+    this.limits = this.unpaused();
+    limits.close();
+  }
+
+  pause(ms: number): void {
     this.pauseLength = ms;
-    this.notBefore = now + ms;
+    this.limits.pause(ms);
   }
 
   recovered(): void {
     Object.assign(this.retries, { retried: 0, limited: 0 });
-    Object.assign(this, { givenUp: 0, notBefore: -Infinity, remembered: undefined });
+    Object.assign(this, { givenUp: 0, remembered: undefined });
     this.retries.budget.refund();
+    if (this.limits.pausedUntil > 0) this.resume();
   }
 }
 
@@ -182,10 +189,8 @@ export class TokenEndpoints {
 
   /** The time until which no request is made for a connection; 0 when there is no pause worth reporting. */
   pausedUntil(connection: Connection): number {
-    const { clock } = this.options;
-    const { notBefore, pauseLength } = this.accessOf(connection);
-    const left = notBefore - elapsedBy(clock);
-    return left > 0 && pauseLength >= leastTold ? clock.now() + Math.ceil(left) : 0;
+    const { limits, pauseLength } = this.accessOf(connection);
+    return pauseLength >= leastTold ? limits.pausedUntil : 0;
   }
 
   /** Makes one request; `run` handles what it throws. */
@@ -230,9 +235,13 @@ export class TokenEndpoints {
     { signal, isPerson = false }: { readonly signal?: AbortSignal; readonly isPerson?: boolean } = {},
   ): Promise<T> {
     const access = this.accessOf(connection);
-    if (isPerson && access.remembered) access.pause(elapsedBy(this.options.clock), 0);
+    if (isPerson && access.remembered) access.resume();
     for (;;) {
-      await this.turn(access, connection, signal);
+      const { limits, remembered } = access;
+      if (signal?.aborted === true) throw serviceError('cancelled', 'abandoned');
+      if (remembered && limits.pausedUntil > 0) throw remembered.fault(connection);
+      if (!(await limits.enter({ lane: '', priority: 'normal', front: false, signal }))) continue;
+      access.remembered = undefined;
       const { failures } = access;
       try {
         const value = await attempt();
@@ -242,54 +251,26 @@ export class TokenEndpoints {
         if (!(fault instanceof Trouble)) throw fault;
         if (access.failures === failures) this.check(access, fault, connection);
       } finally {
-        access.running--;
-        for (const wake of [...access.waiting]) wake();
+        limits.leave();
       }
-    }
-  }
-
-  /** Resolves when an attempt may be made, and counts it; throws the remembered failure. */
-  private async turn(access: EndpointAccess, connection: Connection, signal?: AbortSignal): Promise<void> {
-    for (;;) {
-      if (signal?.aborted === true) throw serviceError('cancelled', 'abandoned');
-      const ms = access.notBefore - elapsedBy(this.options.clock);
-      if (ms > 0 && access.remembered) throw access.remembered.fault(connection);
-      if (ms <= 0 && access.running < access.most) {
-        access.remembered = undefined;
-        access.running++;
-        return;
-      }
-      await this.change(access, ms, signal);
     }
   }
 
   private check(access: EndpointAccess, trouble: Trouble, connection: Connection): void {
-    const now = elapsedBy(this.options.clock);
     access.failures++;
     // After all attempts have failed, the endpoint gets single attempts until it answers.
     const retries = access.givenUp > 0 ? 0 : connection.retries;
     const decision = access.retries.after('read', trouble.happened, { retries, repeatSends: 'contract' });
-    if ('ms' in decision) access.pause(now, Math.max(decision.ms, trouble.retryAfter));
+    if ('ms' in decision) access.pause(Math.max(decision.ms, trouble.retryAfter));
     else {
-      // Without jitter: no other request returns at this time, and a short pause would cause a storm of requests.
-      access.pause(now, Math.max(backoff(access.givenUp, 1), trouble.retryAfter));
       Object.assign(access.retries, { retried: 0, limited: 0 });
       Object.assign(access, { givenUp: access.givenUp + 1, remembered: trouble });
+      // Those who wait fail too.
+      access.resume();
+      // Without jitter: no other request returns at this time, and a short pause would cause a storm of requests.
+      access.pause(Math.max(backoff(access.givenUp - 1, 1), trouble.retryAfter));
     }
     if (this.pausedUntil(connection) > 0) this.listeners.call();
-  }
-
-  /** Resolves when the time has come, something has changed, or the signal aborts. */
-  private change(access: EndpointAccess, ms: number, signal?: AbortSignal): Promise<void> {
-    const changed = (wake: () => void) => {
-      access.waiting.add(wake);
-      return () => access.waiting.delete(wake);
-    };
-    return wokenBy(
-      changed,
-      ...(ms > 0 ? [(wake: () => void) => this.options.clock.after(ms, wake)] : []),
-      ...(signal ? [abortOf(signal)] : []),
-    );
   }
 
   private async ask(connection: Connection, fields: Readonly<Record<string, string>>): Promise<TokenResult> {
@@ -315,7 +296,7 @@ export class TokenEndpoints {
       .update(JSON.stringify([tokenUrl, clientId, clientSecret]))
       .digest('base64');
     const { clock, random = Math.random } = this.options;
-    const access = this.accesses.get(name) ?? new EndpointAccess(new Retries(clock, random));
+    const access = this.accesses.get(name) ?? new EndpointAccess(clock, new Retries(clock, random));
     this.accesses.set(name, access);
     return access;
   }

@@ -11,24 +11,18 @@ import { isVariable } from './values';
 
 const pause = 250;
 
-interface PickerWords {
-  readonly choose: string;
-  readonly filter: string;
-  readonly note: string;
-}
-
-const pickerWords: Readonly<Record<RecordKind, (say: Say) => PickerWords>> = {
-  contacts: (say) => ({
+const pickerWords = {
+  contacts: (say: Say) => ({
     choose: say('picker.contacts.choose'),
     filter: say('picker.contacts.filter'),
     note: say('picker.manual'),
   }),
-  groups: (say) => ({
+  groups: (say: Say) => ({
     choose: say('picker.groups.choose'),
     filter: say('picker.groups.filter'),
     note: say('picker.manual'),
   }),
-  content: (say) => ({
+  content: (say: Say) => ({
     choose: say('picker.content.choose'),
     filter: say('picker.content.filter'),
     note: say('picker.content.note'),

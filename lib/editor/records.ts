@@ -10,12 +10,6 @@ export interface Choice {
   readonly detail: string;
 }
 
-export interface FoundRecord {
-  readonly choices: readonly Choice[];
-  readonly total: number | null;
-  readonly hasMore: boolean;
-}
-
 /** Any field of the service's records may be missing or null. */
 const text = (value: unknown): string =>
   typeof value === 'string' || typeof value === 'number' ? String(value).trim() : '';
@@ -53,7 +47,7 @@ interface RecordPage {
 }
 
 /** The choices on a page of the lookup route. `before` is the number of records on earlier pages. */
-export const foundIn = (what: RecordKind, page: unknown, before: number, say: Say): FoundRecord => {
+export const foundIn = (what: RecordKind, page: unknown, before: number, say: Say) => {
   const { data, pageInfo } = page as RecordPage;
   const size = typeof pageInfo?.pageSize === 'number' ? pageInfo.pageSize : Infinity;
   const total = typeof pageInfo?.totalRecord === 'number' ? pageInfo.totalRecord : null;

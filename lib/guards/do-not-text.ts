@@ -3,6 +3,7 @@ import type { Item } from '../outbox/item';
 import type { Outcome } from '../outbox/outcome';
 import { processMemory } from '../process-memory';
 import type { BlockedItem as Blocked } from '../runtime/activity-items';
+import type { Environment } from '../runtime/environment';
 import { nodeError } from '../runtime/errors';
 import type { Guard, GuardTools } from '../runtime/item-node';
 import type { ServiceError } from '../service/errors';
@@ -339,12 +340,7 @@ class JointList {
 /** The do-not-text list of the installation: for all environments and advisors. It is kept until somebody is unblocked. */
 export type DoNotText = StoreList | JointList;
 
-interface ListEnvironment {
-  readonly service: string;
-  store(): Store | Promise<Store>;
-  /** The stores of other environments in which the list is kept too. */
-  otherListStores?(): Promise<readonly Store[]>;
-}
+type ListEnvironment = Pick<Environment, 'service' | 'store' | 'otherListStores'>;
 
 const listsByStore = new WeakMap<object, Map<Realm, StoreList>>();
 const jointLists = new WeakMap<StoreList, readonly [readonly StoreList[], JointList]>();
@@ -388,12 +384,6 @@ export const doNotTextOf = async (environment: ListEnvironment): Promise<DoNotTe
   made.complete().catch(() => undefined);
   return made;
 };
-
-/**
- * Called when another process has announced a block; resolves when this process's requests to the number have finished.
- */
-export const noteBlocked = async (environment: ListEnvironment, command: BlockCommand): Promise<void> =>
-  (await doNotTextOf(environment)).onRemoteBlock(command);
 
 /** Copies the list of the real services to another store. */
 export const movableBlocked = (): Movable<Blocked> => {

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { consentIn, type Consent, type ListedWait } from '../consent/consent';
+import type { Queue } from '../outbox/queue';
 import { pendingIn, QueueReader, type Pending } from '../outbox/queue-reader';
 import { isItemName, isListName, itemIn, listIn, records } from '../outbox/records';
 import { idsUnder } from '../outbox/removed-nodes';
@@ -25,13 +26,7 @@ export interface ActivityQuery {
   readonly state?: QueueItem['state'];
 }
 
-interface ReadableOutbox {
-  readonly store: Store;
-  readonly reader: QueueReader;
-  cancel(arrival: Buffer, index?: number, isWait?: boolean): Promise<boolean>;
-  /** Gives a wait a look now. */
-  check(arrival: Buffer, index: number): Promise<boolean>;
-}
+type ReadableQueue = Pick<Queue, 'store' | 'reader' | 'cancel' | 'check'>;
 
 /** A command to the process that has an item: check or cancel it. */
 interface ItemCommand extends StoreCommand {
@@ -217,8 +212,6 @@ async function* listsOf({ node, reader }: Read, skip: number): AsyncGenerator<Li
     yield { id: itemId('l', name), node, ...list };
 }
 
-const failureIn = ({ problem: _, ...failure }: FailureRecord): Failure => failure;
-
 const isFor = (
   item: { readonly phone: string | null; readonly advisor: string | null; readonly name?: string },
   { digits, name }: Searched,
@@ -233,7 +226,7 @@ const isFor = (
  */
 export class Activity {
   /** By their places. */
-  private readonly outboxes = new Map<string, { readonly node: NodeName; readonly outbox: ReadableOutbox }>();
+  private readonly outboxes = new Map<string, { readonly node: NodeName; readonly outbox: ReadableQueue }>();
   /** Called when something that is shown may have changed. */
   changed = (): void => undefined;
   private failing: SavedFailure[] = [];
@@ -243,7 +236,7 @@ export class Activity {
   constructor(private readonly environment: Environment) {}
 
   /** Adds a node that accepts items; the result removes it. */
-  add(node: NodeName, outbox: ReadableOutbox): () => void {
+  add(node: NodeName, outbox: ReadableQueue): () => void {
     const added = { node, outbox };
     const place = placeOf(node.id, outbox.store);
     this.outboxes.set(place, added);
@@ -399,7 +392,7 @@ export class Activity {
 
   async failures(asked: ActivityQuery): Promise<Listed<Failure>> {
     const { data, pageInfo } = await this.failureRecords(asked);
-    return { data: data.map(failureIn), pageInfo };
+    return { data: data.map(({ problem: _, ...failure }) => failure), pageInfo };
   }
 
   /** All failures, the latest first. */

@@ -258,7 +258,7 @@ export class Job {
     const { RED, node, outputs } = this;
     const isClosed = (): boolean => closed.aborted;
     for (let isFirst = true; !isClosed(); isFirst = false) {
-      if (!isFirst || areFlowsStopping(RED)) await nextStart(RED, closed);
+      if (!isFirst || flowsOf(RED).isStopping) await nextStart(RED, closed);
       if (isClosed()) break;
       const job = isFirst ? this : this.anew();
       const arriving = arrival(RED, node, parts[0]?.outcome.port ?? 0);
@@ -351,6 +351,7 @@ type RuntimeEvents = Red['events'];
 const longestDeploy = nodeCloseTime + second;
 
 interface Flows {
+  /** True from the moment a deploy or a shutdown begins to close nodes until the flows have started again. */
   isStopping: boolean;
   /** By the monotonic clock. */
   stoppedAt: number;
@@ -388,9 +389,6 @@ export const atNextStart = (RED: Red, task: () => void): (() => void) => {
   };
 };
 
-/** True from the moment a deploy or a shutdown begins to close nodes until the flows have started again. */
-const areFlowsStopping = (RED: Red): boolean => flowsOf(RED).isStopping;
-
 /** Resolves when the deploy that is under way is over. */
 export const deployEnd = async (RED: Red): Promise<void> => {
   const { isStopping, stoppedAt } = flowsOf(RED);
@@ -415,20 +413,17 @@ const isListening = (node: unknown): node is Receiver => {
   return Boolean(_inputCallback) || Boolean(_inputCallbacks);
 };
 
-/** Resolves just before a message that is sent next is delivered: each needs its own, because a receiver may stop the flows. */
-const delivered = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-
 /**
  * Whether a message that leaves by `port` directly after this call arrives. Node-RED delivers it in the next turn of
  * the event loop, and silently drops it when the receiver is closed before. So the receivers are checked just before
- * the delivery; afterwards is too late, for a receiver may itself stop the flows.
+ * the delivery, of each message on its own; afterwards is too late, for a receiver may itself stop the flows.
  */
 const arrival = async (RED: Red, node: RunningNode, port: number): Promise<boolean> => {
   const receiversAt = (output: number): Receiver[] =>
     (node.wires[output] ?? []).map((id): unknown => RED.nodes.getNode(id)).filter(isListening);
   const direct = receiversAt(port);
   const receivers = direct.length === 0 && port === 2 ? receiversAt(1) : direct;
-  await delivered();
+  await new Promise((resolve) => setImmediate(resolve));
   return receivers.length === 0 || receivers.some(isListening);
 };
 

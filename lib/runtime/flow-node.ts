@@ -1,5 +1,6 @@
 import { minute } from '../durations';
 import { countReturn, handOver } from '../outbox/hand-over';
+import type { ItemData } from '../outbox/records';
 import { isFixed, readableCopy, removeUnreadable } from '../outbox/storable-message';
 import { closeLimit, systemClock, within, type Clock } from '../service/clock';
 import type { Mutable } from '../mutable';
@@ -15,24 +16,9 @@ import { problemOf } from './outcomes';
 import type { Message, Red, RunningNode } from './red';
 import type { NodeSpec } from './spec';
 import { atNextStart, Job, outputsOf, type Outputs } from './delivery';
-import {
-  createStatus,
-  heldLook,
-  pausedLook,
-  simulatorMark,
-  storeLostLook,
-  storeTroubleLook,
-  unauthorizedLook,
-  type Status,
-} from './status';
+import { createStatus, heldLook, look, simulatorMark, unauthorizedLook, type Status } from './status';
 import { type Words, wordsOf } from './language';
 import { processMemory } from '../process-memory';
-
-/** An item that may have an advisor of its own. */
-interface AdvisedItem {
-  readonly advisor?: string;
-  readonly wrong?: Problem;
-}
 
 /** What `flowNode` gives a node's own part to work with. */
 export interface Tools {
@@ -53,7 +39,11 @@ export interface Tools {
    * The advisor that a message is for. Checks the settings first. Where the advisor cannot be determined, only items
    * without one of their own fail, if there are others.
    */
-  advisor(value: unknown, msg: Message, items?: readonly Mutable<AdvisedItem>[]): string;
+  advisor(
+    value: unknown,
+    msg: Message,
+    items?: readonly Mutable<Pick<ItemData, 'advisor' | 'wrong'>>[],
+  ): string;
   readonly advisorSource: Source;
   /** From here on, every status says that waits and records do not outlive the process. */
   markUnsaved(): void;
@@ -399,12 +389,15 @@ export const flowNode = (
     status.clearIfAuthorized((advisor) => isAuthorized(environment, advisor));
     showUnauthorized();
     if (environment.trouble !== undefined) {
-      status.show(() => (environment.isStoreLost ? storeLostLook(words) : storeTroubleLook(words)));
+      const key = environment.isStoreLost ? 'status.storeLost' : 'status.storeTrouble';
+      status.show(() => look('red', 'ring', words.say(key)));
       return;
     }
     const until = pausedUntil(environment);
     if (until <= clock.now() || !handler.isBusy()) return;
-    status.show(() => pausedLook(words, until, clock.now()));
+    status.show(() =>
+      look('yellow', 'ring', words.say('status.paused', { time: words.time(until, clock.now()) })),
+    );
   });
 
   node.on('input', (received, _send, done) => {

@@ -3,6 +3,7 @@ import type { Problem } from '../service/errors';
 import type { Words } from './language';
 import type { Outputs } from './delivery';
 import type { Outcome } from '../outbox/outcome';
+import type { Queue } from '../outbox/queue';
 import type { RunningNode } from './red';
 import { second } from '../durations';
 import { visible } from '../visible';
@@ -80,24 +81,11 @@ export const searchLook = (
   return count > 0 ? look('green', 'dot', text) : look('grey', 'ring', text);
 };
 
-/** An advisor has to authorize again. */
-export const authorizeLook = (words: Words): StatusLook =>
-  look('red', 'ring', words.say('status.authorizeAgain'));
-
 /** No advisor is authorized; `hasEnded` when one was. */
 export const unauthorizedLook = (words: Words, hasEnded: boolean): StatusLook => ({
   ...look('red', 'ring', words.say(hasEnded ? 'status.authorizeAgain' : 'status.notAuthorized')),
   unauthorized: '',
 });
-
-/** The service has asked for a pause. */
-export const pausedLook = (words: Words, until: number, now: number): StatusLook =>
-  look('yellow', 'ring', words.say('status.paused', { time: words.time(until, now) }));
-
-export const storeTroubleLook = (words: Words): StatusLook =>
-  look('red', 'ring', words.say('status.storeTrouble'));
-
-export const storeLostLook = (words: Words): StatusLook => look('red', 'ring', words.say('status.storeLost'));
 
 /** Texts are held until their recipients may be texted; the first until `notBefore`. */
 export const heldLook = (words: Words, count: number, notBefore: number, now: number): StatusLook => {
@@ -203,17 +191,8 @@ export const createStatus = (
   };
 };
 
-interface Progress {
-  readonly done: number;
-  readonly total: number;
-}
-
 /** What a queue tells of its items. */
-interface QueueState {
-  /** That of lists. */
-  readonly progress: Progress;
-  readonly heldItems?: { readonly count: number; readonly notBefore: number } | undefined;
-}
+type QueueState = Pick<Queue, 'progress' | 'heldItems'>;
 
 /** What the queues of a node tell together. */
 export const stateOf = (queues: Iterable<QueueState>): QueueState => {
@@ -235,9 +214,6 @@ export interface StatusTexts {
   /** The time in the text of the first output, where that is a planned time. */
   readonly plannedFor?: (payload: unknown) => number | undefined;
 }
-
-const firstOf = ({ first }: StatusTexts, payload: unknown): string =>
-  typeof first === 'string' ? first : first(payload);
 
 /** How many outcomes left, by the names of the outputs; `alreadySent` are among those of the first. */
 export type OutcomeCounts = Readonly<Record<string, number>>;
@@ -307,10 +283,15 @@ export const outcomeStatus = (tools: StatusTools, texts: StatusTexts, queues: ()
   const lookOfOne = ({ port, problem, payload, offset }: Outcome, at: number): StatusLook => {
     const time = words.time(at, clock.now());
     if (port === 0) {
+      const { first } = texts;
       const planned = texts.plannedFor?.(payload);
       const when =
         planned === undefined ? time : words.moment(planned, tools.environment().settings.timeZone, offset);
-      return look('green', 'dot', words.say(firstOf(texts, payload), { time: when }));
+      return look(
+        'green',
+        'dot',
+        words.say(typeof first === 'string' ? first : first(payload), { time: when }),
+      );
     }
     const isRefused = port === 2 && problem?.code !== 'cancelled';
     if (isRefused && texts.third) return look('yellow', 'ring', words.say(texts.third, { time }));
@@ -335,7 +316,7 @@ export const outcomeStatus = (tools: StatusTools, texts: StatusTexts, queues: ()
     show(outcome: Outcome, list?: ShownList): void {
       const at = clock.now();
       let counts = list?.counts;
-      const lookBy = (progress: Progress): StatusLook => {
+      const lookBy = (progress: QueueState['progress']): StatusLook => {
         if (progress.total > 0) return progressLook(words, progress.done, progress.total);
         // The counts are kept: at midnight the same look is drawn again.
         if (!list) counts ??= minute.counts;

@@ -127,21 +127,12 @@ const sentenceFor = (plan: Plan, code: Code, detail: string): Pick<Failure, 'key
 };
 
 /** A gateway knows neither scopes nor contacts, so the sentence names the API key and the address first. */
-const bareSentence = (plan: Plan, code: ServiceCode, status: number): Pick<Failure, 'key' | 'values'> => {
-  switch (code) {
-    case 'forbidden':
-      return { key: 'forbidden_bare', values: { scope: plan.scope } };
-    case 'unauthorized':
-      return { key: 'unauthorized_bare' };
-    case 'not_found':
-      return { key: 'not_found_bare' };
-    case 'rate_limited':
-      return { key: 'rate_limited_bare' };
-    case 'payload_too_large':
-      return { key: 'payload_too_large_bare' };
-    default:
-      return { key: 'refused_bare', values: { status } };
-  }
+const bareSentences: Partial<Record<ServiceCode, ErrorKey>> = {
+  forbidden: 'forbidden_bare',
+  unauthorized: 'unauthorized_bare',
+  not_found: 'not_found_bare',
+  rate_limited: 'rate_limited_bare',
+  payload_too_large: 'payload_too_large_bare',
 };
 
 const failureOf = (plan: Plan, said: Code, status: number, more: Partial<Problem>): Failure => {
@@ -157,7 +148,8 @@ const failureOf = (plan: Plan, said: Code, status: number, more: Partial<Problem
 /** The failure of an answer that came from a gateway or a firewall, and not from the service. */
 const bareFailure = (plan: Plan, status: number): Failure => {
   const code = codeOfStatus(status);
-  return { code, ...bareSentence(plan, code, status), more: { status } };
+  const key = bareSentences[code] ?? 'refused_bare';
+  return { code, key, values: { scope: plan.scope, status }, more: { status } };
 };
 
 const texts = ['title', 'detail', 'traceId', 'instance', 'type'] as const;
@@ -268,14 +260,9 @@ export const assess = (
   const body = parse(withoutSecrets(result.text ?? '', secrets.filter(isTelling)));
   const happened = happenedAt(status, body, readRetryAfter(result.retryAfter, clock.now()));
   const reason = `HTTP ${String(status)}`;
-  if (isProblemBody(body)) {
+  if (isProblemBody(body) || (status < 500 && isPartOfProblem(body)))
     return { happened, failure: failureOf(plan, body.code, status, problemFields(body)), reason, status };
-  }
-  if (status >= 500) return { happened, reason, status };
-  if (isPartOfProblem(body)) {
-    return { happened, failure: failureOf(plan, body.code, status, problemFields(body)), reason, status };
-  }
-  return { happened, failure: bareFailure(plan, status), reason, status };
+  return { happened, ...(status < 500 && { failure: bareFailure(plan, status) }), reason, status };
 };
 
 /** The error that a call ends with. */

@@ -66,12 +66,14 @@ export interface CallOptions {
   readonly undo?: () => void | Promise<void>;
 }
 
-export interface Answer<N extends EndpointName> {
-  readonly data: ResponseOf<N>;
+/** `attempts` is the number of requests that were made. */
+interface Completed<T = unknown> {
+  readonly data: T;
   readonly status: number;
-  /** The number of requests that were made. */
   readonly attempts: number;
 }
+
+export type Answer<N extends EndpointName> = Completed<ResponseOf<N>>;
 
 /** The service, for all code above lib/service. Every failure is a ServiceError. */
 export type Client = ReturnType<typeof createClient>;
@@ -87,12 +89,6 @@ export interface Shared extends Pick<ClientOptions, 'apiKey' | 'token' | 'onPaus
   /** By advisor, the token that was rejected although it had just been refreshed. */
   readonly futile: Map<string, { readonly token: string; readonly at: number }>;
   readonly closing: AbortSignal;
-}
-
-export interface Completed {
-  readonly data: unknown;
-  readonly status: number;
-  readonly attempts: number;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Endpoint, type EndpointName, endpoints, type Id } from './endpoints';
+import { type EndpointName, endpoints, type Id } from './endpoints';
 import { serviceError } from './errors';
 import { type Prefixes, scopeNames, usualPrefixes, wirePath, wireScope } from './prefixes';
 import type { RepeatKind } from './retry';
@@ -13,19 +13,7 @@ export interface Wire {
 }
 
 /** An endpoint, prepared once for each client, so that a call only fills it in. */
-export interface Plan {
-  readonly name: EndpointName;
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  readonly kind: RepeatKind;
-  /** The scope in the service's words. */
-  readonly scope: string;
-  /** Finds the name of a scope in the service's answers. */
-  readonly scopeNames: RegExp;
-  readonly response: z.ZodType;
-  readonly sentences: Endpoint['sentences'];
-  /** Throws `invalid_input` for an id that no path can have. Whoever makes a call has checked the rest. */
-  wire(request: EndpointRequest): Wire;
-}
+export type Plan = ReturnType<typeof planEndpoint>;
 
 /** The common shape of all `RequestOf` types. */
 export interface EndpointRequest {
@@ -82,14 +70,14 @@ export interface Dialect {
 export const planEndpoint = (
   name: EndpointName,
   { names, prefixes }: Dialect = { names: new Map(), prefixes: usualPrefixes },
-): Plan => {
+) => {
   const { method, repeat, response, sentences, ...parts } = endpoints[name];
   const path = wirePath(parts.path, prefixes);
   const onTheWire = (query: string): string =>
     (parts.search === undefined ? undefined : names.get(`${parts.search}.${query}`)) ??
     names.get(query) ??
     query;
-  const kind = method === 'GET' ? 'read' : repeat === 'safe' ? 'replace' : repeat;
+  const kind: RepeatKind = method === 'GET' ? 'read' : repeat === 'safe' ? 'replace' : repeat;
 
   const paramsOf = (query: NonNullable<EndpointRequest['query']>): Record<string, string | number> => {
     const params: Record<string, string | number> = {};
@@ -101,11 +89,14 @@ export const planEndpoint = (
     name,
     method,
     kind,
+    /** The scope in the service's words. */
     scope: wireScope(parts.scope, prefixes),
+    /** Finds the name of a scope in the service's answers. */
     scopeNames: scopeNames(prefixes),
-    response,
-    sentences,
-    wire(request) {
+    response: response as z.ZodType,
+    sentences: sentences,
+    /** Throws `invalid_input` for an id that no path can have. Whoever makes a call has checked the rest. */
+    wire(request: EndpointRequest): Wire {
       const { path: url, ids } = fillPath(path, request.params);
       const outgoing: Outgoing = {
         method,

@@ -341,12 +341,6 @@ export const createTransport = ({ base, timeout, connections, proxy }: Transport
   };
 };
 
-export interface FormAnswer {
-  readonly status: number;
-  readonly text: string;
-  readonly retryAfter: string | undefined;
-}
-
 /**
  * Posts a form (for the token endpoint) to exactly this address, on a connection of its own. Throws ServiceError
  * `network_error` when there was no usable answer.
@@ -354,27 +348,16 @@ export interface FormAnswer {
 export const postForm = async (
   address: string,
   fields: Readonly<Record<string, string>>,
-  options: {
-    readonly timeout: number;
-    readonly signal?: AbortSignal;
-    readonly proxy?: string | undefined;
-  },
-): Promise<FormAnswer> => {
+  { timeout, proxy }: { readonly timeout: number; readonly proxy?: string | undefined },
+): Promise<{ readonly status: number; readonly text: string; readonly retryAfter?: string | undefined }> => {
   const url = trustedUrl(address, 'tokenUrl');
-  if (options.signal?.aborted === true) throw serviceError('cancelled', 'abandoned');
-  const { timeout, proxy } = options;
   const transport = createTransport({ base: url.origin, timeout, connections: 1, proxy });
   try {
-    const result = await transport.send(
-      { method: 'POST', url: url.pathname + url.search, data: new URLSearchParams(fields) },
-      options.signal,
-    );
-    if (result.state === 'answered' && result.text !== undefined) {
+    const data = new URLSearchParams(fields);
+    const result = await transport.send({ method: 'POST', url: url.pathname + url.search, data });
+    if (result.state === 'answered' && result.text !== undefined)
       return { status: result.status, text: result.text, retryAfter: result.retryAfter };
-    }
     const reason: ReasonWord = result.state === 'answered' ? { reason: 'too_large' } : result.reason;
-    if (typeof reason === 'object' && reason.reason === 'aborted')
-      throw serviceError('cancelled', 'abandoned', {}, { attempts: 1 });
     throw serviceError('network_error', 'token_unreached', { reason }, { attempts: 1 });
   } finally {
     await transport.destroy();

@@ -5,13 +5,7 @@ import type { TextShared } from '../../lib/guards/text-hours';
 import type { Queue } from '../../lib/outbox/queue';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { problemOf } from '../../lib/runtime/outcomes';
-import {
-  authorizeLook,
-  failureLook,
-  unauthorizedLook,
-  waitingLook,
-  type StatusLook,
-} from '../../lib/runtime/status';
+import { failureLook, look, unauthorizedLook, waitingLook, type StatusLook } from '../../lib/runtime/status';
 import type { Recipient } from '../../lib/texting/recipients';
 
 /** What the recipients of a message share. */
@@ -118,7 +112,7 @@ export class WaitStatus {
       const advisors = environment.advisors();
       if (advisors.length === 0) return unauthorizedLook(words, false);
       if (!advisors.every((each) => environment.advisorState(each) === 'authorized'))
-        return authorizeLook(words);
+        return look('red', 'ring', words.say('status.authorizeAgain'));
     } catch (thrown) {
       // The status is drawn by a timer, where nobody would catch a fault of the environment.
       return failureLook(words, problemOf(thrown), clock.now(), clock.now());

@@ -24,13 +24,7 @@ import type { PostgresHandle } from '../../lib/state/postgres';
 import { lostTrouble } from '../../lib/state/recognition';
 import { forgetAll } from '../../lib/state/remembered';
 import type { Store, StoreCommand } from '../../lib/state/store';
-import {
-  doNotTextOf,
-  forgetLists,
-  isBlockCommand,
-  noteBlocked,
-  ownListOf,
-} from '../../lib/guards/do-not-text';
+import { doNotTextOf, forgetLists, isBlockCommand, ownListOf } from '../../lib/guards/do-not-text';
 import { listAdvisors } from './advisor-list';
 import {
   addressBeside,
@@ -233,7 +227,7 @@ export class RunningEnvironment implements SharedStoreHost {
 
   async handleCommand(command: StoreCommand, orphan: Store | undefined): Promise<boolean> {
     if (isBlockCommand(command)) {
-      await noteBlocked(this, command);
+      await (await doNotTextOf(this)).onRemoteBlock(command);
       return true;
     }
     if (command.kind === 'pause') {

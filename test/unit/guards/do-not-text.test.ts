@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { open as openLmdb } from 'lmdb';
 import should from 'should';
-import { doNotTextOf, noteBlocked, type BlockCommand } from '../../../lib/guards/do-not-text';
+import { doNotTextOf, type BlockCommand } from '../../../lib/guards/do-not-text';
 import { nodeError } from '../../../lib/runtime/errors';
 import type { Message } from '../../../lib/runtime/red';
 import { MovableClock } from '../../../simulator/movable-clock';
@@ -406,9 +406,13 @@ describe('the do-not-text list', () => {
     const pair = () => {
       const stores = [createMemoryStore(), createMemoryStore()] as const;
       const [file, database] = stores;
-      const one = { service: 'sandbox', store: () => file, otherListStores: async () => [database] };
-      const other = { service: 'production', store: () => database, otherListStores: async () => [file] };
-      return { one, other, alone: { service: 'production', store: () => database } };
+      const one = { service: 'sandbox' as const, store: () => file, otherListStores: async () => [database] };
+      const other = {
+        service: 'production' as const,
+        store: () => database,
+        otherListStores: async () => [file],
+      };
+      return { one, other, alone: { service: 'production' as const, store: () => database } };
     };
 
     it('applies to both, and is in both stores', async () => {
@@ -522,13 +526,16 @@ describe('the do-not-text list', () => {
       const { flow, environment, own, received } = await texting(() => others);
       should(only(await flow.ask({ phone: '+12025550107', text: 'Hi' })).msg.outcome).equal('sent');
       const inDatabase = {
-        service: 'production',
+        service: 'production' as const,
         store: () => database,
         otherListStores: async () => [own],
       };
       should(await (await doNotTextOf(inDatabase)).check(consented)).be.undefined();
       Object.assign(ofAnother, {
-        peers: peers({ tellOthers: (command) => noteBlocked(inDatabase, command as BlockCommand) }),
+        peers: peers({
+          tellOthers: async (command) =>
+            (await doNotTextOf(inDatabase)).onRemoteBlock(command as BlockCommand),
+        }),
       });
       const elsewhere = await doNotTextOf({ service: 'production', store: () => ofAnother });
       await elsewhere.block(consented, 'stop', begin);
