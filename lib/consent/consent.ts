@@ -9,16 +9,15 @@ import { Held, type Queue } from '../outbox/queue';
 import {
   after,
   indexedIn,
+  indexedUnder,
   indexOf,
   itemName,
   keysOf,
-  keysUnder,
   records,
   timetable,
   type Indexed,
   type ItemData,
   type ItemRecord,
-  type Seen,
   type Shared,
   type SharedRecord,
   type Subject,
@@ -90,9 +89,8 @@ type Decide = (wait: Wait, since: number) => WaitOutcome | undefined;
 /** A node whose waits look, and can be ended. */
 interface Waiter {
   readonly since: number;
-  readonly lateBy: number;
-  whenSaved(): Promise<void>;
-  end(waits: readonly Indexed[], decide: Decide): Promise<void>;
+  readonly queue: Pick<Queue<WaitItem, WaitShared>, 'lateBy' | 'whenSaved' | 'endWaits'>;
+  outcomeOf(outcome: WaitOutcome, subject: Subject): Outcome;
   changed(): void;
 }
 
@@ -117,6 +115,8 @@ interface AcceptedCommand extends StoreCommand {
 
 export const isAcceptedCommand = (command: StoreCommand): command is AcceptedCommand =>
   command.kind === 'accepted';
+
+type WaitRecord = ItemRecord<WaitItem, WaitShared>;
 
 /** The number of waits that end in one commit. */
 const batch = 100;
@@ -184,27 +184,14 @@ export class Consent {
   }
 
   /** The waits of a node can be ended from now on; the result ends that. */
-  attach<D extends WaitItem, S extends WaitShared>(
+  attach(
     node: string,
-    queue: Queue<D, S>,
-    outcomeOf: (outcome: WaitOutcome, subject: Subject) => Outcome,
+    queue: Waiter['queue'],
+    outcomeOf: Waiter['outcomeOf'],
     changed: () => void,
   ): () => void {
     const since = this.clock.now();
-    const waiter: Waiter = {
-      since,
-      get lateBy() {
-        return queue.lateBy;
-      },
-      whenSaved: () => queue.whenSaved(),
-      end: (waits, decide) =>
-        queue.endWaits(waits, (accepted) => {
-          const wait = waitOf(accepted);
-          const outcome = decide(wait, since);
-          return outcome && outcomeOf(outcome, wait.subject);
-        }),
-      changed,
-    };
+    const waiter: Waiter = { since, queue, outcomeOf, changed };
     this.waiters.set(node, waiter);
     this.listeningSince = since;
     if (!this.forgetTimer) this.observe();
@@ -223,7 +210,7 @@ export class Consent {
 
   /** How late looks are, in milliseconds. */
   get lateBy(): number {
-    return Math.max(0, ...Array.from(this.waiters.values(), ({ lateBy }) => lateBy));
+    return Math.max(0, ...Array.from(this.waiters.values(), ({ queue }) => queue.lateBy));
   }
 
   /** Called when another process has seen an acceptance. */
@@ -307,14 +294,12 @@ export class Consent {
     advisor,
   }: Pick<Wait, 'seen' | 'subject' | 'advisor'>): Promise<ConsentStatus> {
     if (seen) return seen;
-    const { store } = this;
     const from = this.groupOf(subject, advisor);
     for (const reverse of [true, false]) {
-      const [found] = await store.keys(timetable, { from, to: endOf(from), limit: 1, reverse });
+      const [found] = await this.store.keys(timetable, { from, to: endOf(from), limit: 1, reverse });
       if (!found) break;
-      const { node, arrival, index } = indexedIn(found);
-      const record = await store.get<{ readonly seen?: Seen }>(records, keysOf(node).wait(arrival, index));
-      if (record?.value.seen) return record.value.seen;
+      const record = await this.recordOf(indexedIn(found));
+      if (record?.seen) return record.seen;
     }
     return nothingKnown;
   }
@@ -481,13 +466,13 @@ export class Consent {
 
   /** Undefined when the wait has ended meanwhile, or cannot be read. */
   private async read(at: Buffer): Promise<ListedWait | undefined> {
-    const { store } = this;
-    const { node, arrival, index } = indexedIn(at);
-    const { wait, list } = keysOf(node);
-    const record = (await store.get<ItemRecord<WaitItem, WaitShared>>(records, wait(arrival, index)))?.value;
+    const indexed = indexedIn(at);
+    const { node, arrival, index } = indexed;
+    const record = await this.recordOf(indexed);
     if (!record) return undefined;
     const { item, single, seen } = record;
-    const shared = single ?? (await store.get<SharedRecord<WaitShared>>(records, list(arrival)))?.value;
+    const list = keysOf(node).list(arrival);
+    const shared = single ?? (await this.store.get<SharedRecord<WaitShared>>(records, list))?.value;
     if (!shared) return undefined;
     const found = waitOf({ data: item, shared: shared.shared, seen });
     return {
@@ -499,38 +484,36 @@ export class Consent {
     };
   }
 
+  private async recordOf({ node, arrival, index }: Indexed): Promise<WaitRecord | undefined> {
+    return (await this.store.get<WaitRecord>(records, keysOf(node).wait(arrival, index)))?.value;
+  }
+
   /** An answer about a member does not name its numbers: those are known from earlier answers about the numbers. */
   private async acceptedNumbers(advisor: string, member: Subject, status: ConsentStatus): Promise<void> {
-    const { store } = this;
-    const prefix = indexOf(store, 'member', this.space, member, advisor);
-    for await (const page of keysUnder(store, timetable, prefix, batch))
-      for (const { node, arrival, index } of page.map(indexedIn)) {
-        const record = await store.get<{ readonly item: WaitItem }>(
-          records,
-          keysOf(node).wait(arrival, index),
-        );
-        const phone = record?.value.item.phone;
-        if (phone !== undefined && this.isRunning(node))
+    const prefix = indexOf(this.store, 'member', this.space, member, advisor);
+    for await (const found of indexedUnder(this.store, prefix, batch))
+      for (const each of found) {
+        const phone = (await this.recordOf(each))?.item.phone;
+        if (phone !== undefined && this.isRunning(each.node))
           await this.accepted(advisor, { phone }, status, true);
       }
   }
 
   /** Ends the waits of a group for which `decide` gives an outcome, in order of arrival. */
   private async endAll(group: Buffer, decide: Decide): Promise<void> {
-    await Promise.all(Array.from(this.waiters.values(), (waiter) => waiter.whenSaved()));
-    for await (const found of keysUnder(this.store, timetable, group, batch)) {
-      let run: Indexed[] = [];
-      const endRun = async (): Promise<void> => {
-        const [first] = run;
-        if (first) await this.waiters.get(first.node)?.end(run, decide);
-        run = [];
-      };
-      for (const each of found.map(indexedIn)) {
-        if (run[0] && run[0].node !== each.node) await endRun();
-        run.push(each);
+    await Promise.all(Array.from(this.waiters.values(), ({ queue }) => queue.whenSaved()));
+    for await (const found of indexedUnder(this.store, group, batch))
+      for (let first = found[0]; first; first = found[0]) {
+        const { node } = first;
+        const next = found.findIndex((each) => each.node !== node);
+        const run = found.splice(0, next < 0 ? Infinity : next);
+        const waiter = this.waiters.get(node);
+        await waiter?.queue.endWaits(run, (item) => {
+          const wait = waitOf(item);
+          const outcome = decide(wait, waiter.since);
+          return outcome && waiter.outcomeOf(outcome, wait.subject);
+        });
       }
-      await endRun();
-    }
   }
 
   /** Tells other processes: they end their waits for the same number or member too. */

@@ -1,5 +1,6 @@
 import { processMemory } from '../process-memory';
 import type { Clock } from '../service/clock';
+import type { Changed } from './recorder';
 
 /**
  * Symbols in a message name its outcome, and the nodes of ours that it has left: Node-RED copies them with the message,
@@ -10,9 +11,12 @@ const visitsMark = Symbol.for('advisor-texting.visits');
 
 type Marked = Record<PropertyKey, unknown>;
 
+/** Gives what has to be saved with the message, in the same commit. */
+export type Claim = () => Changed | undefined;
+
 interface Offer {
   /** Saves that the outcome was emitted. */
-  readonly emitted: () => void;
+  readonly emitted: () => Changed;
   /** It has left in a message, which may reach another node of ours. */
   isMarked: boolean;
   /** Nodes of ours that have received it and not saved it yet. */
@@ -30,11 +34,10 @@ const concluding = processMemory('handOvers', {
 /** Milliseconds within which an outcome may reach another node of ours before it counts as emitted. */
 const grace = 100;
 
-const conclude = (id: number): void => {
+const conclude = (id: number): Changed | undefined => {
   const offer = offers.get(id);
-  if (!offer) return;
   offers.delete(id);
-  offer.emitted();
+  return offer?.emitted();
 };
 
 const concludeAll = (): void => {
@@ -52,7 +55,7 @@ const concludeAll = (): void => {
  */
 export const handOver = {
   /** Called before an outcome leaves. */
-  offer(emitted: () => void): number {
+  offer(emitted: () => Changed): number {
     concluding.lastOffer += 1;
     offers.set(concluding.lastOffer, { emitted, isMarked: false, claims: 0 });
     return concluding.lastOffer;
@@ -78,8 +81,8 @@ export const handOver = {
   withdraw(id: number): void {
     offers.delete(id);
   },
-  /** Called by the node of ours that receives a message; it calls the result once, when the message is saved. */
-  claim(msg: object): (() => void) | undefined {
+  /** Called by the node of ours that receives a message; it calls the result once, as the message is saved. */
+  claim(msg: object): Claim | undefined {
     const id = (msg as Marked)[outcomeMark];
     if (id === undefined) return undefined;
     Reflect.deleteProperty(msg, outcomeMark);
@@ -88,7 +91,7 @@ export const handOver = {
     offer.claims += 1;
     return () => {
       offer.claims -= 1;
-      if (offer.claims === 0) conclude(id);
+      return offer.claims === 0 ? conclude(id) : undefined;
     };
   },
   /** Called as a node closes: everything that has arrived counts as emitted now. */

@@ -205,7 +205,9 @@ export class QueuedMessage<S extends Shared = Shared> {
 
   /** The operations to write now. */
   operations(): Operation[] {
-    const { keys, arrival, record, isList } = this;
+    const { keys, arrival, record, isList, isMessageNew, isListNew, areCountsNew } = this;
+    if (!isMessageNew && !isListNew && !areCountsNew) return [];
+    this.isMessageNew = this.isListNew = this.areCountsNew = false;
     const put = (at: Buffer, value: unknown): Operation => ({ table: records, put: at, value });
     const remove = (at: Buffer): Operation => ({ table: records, remove: at });
     if ((this.saved['total'] ?? 0) >= record.count) {
@@ -214,10 +216,9 @@ export class QueuedMessage<S extends Shared = Shared> {
       return [keys.list(arrival), keys.message(arrival), keys.counts(arrival)].map(remove);
     }
     const operations: Operation[] = [];
-    if (this.isMessageNew) operations.push(put(keys.message(arrival), this.message));
-    if (this.isListNew) operations.push(put(keys.list(arrival), record));
-    if (this.areCountsNew && isList) operations.push(put(keys.counts(arrival), { ...this.saved }));
-    this.isMessageNew = this.isListNew = this.areCountsNew = false;
+    if (isMessageNew) operations.push(put(keys.message(arrival), this.message));
+    if (isListNew) operations.push(put(keys.list(arrival), record));
+    if (areCountsNew && isList) operations.push(put(keys.counts(arrival), { ...this.saved }));
     return operations;
   }
 }
@@ -553,10 +554,10 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     return { from, to };
   }
 
-  /** The operations to write now. */
+  /** The operations to write now, also for what the items of its message share. */
   operations(): Operation[] {
     const { data, message, isWait, state } = this;
-    const operations = this.inNextCommit.splice(0);
+    const operations = [...message.operations(), ...this.inNextCommit.splice(0)];
     const remove = (table: Table, at: Buffer | undefined): void => {
       if (at) operations.push({ table, remove: at });
     };

@@ -5,7 +5,7 @@ import { atTime, closeLimit, type Clock } from '../service/clock';
 import { endOf, nextKey, pagesUnder, TakenOver, type Operation, type Store } from '../state/store';
 import { Cancels } from './cancels';
 import { carefulTurnsOf, type CarefulTurns } from './careful-turns';
-import { handOver } from './hand-over';
+import { handOver, type Claim } from './hand-over';
 import {
   Item,
   itemId,
@@ -19,14 +19,14 @@ import {
 import { Lane, memoryOf, type QueueMemory } from './lanes';
 import type { Outcome } from './outcome';
 import { QueueReader } from './queue-reader';
-import { recorderOf, together, type Recorder } from './recorder';
+import { recorderOf, type Changed, type Recorder } from './recorder';
 import {
   after,
   arrivalAt,
   arrivalIn,
   dueAt,
   heldLane,
-  indexedIn,
+  indexedUnder,
   indexOf,
   isWaitLane,
   itemAt,
@@ -292,13 +292,8 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.pump();
   }
 
-  /** `onSaved` is called as the message is saved: what that saves is in the same commit. Throws `QueueFull`. */
-  accept(
-    message: Record<string, unknown>,
-    batch: Items<D, S>,
-    attachment?: unknown,
-    onSaved?: () => void,
-  ): void {
+  /** What `claim` gives is saved in one commit with the message. Throws `QueueFull`. */
+  accept(message: Record<string, unknown>, batch: Items<D, S>, attachment?: unknown, claim?: Claim): void {
     if (this.recorder.unwritten > mostUnwritten) throw new QueueFull();
     const { items, shared } = batch;
     const { space, type, clock } = this.options;
@@ -331,7 +326,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       lane.readTo(nextKey(last.due));
     }
     const saving = (
-      isInParts ? this.saveInParts(accepted, items, isWait, onSaved) : this.save(accepted, added, onSaved)
+      isInParts ? this.saveInParts(accepted, items, isWait, claim) : this.recorder.together(added, claim?.())
     ).finally(() => {
       this.memory.saving.delete(accepted.id);
     });
@@ -355,7 +350,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
           }
           if (isWait) this.waitCount -= items.length;
           // What came with an outcome of another node is emitted again by the process that took over.
-          const isRefused = isTaken ? !onSaved : !isLeftToStart && !this.isClosing;
+          const isRefused = isTaken ? !claim : !isLeftToStart && !this.isClosing;
           if (isRefused) this.refuse(accepted, items, isTaken && fault.isInDoubt ? 'taken_over' : 'refused');
           if (isTaken) return;
           this.pump();
@@ -525,25 +520,12 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   // Accepting.
 
-  /** Resolves when the message is saved, with its items as they are by then. */
-  private save(
-    message: QueuedMessage<S>,
-    items: readonly Item<D, S>[],
-    onSaved: (() => void) | undefined,
-  ): Promise<void> {
-    return together(() => {
-      onSaved?.();
-      for (const item of items) void this.changed(item);
-      return this.recorder.changed(message);
-    });
-  }
-
   /** Writes a long list or a large message in parts; its items are not in memory. */
   private async saveInParts(
     message: QueuedMessage<S>,
     items: readonly D[],
     isWait: boolean,
-    onSaved: (() => void) | undefined,
+    claim: Claim | undefined,
   ): Promise<void> {
     const operationsOf = (data: D): Operation[] => new Item(this.tools, message, data, isWait).operations();
     try {
@@ -558,14 +540,11 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       });
     } catch (fault) {
       // It is refused: the node that it came from must not keep it forever.
-      if (!this.isClosing && !(fault instanceof TakenOver)) onSaved?.();
+      if (!this.isClosing && !(fault instanceof TakenOver)) claim?.();
       throw fault;
     }
-    await together(() => {
-      onSaved?.();
-      message.complete();
-      return this.recorder.changed(message);
-    });
+    message.complete();
+    await this.recorder.together([message], claim?.());
   }
 
   /** Lets the items of a message leave that is not saved; in doubt, another process may carry them out. */
@@ -701,9 +680,8 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   private async *placesFor(kind: 'number' | 'held', phone: string): AsyncGenerator<readonly Place[]> {
     const { node, space } = this.options;
     const prefix = indexOf(this.store, kind, space, { phone });
-    for await (const found of keysUnder(this.store, timetable, prefix, readAtOnce)) {
+    for await (const found of indexedUnder(this.store, prefix, readAtOnce)) {
       yield found
-        .map(indexedIn)
         .filter((each) => each.node === node)
         .map(({ arrival, index }) => ({ arrival, index, isWait: kind === 'number' }));
       if (this.isClosing) return;
@@ -1122,9 +1100,8 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     if (!isEmitted) await this.keepFinished(item, outcome);
   }
 
-  private emitted(item: Item<D, S>): void {
+  private emitted(item: Item<D, S>): Changed {
     item.remove();
-    void this.recorder.changed(item.message);
     this.changed(item).then(
       () => {
         this.release(item);
@@ -1135,6 +1112,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
         this.options.fault(fault);
       },
     );
+    return { recorder: this.recorder, jobs: [item] };
   }
 
   /** The next start emits the outcome. */

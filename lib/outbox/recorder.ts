@@ -1,4 +1,4 @@
-import type { JointWriter, Operation, Store } from '../state/store';
+import type { Operation, Store } from '../state/store';
 
 /** Something with steps to save: an item, or what the items of a message share. */
 interface Recordable {
@@ -11,6 +11,12 @@ interface Rider extends Recordable {
   written(commit: Promise<void>): void;
 }
 
+/** What is to be saved, and where. */
+export interface Changed {
+  readonly recorder: Recorder;
+  readonly jobs: readonly Recordable[];
+}
+
 /** The steps of one tick. */
 interface GatheredSteps {
   readonly written: Promise<void>;
@@ -19,9 +25,6 @@ interface GatheredSteps {
 
 /** The most that is gathered before it is written: until then, messages take up memory. */
 const mostGathered = 256;
-
-/** Everything that has changed since `together` began, in any store. */
-let gathering: { readonly recorder: Recorder; readonly job: Recordable }[] | undefined;
 
 /**
  * All that happens to the items of a store in one tick is one commit. So an outcome that one node emits and another
@@ -36,7 +39,7 @@ export class Recorder {
    * promise.
    */
   private settled: Promise<unknown> = Promise.resolve();
-  /** Writes that `together` has started in this tick. */
+  /** Writes of this tick that are also to another store. */
   private ahead: Promise<void>[] = [];
 
   /** Bytes of long lists that are being written, by estimate: of each, most is not handed to the store yet. */
@@ -60,7 +63,6 @@ export class Recorder {
 
   /** Resolves when the steps up to now are saved. */
   changed(job: Recordable): Promise<void> {
-    gathering?.push({ recorder: this, job });
     this.dirty.add(job);
     const { written } = (this.batch ??= this.newBatch());
     // In a microtask: what belongs into the same commit may follow in this call.
@@ -79,13 +81,30 @@ export class Recorder {
     await this.settled;
   }
 
-  /** Hands the operations of a job over to `together`, which writes them. */
-  takeOut(job: Recordable): { readonly store: Store; readonly operations: readonly Operation[] } {
-    this.dirty.delete(job);
-    return { store: this.store, operations: job.operations() };
+  /**
+   * Saves steps in one commit with those in another store: a node may emit an outcome from the store of an ended process,
+   * and the next node accepts it in its own store.
+   */
+  together(jobs: readonly Recordable[], other?: Changed): Promise<void> {
+    const [written = Promise.resolve()] = jobs.map((job) => this.changed(job));
+    const joint = this.store.peers?.joint;
+    if (!other || other.recorder === this || !joint || other.recorder.store.peers?.joint !== joint)
+      return written;
+    const all: readonly Changed[] = [other, { recorder: this, jobs }];
+    const writing = joint
+      .write(all.map(({ recorder, jobs }) => recorder.takeOut(jobs)))
+      .then(() => undefined);
+    for (const { recorder } of all) recorder.writeAhead(writing);
+    return writing;
   }
 
-  writeAhead(writing: Promise<void>): void {
+  /** The operations of jobs that another write has. */
+  private takeOut(jobs: readonly Recordable[]): { readonly store: Store; readonly operations: Operation[] } {
+    for (const job of jobs) this.dirty.delete(job);
+    return { store: this.store, operations: jobs.flatMap((job) => job.operations()) };
+  }
+
+  private writeAhead(writing: Promise<void>): void {
     this.ahead.push(writing);
     this.settled = Promise.allSettled([this.settled, writing]);
     this.batch ??= this.newBatch();
@@ -120,36 +139,6 @@ export class Recorder {
     batch?.resolve(all);
   }
 }
-
-/** The writer that all these stores have in common; undefined when there is none. */
-const jointOf = (recorders: ReadonlySet<Recorder>): JointWriter | undefined => {
-  const writers = new Set(Array.from(recorders, ({ store }) => store.peers?.joint));
-  return writers.size === 1 ? [...writers][0] : undefined;
-};
-
-/**
- * All that `work` changes is one commit, also in several stores: a node may emit an outcome from the store of an ended
- * process, and the next node accepts it in its own store.
- */
-export const together = (work: () => Promise<void>): Promise<void> => {
-  const outer = gathering;
-  const gathered: NonNullable<typeof gathering> = [];
-  gathering = gathered;
-  let written: Promise<void>;
-  try {
-    written = work();
-  } finally {
-    gathering = outer;
-  }
-  const recorders = new Set(gathered.map(({ recorder }) => recorder));
-  const joint = recorders.size > 1 ? jointOf(recorders) : undefined;
-  if (!joint) return written;
-  const jobs = new Map(gathered.map(({ recorder, job }) => [job, recorder]));
-  const parts = Array.from(jobs, ([job, recorder]) => recorder.takeOut(job));
-  const writing = joint.write(parts).then(() => undefined);
-  for (const recorder of recorders) recorder.writeAhead(writing);
-  return writing;
-};
 
 const recorders = new WeakMap<Store, Recorder>();
 

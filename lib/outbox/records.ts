@@ -305,6 +305,11 @@ export async function* keysUnder(
   }
 }
 
+/** All items that an index names under `prefix`, a page at a time. */
+export async function* indexedUnder(store: Store, prefix: Buffer, limit: number): AsyncGenerator<Indexed[]> {
+  for await (const found of keysUnder(store, timetable, prefix, limit)) yield found.map(indexedIn);
+}
+
 /** The keys after `last`, within the range of `prefix`. */
 export const after = (prefix: Buffer, last: Buffer | undefined): { from: Buffer; to: Buffer } => ({
   from: last ? nextKey(last) : prefix,

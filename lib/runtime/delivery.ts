@@ -1,6 +1,6 @@
 import { nodeCloseTime, second } from '../durations';
 import { ofAConnection, removeUnreadable } from '../outbox/storable-message';
-import { handOver, withVisit, type Visits } from '../outbox/hand-over';
+import { handOver, withVisit, type Claim, type Visits } from '../outbox/hand-over';
 import { processMemory } from '../process-memory';
 import { elapsedBy, systemClock, within } from '../service/clock';
 import { serviceError, type Problem } from '../service/errors';
@@ -195,7 +195,7 @@ interface JobList {
  */
 export class Job {
   /** Saves that the outcome in this message was emitted; see `lib/outbox/hand-over`. */
-  handOver: (() => void) | undefined;
+  handOver: Claim | undefined;
   private emitted = 0;
   private expected = 1;
   private list: JobList | undefined;
@@ -216,7 +216,7 @@ export class Job {
   }
 
   /** Gives the hand-over to the code that saves this message, so that both are in one commit. */
-  takeHandOver(): (() => void) | undefined {
+  takeHandOver(): Claim | undefined {
     const { handOver } = this;
     this.handOver = undefined;
     return handOver;

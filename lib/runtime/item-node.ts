@@ -448,14 +448,14 @@ const itemHandler = <D extends ItemData, S extends Shared>(
 
   const save = (msg: Message, job: Job, batch: Batch<D, S>): void => {
     if (!queue) throw nodeError('not_configured', 'no_environment');
-    const onSaved = job.takeHandOver();
+    const claim = job.takeHandOver();
     try {
       // Entries are saved themselves: the list is not saved twice.
       const message = batch.entries ? withoutList(msg, batch.shared.list?.at) : msg;
-      queue.accept(message, batch, job, onSaved);
+      queue.accept(message, batch, job, claim);
       changed();
     } catch (thrown) {
-      onSaved?.();
+      claim?.();
       const isFull = thrown instanceof QueueFull || thrown instanceof TakenOver;
       throw isFull ? nodeError('queue_full', 'queue_full') : thrown;
     }

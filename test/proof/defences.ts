@@ -404,7 +404,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: "a node's accepted item and the previous node's emitted one are one commit",
       file: 'lib/outbox/hand-over.ts',
-      changes: [['      if (offer.claims === 0) conclude(id);\n', '']],
+      changes: [['return offer.claims === 0 ? conclude(id) : undefined;', 'return undefined;']],
       shownBy: {
         'node-red/hand-over.test.ts': [
           'a text after a wait is sent once, even if the process is killed as the service accepts it',

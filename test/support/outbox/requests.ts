@@ -1,4 +1,5 @@
 import { hour } from '../../../lib/durations';
+import type { Claim } from '../../../lib/outbox/hand-over';
 import type { Item, QueuedMessage } from '../../../lib/outbox/item';
 import { Queue, type QueueOptions, type Reason } from '../../../lib/outbox/queue';
 import type { Counts, ItemData, Shared } from '../../../lib/outbox/records';
@@ -79,9 +80,9 @@ export const requestsOn = (
   });
 
 /** Saves a list of so many, in one message. */
-export const acceptMany = (outbox: Requests, count: number, onSaved?: () => void): void => {
+export const acceptMany = (outbox: Requests, count: number, claim?: Claim): void => {
   const items = Array.from({ length: count }, (_, index) => ({ index }));
-  outbox.accept({}, { shared: nobodys, items, count }, undefined, onSaved);
+  outbox.accept({}, { shared: nobodys, items, count }, undefined, claim);
 };
 
 /** Saves a single one. */

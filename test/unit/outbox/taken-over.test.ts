@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { handOver } from '../../../lib/outbox/hand-over';
+import { handOver, type Claim } from '../../../lib/outbox/hand-over';
 import { createMemoryStore } from '../../../lib/state/memory';
 import { TakenOver, type JointWriter, type Store } from '../../../lib/state/store';
 import { environmentOn } from '../../support/environment';
@@ -33,8 +33,8 @@ const nodeOn = (
     if (!(thrown instanceof TakenOver)) faults.push(thrown);
   };
   const outbox = requestsOn(store, { work, emit, fault }, { width: 4 });
-  const accept = (count: number, onSaved?: () => void): void => {
-    acceptMany(outbox, count, onSaved);
+  const accept = (count: number, claim?: Claim): void => {
+    acceptMany(outbox, count, claim);
   };
   return { outbox, told, faults, accept, emitted };
 };
@@ -94,10 +94,10 @@ describe('a list that the store rejects', () => {
     const items = Array.from({ length: 250 }, (_, index) => ({ index }));
     const message = { payload: 'unwelcome' };
     let concluded = 0;
-    const onSaved = (): void => {
+    const claim = (): undefined => {
       concluded += 1;
     };
-    node.outbox.accept(message, { shared: nobodys, items, count: items.length }, undefined, onSaved);
+    node.outbox.accept(message, { shared: nobodys, items, count: items.length }, undefined, claim);
     node.accept(1);
     for (let turns = 0; turns < 1000 && node.told.length < 251; turns++) await nextIteration();
     const outcomes = node.told.map(({ outcome }) => outcome).sort();
