@@ -485,7 +485,7 @@ export class Consent {
   }
 
   private async recordOf({ node, arrival, index }: Indexed): Promise<WaitRecord | undefined> {
-    return (await this.store.get<WaitRecord>(records, keysOf(node).wait(arrival, index)))?.value;
+    return (await this.store.get<WaitRecord>(records, keysOf(node).item(arrival, index, true)))?.value;
   }
 
   /** An answer about a member does not name its numbers: those are known from earlier answers about the numbers. */

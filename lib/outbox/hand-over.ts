@@ -60,9 +60,10 @@ export const handOver = {
     offers.set(concluding.lastOffer, { emitted, isMarked: false, claims: 0 });
     return concluding.lastOffer;
   },
-  /** Called with each message of the outcome before it leaves. */
-  mark(msg: object, visits: Visits, id: number | undefined): void {
-    setVisits(msg, visits);
+  /** Called with each message that leaves a node: `received` is the one that it was made from, `id` that of its outcome. */
+  mark(msg: object, received: object, node: string, id?: number): void {
+    const visits = visitsIn(received);
+    setVisits(msg, visits?.has(node) ? visits : new Map(visits).set(node, noReturns));
     const offer = id === undefined ? undefined : offers.get(id);
     if (!offer) return;
     offer.isMarked = true;
@@ -116,12 +117,6 @@ export const visitsIn = (msg: object): Visits | undefined => {
 
 export const setVisits = (msg: object, visits: Visits): void => {
   (msg as Marked)[visitsMark] = visits;
-};
-
-/** The visits of a message that leaves a node. */
-export const withVisit = (msg: object, node: string): Visits => {
-  const visits = visitsIn(msg);
-  return visits?.has(node) ? visits : new Map(visits).set(node, noReturns);
 };
 
 /** Counts a message that arrives at a node; undefined where it was never there before. */

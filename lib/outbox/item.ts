@@ -4,11 +4,10 @@ import { TakenOver, type Operation, type Store, type Table } from '../state/stor
 import type { Outcome } from './outcome';
 import type { Recorder } from './recorder';
 import {
-  dueAt,
+  dueIn,
   heldLane,
   indexKeysOf,
   laneFor,
-  laneIn,
   laterLane,
   records,
   timetable,
@@ -288,7 +287,7 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** What a wait has seen of its number. */
   seen: Seen | undefined;
   /** For a wait: when it was due; 0 at its first turn. */
-  dueAt = 0;
+  dueAt: number;
   isOutOfTurn = false;
   /** In a dry run: the text would be held until then, in epoch milliseconds. */
   wouldHoldUntil: number | undefined;
@@ -345,7 +344,9 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.id = `${message.id} ${data.index}`;
     this.shared = message.record.shared;
     this.advisor = data.advisor ?? this.shared.advisor;
-    this.lane = found?.due ? laneIn(found.due) : laneFor(message.record.count, isWait);
+    const due = found?.due && dueIn(found.due);
+    this.lane = due?.lane ?? laneFor(message.record.count, isWait);
+    this.dueAt = due?.time ?? 0;
     this.losses = tools.store.losses;
     this.isRepeated = found?.record.state === 'emitting';
     this.hasPlace = !found || found.due !== undefined;
@@ -358,7 +359,6 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.seen = this.savedSeen = seen;
     this.isSaved = true;
     this.savedDue = found.due;
-    if (found.due) this.dueAt = dueAt(found.due);
     this.isIndexed = this.isToIndex;
   }
 
@@ -562,7 +562,7 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
       if (at) operations.push({ table, remove: at });
     };
     const { keys } = this.tools;
-    const at = (isWait ? keys.wait : keys.item)(message.arrival, data.index);
+    const at = keys.item(message.arrival, data.index, isWait);
     if (state === 'gone') {
       if (this.isSaved) remove(records, at);
       remove(timetable, this.savedDue);

@@ -117,8 +117,8 @@ export class QueueReader {
   async isWaiting(arrival: Buffer, index?: number, isWait = false): Promise<boolean> {
     const { store } = this.source;
     if (index === undefined) return (await store.get(records, this.keys.list(arrival))) !== undefined;
-    const at = isWait ? this.keys.wait(arrival, index) : this.keys.item(arrival, index);
-    return (await store.get<ItemRecord>(records, at))?.value.state === 'accepted';
+    const found = await store.get<ItemRecord>(records, this.keys.item(arrival, index, isWait));
+    return found?.value.state === 'accepted';
   }
 
   private async sharedAt(arrival: Buffer): Promise<SharedRecord | undefined> {

@@ -24,16 +24,14 @@ import {
   after,
   arrivalAt,
   arrivalIn,
-  dueAt,
+  dueIn,
   heldLane,
   indexedUnder,
   indexOf,
-  isWaitLane,
   itemAt,
   keysOf,
   keysUnder,
   laneFor,
-  laneIn,
   laterLane,
   newArrival,
   records,
@@ -41,6 +39,7 @@ import {
   type CancelRecord,
   type ItemData,
   type ItemRecord,
+  type Place,
   type QueueKeys,
   type Seen,
   type Shared,
@@ -107,13 +106,6 @@ export interface QueueOptions<D extends ItemData, S extends Shared> {
   /** Called when the number of waits, or of held items, has changed. */
   changed(): void;
   fault(fault: unknown): void;
-}
-
-/** Where an item is saved. */
-interface Place {
-  readonly arrival: Buffer;
-  readonly index: number;
-  readonly isWait: boolean;
 }
 
 /** What is saved of an item. */
@@ -246,9 +238,9 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   get lateBy(): number {
     const now = this.waitClock.now();
     let late = 0;
-    for (const { number, hand } of this.lanes) {
-      const [first] = isWaitLane(number) ? hand : [];
-      if (!first || first.isFinished) continue;
+    for (const { hand } of this.lanes) {
+      const [first] = hand;
+      if (!first?.isWait || first.isFinished) continue;
       const { clockAt, at } = first.message.record;
       late = Math.max(late, now - (first.dueAt > 0 ? first.dueAt : (clockAt ?? at)));
     }
@@ -457,7 +449,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** Items lie in the store from there on, and not in memory: an earlier start may have accepted them. */
   offer(due: Buffer, moved?: string): void {
     if (moved !== undefined) for (const left of this.reads) left.add(moved);
-    this.lanes[laneIn(due)]?.expect(due);
+    this.lanes[dueIn(due).lane]?.expect(due);
     this.pump();
   }
 
@@ -559,10 +551,6 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   // Reading what is saved.
 
-  private keyOf({ arrival, index, isWait }: Place): Buffer {
-    return (isWait ? this.keys.wait : this.keys.item)(arrival, index);
-  }
-
   /** Reads with a set of the ids of the items that leave memory meanwhile: they may be read in an old state. */
   private async reading<T>(read: (left: Set<string>) => Promise<T>): Promise<T> {
     const left = new Set<string>();
@@ -576,8 +564,8 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   /** What is saved of an item; undefined when it is gone, or was never accepted. What damage took is unknown. */
   private async load(place: Place, left: Set<string>): Promise<Saved<D, S> | undefined> {
-    const { arrival, index } = place;
-    const at = this.keyOf(place);
+    const { arrival, index, isWait } = place;
+    const at = this.keys.item(arrival, index, isWait);
     const found = (await this.store.get<ItemRecord<D, S>>(records, at))?.value;
     if (!found && !(await this.isLost(at))) return undefined;
     const message = found?.single
@@ -762,7 +750,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const { from, prefix, clock } = lane;
     const to = endOf(prefix);
     const found = await this.store.keys(timetable, { from, to, limit: readAtOnce });
-    const firstLater = clock ? found.findIndex((each) => dueAt(each) > clock.now()) : -1;
+    const firstLater = clock ? found.findIndex((each) => dueIn(each).time > clock.now()) : -1;
     const dues = firstLater < 0 ? [...found] : found.slice(0, firstLater);
     const next = found[dues.length];
     const isEarly = next !== undefined && lane === this.later && (await this.isTooFar(next));
@@ -773,7 +761,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     lane.next = isEarly ? undefined : next;
     if (isEarly || dues.length === readAtOnce) lane.hasMore = true;
     lane.forgetAlarm?.();
-    if (clock && lane.next && !this.isClosing) this.setAlarm(lane, clock, dueAt(lane.next));
+    if (clock && lane.next && !this.isClosing) this.setAlarm(lane, clock, dueIn(lane.next).time);
     return dues;
   }
 
@@ -792,16 +780,17 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   private async countHeld(first: Buffer | undefined): Promise<void> {
     const before = this.heldItems;
     const count = first ? await this.store.count(timetable, first, endOf(this.held.prefix)) : 0;
-    this.heldItems = first && { count, notBefore: dueAt(first) };
+    this.heldItems = first && { count, notBefore: dueIn(first).time };
     if (count !== (before?.count ?? 0) || this.heldItems?.notBefore !== before?.notBefore)
       this.options.changed();
   }
 
   /** Whether a wait is due later than its pace allows: the clock was set back, or a simulator was reset. */
   private async isTooFar(due: Buffer): Promise<boolean> {
-    const left = dueAt(due) - this.waitClock.now();
+    const place = dueIn(due);
+    const left = place.time - this.waitClock.now();
     if (left <= longestSleep) return false;
-    const found = await this.find({ ...itemAt(due), isWait: true });
+    const found = await this.find(place);
     const { pollEvery = 0, thenEvery = 0 } = found?.message.record.shared.pace ?? {};
     // A look is late by a tenth of its interval at most.
     return left > Math.ceil(1.1 * Math.max(pollEvery, thenEvery));
@@ -813,7 +802,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     lane: Lane<Item<D, S>>,
     left: Set<string>,
   ): Promise<Item<D, S> | undefined> {
-    const place = { ...itemAt(due), isWait: isWaitLane(lane.number) };
+    const place = dueIn(due);
     const id = itemId(place.arrival, place.index);
     const isElsewhere = (): boolean => {
       const known = this.items.get(id);
@@ -831,7 +820,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     // A close waits for it: the next start of the node relies on it.
     this.track(
       this.store.write([
-        { table: records, remove: this.keyOf(place) },
+        { table: records, remove: this.keys.item(place.arrival, place.index, place.isWait) },
         { table: timetable, remove: due },
       ]),
     );

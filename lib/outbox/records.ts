@@ -113,7 +113,6 @@ export const heldLane = listLanes + 1;
 /** Waits have the same lanes once more: their first looks take turns as texts do, all others come by time. */
 const firstWaitLane = heldLane + 1;
 export const laterLane = firstWaitLane + heldLane;
-export const isWaitLane = (lane: number): boolean => lane >= firstWaitLane;
 export const laneFor = (count: number, isWait: boolean): number =>
   (count === 1 ? 0 : Math.min(Math.ceil(Math.log10(count)), listLanes)) + (isWait ? firstWaitLane : 0);
 
@@ -154,11 +153,10 @@ export const keysOf = (node: string) => {
   return {
     items,
     itemsOf: (arrival: Buffer) => key(items, arrival),
-    item: (arrival: Buffer, index: number) => key(items, arrival, index),
     /** Waits are items with a kind of their own, so that they can be counted. */
     waits,
     waitsOf: (arrival: Buffer) => key(waits, arrival),
-    wait: (arrival: Buffer, index: number) => key(waits, arrival, index),
+    item: (arrival: Buffer, index: number, isWait: boolean) => key(isWait ? waits : items, arrival, index),
     dues,
     lane: (lane: number) => key(dues, Buffer.of(lane)),
     due: (lane: number, time: number, arrival: Buffer, index: number) =>
@@ -189,13 +187,19 @@ export const itemAt = (found: Buffer): { arrival: Buffer; index: number } => {
   };
 };
 
-/** The time in a key of the timetable. */
-export const dueAt = (found: Buffer): number =>
-  found.readUIntBE(found.length - arrivalLength - indexLength - timeLength, timeLength);
+/** Where an item is saved. */
+export interface Place {
+  readonly arrival: Buffer;
+  readonly index: number;
+  readonly isWait: boolean;
+}
 
-/** The lane in a key of the timetable. */
-export const laneIn = (found: Buffer): number =>
-  found.readUInt8(found.length - arrivalLength - indexLength - timeLength - 1);
+/** What a key of the timetable says. */
+export const dueIn = (found: Buffer): Place & { readonly lane: number; readonly time: number } => {
+  const at = found.length - arrivalLength - indexLength - timeLength;
+  const lane = found.readUInt8(at - 1);
+  return { lane, isWait: lane >= firstWaitLane, time: found.readUIntBE(at, timeLength), ...itemAt(found) };
+};
 
 /** The name of a list outside its queue: its node and its arrival. */
 export const listName = (node: string, arrival: Buffer): Buffer => key(node, arrival);

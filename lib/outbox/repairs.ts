@@ -93,9 +93,9 @@ export const cancelPausedWait = async (
 ): Promise<boolean> => {
   const { latest, cancelling } = memoryOf(store, node);
   if (latest) return false;
-  const { wait, list, cancel } = keysOf(node);
+  const { item: itemKey, list, cancel } = keysOf(node);
   const write = async (): Promise<boolean> => {
-    const at = wait(arrival, index);
+    const at = itemKey(arrival, index, true);
     const found = await store.get<ItemRecord>(records, at);
     if (found?.value.state !== 'accepted') return false;
     const { item, single, seen } = found.value;

@@ -1,6 +1,6 @@
 import { nodeCloseTime, second } from '../durations';
 import { ofAConnection, removeUnreadable } from '../outbox/storable-message';
-import { handOver, withVisit, type Claim, type Visits } from '../outbox/hand-over';
+import { handOver, type Claim } from '../outbox/hand-over';
 import { processMemory } from '../process-memory';
 import { elapsedBy, systemClock, within } from '../service/clock';
 import { serviceError, type Problem } from '../service/errors';
@@ -201,7 +201,6 @@ export class Job {
   private list: JobList | undefined;
   private raised: Error | undefined;
   private settled = false;
-  private visits: Visits | undefined;
 
   constructor(
     private readonly RED: Red,
@@ -326,8 +325,7 @@ export class Job {
 
   /** Marks a message as one that was at this node, so that it is known when it comes back. */
   private mark(msg: Message, offer?: number): void {
-    this.visits ??= withVisit(this.msg, this.node.id);
-    handOver.mark(msg, this.visits, offer);
+    handOver.mark(msg, this.msg, this.node.id, offer);
   }
 
   private partOf({ id, count, listAt, copy }: JobList, index: number, entry: unknown): Message {

@@ -142,9 +142,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     return this.queue.unwritten;
   }
 
-  now(): number {
-    return Math.floor(this.epoch + this.clock.elapsed());
-  }
+  readonly now = (): number => Math.floor(this.epoch + this.clock.elapsed());
 
   write(changes: readonly Change[], conditions: readonly Condition[] = []): Promise<boolean> {
     return this.queue.add({ fences: [this.fence], changes, conditions });

@@ -155,7 +155,7 @@ export const storeOver = (engine: Engine, close?: () => Promise<void>): Store =>
       return engine.unwritten;
     },
     onChange: (listener) => engine.onChange(listener),
-    now: () => engine.now(),
+    now: engine.now,
     hash: (text) => engine.sealing.hash(text),
     get: async <T>(table: Table, key: Buffer) => {
       const read = engine.get(table, key);

@@ -153,9 +153,7 @@ class SlotEngine implements Engine, Leased {
     return this.database.onChange(listener);
   }
 
-  now(): number {
-    return this.database.now();
-  }
+  readonly now = (): number => this.database.now();
 
   async isAlive(processName: string): Promise<boolean> {
     if (processName === this.database.holder) return true;

@@ -23,7 +23,7 @@ export interface Store {
   /** The number of bytes handed to `write` that are not saved yet. */
   readonly unwritten: number;
   /** The store's own time in epoch milliseconds. It never runs back; it is for ages, never for display. */
-  now(): number;
+  readonly now: () => number;
   /** A hash of 16 bytes, for what is personal in a key, such as a phone number: keys are not encrypted on disk. */
   hash(text: string): Buffer;
   get<T>(table: Table, key: Buffer): Promise<StoreEntry<T> | undefined>;
@@ -214,7 +214,7 @@ export const ageClock = (
   { service, clock }: { readonly service: string; readonly clock: Clock },
   store: Store,
 ): Clock =>
-  service === 'simulator' ? clock : { now: () => store.now(), after: systemClock.after.bind(systemClock) };
+  service === 'simulator' ? clock : { now: store.now, after: systemClock.after.bind(systemClock) };
 
 /** A key as text, one character for each byte: it sorts as the bytes do, and takes half the memory of a buffer. */
 export const asName = (bytes: Buffer): string => bytes.toString('latin1');

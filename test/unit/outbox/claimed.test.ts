@@ -15,7 +15,7 @@ describe('an outcome that another of our nodes has received and not saved yet', 
     const emit: Host['emit'] = async (_message, { phone = '' }, { outcome, repeated, offer = 0 }) => {
       emitted.push(`${phone} ${outcome}${repeated ? ' repeated' : ''}`);
       const msg = {};
-      handOver.mark(msg, new Map(), offer);
+      handOver.mark(msg, msg, 'node', offer);
       const claim = handOver.claim(msg);
       if (claim) claims.push(claim);
       return true;

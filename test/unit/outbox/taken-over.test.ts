@@ -140,7 +140,7 @@ describe('what a stopped process has left', () => {
     await Promise.all([first.outbox.start(), second.outbox.start()]);
     first.emitted.push((offer) => {
       const msg = {};
-      handOver.mark(msg, new Map(), offer);
+      handOver.mark(msg, msg, 'node', offer);
       second.accept(1, handOver.claim(msg));
     });
     first.accept(1);

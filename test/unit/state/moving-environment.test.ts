@@ -62,7 +62,7 @@ const fill = async (store: Store, environment: string): Promise<void> => {
     { table: 'work', put: at.home, value: `type ${space}` },
     {
       table: 'work',
-      put: at.item(arrival, 0),
+      put: at.item(arrival, 0, false),
       value: { state: 'accepted', item: { index: 0 }, single: { space } },
     },
     { table: 'wait', put: at.due(8, 5, arrival, 0), value: 0 },
@@ -70,9 +70,9 @@ const fill = async (store: Store, environment: string): Promise<void> => {
   const [single, ofList] = queues.map((name) => keysOf(`${name} ${environment}`));
   if (single && ofList)
     await store.write([
-      { table: 'work', put: single.item(arrival, 0), value: { state: 'accepted', single: { space } } },
+      { table: 'work', put: single.item(arrival, 0, false), value: { state: 'accepted', single: { space } } },
       { table: 'wait', put: single.due(0, 0, arrival, 0), value: 0 },
-      { table: 'work', put: ofList.item(arrival, 0), value: { state: 'accepted' } },
+      { table: 'work', put: ofList.item(arrival, 0, false), value: { state: 'accepted' } },
       { table: 'work', put: ofList.list(arrival), value: { space, isComplete: true } },
       { table: 'wait', put: ofList.due(1, 0, arrival, 0), value: 0 },
     ]);
@@ -89,7 +89,7 @@ const fill = async (store: Store, environment: string): Promise<void> => {
   await store.write([
     {
       table: 'work',
-      put: ofWaits.wait(arrival, 0),
+      put: ofWaits.item(arrival, 0, true),
       value: { state: 'accepted', item, seen, single: shared },
     },
     { table: 'wait', put: ofWaits.due(laterLane, store.now() + 1000, arrival, 0), value: 0 },

@@ -1,6 +1,6 @@
 import should from 'should';
 import { minute } from '../../../lib/durations';
-import { countReturn, setVisits, withVisit } from '../../../lib/outbox/hand-over';
+import { countReturn, handOver } from '../../../lib/outbox/hand-over';
 import type { Message } from '../../../lib/runtime/red';
 import { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
@@ -220,7 +220,7 @@ describe('a message that keeps returning to a node', () => {
 
   it('is counted from zero when the clock was set back, and not delayed until it is as late again', () => {
     const msg = {};
-    setVisits(msg, withVisit(msg, 'node'));
+    handOver.mark(msg, msg, 'node');
     for (const [now, count] of [
       [begin, 1],
       [begin + 1, 2],
