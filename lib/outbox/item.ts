@@ -322,9 +322,11 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** For the commit that ends the turn, and what is called when that is written. */
   private inLastCommit: Operation[] = [];
   private ends: (() => void)[] = [];
+  /** Nothing happens to it but that its move in the timetable is saved with the next commit. */
+  isRiding = false;
   /** Its record is saved, and where its entry in the timetable is. */
   private isSaved = false;
-  private savedDue: Buffer | undefined;
+  savedDue: Buffer | undefined;
   /** It is found by whom it is for, and by the member id in `savedSeen`. */
   private isIndexed = false;
   private savedSeen: Seen | undefined;
@@ -534,7 +536,7 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   /** An entry of the timetable that names it was met while it is in memory: a turn out of turn, or an end, left it there. */
   meet(due: Buffer): void {
-    if (!this.hasPlace || !this.due.equals(due)) this.missed = due;
+    if (!this.savedDue?.equals(due)) this.missed = due;
   }
 
   /** Its outcome has left for good: its records go. */
@@ -547,11 +549,16 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     return this.isChanged || !this.isSaved;
   }
 
-  /** Gives its move in the timetable away, to be written with others. */
-  takeMove(): { readonly from: Buffer | undefined; readonly to: Buffer } {
-    const { savedDue: from, due: to } = this;
-    this.savedDue = to;
-    return { from, to };
+  /** It leaves memory, has a turn or ends: false when one of these happens already. */
+  endRide(): boolean {
+    const isFree = this.isRiding && !this.isEnding;
+    this.isRiding = false;
+    return isFree;
+  }
+
+  /** Its place in the timetable is not saved yet. */
+  get isMoved(): boolean {
+    return this.hasPlace && !this.savedDue?.equals(this.due);
   }
 
   /** The operations to write now, also for what the items of its message share. */
@@ -584,7 +591,7 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
       };
       operations.push({ table: records, put: at, value });
     }
-    if (this.hasPlace && !this.savedDue?.equals(this.due)) {
+    if (this.isMoved) {
       remove(timetable, this.savedDue);
       this.savedDue = this.due;
       operations.push({ table: timetable, put: this.savedDue, value: 0 });

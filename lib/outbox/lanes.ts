@@ -1,8 +1,8 @@
 import { processMemory } from '../process-memory';
 import type { Clock } from '../service/clock';
-import type { Operation, Store } from '../state/store';
+import type { Store } from '../state/store';
 import type { Item, QueuedMessage } from './item';
-import { heldLane, timetable, type ItemData, type Shared } from './records';
+import { heldLane, type ItemData, type Shared } from './records';
 
 /** Items of a lane that are at hand, and how far the store was read. */
 export class Lane<T> {
@@ -50,67 +50,6 @@ export class Lane<T> {
   }
 }
 
-interface Move {
-  readonly from: Buffer | undefined;
-  readonly to: Buffer;
-  isWritten: boolean;
-}
-
-/** When so many moves wait, they are written. */
-const mostMoves = 1000;
-
-/**
- * Moves of waits in the timetable that are not saved yet. They are written with the next commit, or after a while: a look
- * that changes nothing else needs no commit of its own. If they are lost in a crash, looks come early.
- */
-class Moves {
-  private readonly pending = new Map<string, Move>();
-
-  constructor(private readonly memory: Pick<QueueMemory<never, never>, 'latest'>) {}
-
-  has(id: string): boolean {
-    return this.pending.has(id);
-  }
-
-  get isFull(): boolean {
-    return this.pending.size >= mostMoves;
-  }
-
-  add(id: string, { from, to }: { readonly from: Buffer | undefined; readonly to: Buffer }): void {
-    this.pending.set(id, { from, to, isWritten: false });
-  }
-
-  /** The operations to write now. */
-  operations(): Operation[] {
-    const operations: Operation[] = [];
-    for (const move of this.pending.values()) {
-      if (move.isWritten) continue;
-      move.isWritten = true;
-      if (move.from) operations.push({ table: timetable, remove: move.from });
-      operations.push({ table: timetable, put: move.to, value: 0 });
-    }
-    return operations;
-  }
-
-  /** Called with the commit that has what `operations` gave. */
-  written(commit: Promise<unknown>): void {
-    const written = [...this.pending].filter(([, { isWritten }]) => isWritten);
-    if (written.length === 0) return;
-    const end = (isSaved: boolean) => (): void => {
-      const { latest } = this.memory;
-      for (const [id, move] of written) {
-        if (this.pending.get(id) !== move) continue;
-        this.pending.delete(id);
-        if (isSaved) latest?.offer(move.to, id);
-        // Another process had the store.
-        else latest?.offerLater(move.from ?? move.to);
-      }
-    };
-    // The writer of the commit learns of a fault.
-    commit.then(end(true), end(false));
-  }
-}
-
 /** What a node has in memory in a store, over deploys. */
 export class QueueMemory<D extends ItemData, S extends Shared> {
   /** Items by id: each is in memory once. */
@@ -120,9 +59,8 @@ export class QueueMemory<D extends ItemData, S extends Shared> {
   readonly saving = new Map<string, Promise<void>>();
   /** Cancellations that are not saved yet. */
   readonly cancelling = new Set<Promise<unknown>>();
-  readonly moves = new Moves(this);
   /** The queue of the latest start. */
-  latest: { offer(due: Buffer, moved?: string): void; offerLater(due: Buffer): void } | undefined;
+  latest: { offer(due: Buffer): void } | undefined;
 }
 
 const inMemory = processMemory('queues', new WeakMap<object, Map<string, unknown>>());

@@ -186,7 +186,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** Damaged waits that are found by a number which nobody knows any more. */
   private readonly damaged = new Set<string>();
   private unindexing: Promise<void> | undefined;
-  /** The timer that has moves written, and when it fires. */
+  /** The timer that has moves in the timetable written, and when it fires. */
   private moving: { readonly at: number; readonly forget: () => void } | undefined;
 
   constructor(private readonly options: QueueOptions<D, S>) {
@@ -212,7 +212,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   get isBusy(): boolean {
-    return this.items.size > 0;
+    return Array.from(this.items.values()).some(({ isRiding }) => !isRiding);
   }
 
   /** Reads what is saved and has not finished, for display. */
@@ -396,7 +396,6 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       setTimeout(resolve, closeLimit).unref();
     });
     await Promise.race([landed, limit]);
-    this.recorder.changed(this.memory.moves).catch(() => undefined);
     handOver.concludeAll();
     await Promise.race([this.recorder.flush(), limit]);
     for (const message of this.messages.values()) message.attachment = undefined;
@@ -447,8 +446,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   /** Items lie in the store from there on, and not in memory: an earlier start may have accepted them. */
-  offer(due: Buffer, moved?: string): void {
-    if (moved !== undefined) for (const left of this.reads) left.add(moved);
+  offer(due: Buffer): void {
     this.lanes[dueIn(due).lane]?.expect(due);
     this.pump();
   }
@@ -625,7 +623,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const { arrival, index, isWait } = place;
     const id = itemId(arrival, index);
     const known = this.items.get(id);
-    if (known) return known.isOpenWait ? { item: known, isNew: false } : undefined;
+    if (known) return known.isOpenWait ? { item: known, isNew: known.endRide() } : undefined;
     const found = await this.find(place);
     if (this.items.has(id)) return this.takeUp(place, isMeant);
     if (!found || !isMeant(place, found.record.item)) return undefined;
@@ -809,7 +807,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       known?.meet(due);
       // It may have had a turn out of turn, or have ended and left this entry behind.
       if (!known && left.has(id) && place.isWait) lane.expect(due);
-      return known !== undefined || left.has(id) || this.memory.moves.has(id);
+      return known !== undefined || left.has(id);
     };
     // What is saved in parts is expected once it is complete.
     if (isElsewhere() || this.isBeingSaved(place.arrival)) return undefined;
@@ -972,10 +970,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       if (item.isEnding || this.isCancelled(item)) this.endWithout('reset', item);
       else if (item.isToRecheck && !this.isClosing) this.held.hand.push(item);
       else if (isToSave) this.release(item);
-      else {
-        if (!item.isOutOfTurn) this.move(item);
-        this.forget(item);
-      }
+      else this.letGo(item);
     } catch (fault) {
       // It is read again from where it lies.
       if (this.forget(item) && place) this.offerLater(place);
@@ -985,19 +980,35 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     }
   }
 
-  /** Has the move of a wait in the timetable written with others, before a twentieth of its pause has passed. */
-  private move(item: Item<D, S>): void {
-    const { moves } = this.memory;
+  /**
+   * Nothing more happens to the item now: it leaves memory. The move of a wait in the timetable is written with the next
+   * commit, before a twentieth of its pause has passed: a look that changes nothing else needs no commit of its own. If
+   * it is lost in a crash, a look comes early.
+   */
+  private letGo(item: Item<D, S>): void {
+    if (!item.isMoved) {
+      this.release(item);
+      return;
+    }
     const { waitClock: clock } = this;
-    moves.add(item.id, item.takeMove());
-    this.recorder.ride(moves);
+    const place = item.savedDue ?? item.due;
+    item.isRiding = true;
+    this.recorder.ride(item).then(
+      () => {
+        if (item.endRide()) this.release(item);
+      },
+      () => {
+        // Another process had the store: it is read again from where it lies.
+        if (item.endRide() && this.forget(item)) this.offerLater(place);
+      },
+    );
     const write = (): void => {
       this.moving?.forget();
       this.moving = undefined;
-      this.track(this.recorder.changed(moves), this.keepClockStill());
+      this.track(this.recorder.changed(item), this.keepClockStill());
     };
     const at = clock.now() + Math.floor((item.dueAt - clock.now()) / 20);
-    if (moves.isFull || this.isClosing) write();
+    if (this.isClosing) write();
     else if (!this.moving || at < this.moving.at) {
       this.moving?.forget();
       this.moving = { at, forget: clock.after(at - clock.now(), write) };
@@ -1131,7 +1142,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
         item.isEnding = true;
         saved.push(this.finish(item, outcome));
       } else if (isCancelled && !this.isClosing) this.endWithout('reset', item);
-      else if (isNew) this.forget(item);
+      else if (isNew) this.letGo(item);
     }
     await Promise.all(saved);
   }
@@ -1147,7 +1158,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   async check(arrival: Buffer, index: number): Promise<boolean> {
     while (!this.isClosing && (!this.isStarted || this.active >= this.mostActive)) await this.someLeft();
     const found = await this.takeUp({ arrival, index, isWait: true });
-    if (found?.isNew && this.hasClosed()) this.forget(found.item);
+    if (found?.isNew && this.hasClosed()) this.letGo(found.item);
     else if (found?.isNew) this.turn(found.item, true);
     return found !== undefined;
   }
@@ -1242,7 +1253,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       for (const { item, isNew } of await this.takeAll(places, isMeant)) {
         const reason = this.isClosing ? undefined : this.reasonNotTo(item);
         if (reason) this.endWithout(reason, item);
-        else if (isNew) this.release(item);
+        else if (isNew) this.letGo(item);
       }
     }
   }

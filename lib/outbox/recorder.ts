@@ -5,22 +5,17 @@ interface Recordable {
   operations(): readonly Operation[];
 }
 
-/** Something that need not be saved soon. */
-interface Rider extends Recordable {
-  /** Called with each commit: it may have what `operations` gave. */
-  written(commit: Promise<void>): void;
-}
-
 /** What is to be saved, and where. */
 export interface Changed {
   readonly recorder: Recorder;
   readonly jobs: readonly Recordable[];
 }
 
-/** The steps of one tick. */
+/** The steps of one tick, and those that waited for it. */
 interface GatheredSteps {
   readonly written: Promise<void>;
   readonly resolve: (result: Promise<void>) => void;
+  isScheduled: boolean;
 }
 
 /** The most that is gathered before it is written: until then, messages take up memory. */
@@ -32,7 +27,6 @@ const mostGathered = 256;
  */
 export class Recorder {
   private readonly dirty = new Set<Recordable>();
-  private readonly riders = new Set<Rider>();
   private batch: GatheredSteps | undefined;
   /**
    * Settles when everything written so far is saved or has failed. The writer of a failed commit learns of it by its own
@@ -63,16 +57,18 @@ export class Recorder {
 
   /** Resolves when the steps up to now are saved. */
   changed(job: Recordable): Promise<void> {
-    this.dirty.add(job);
-    const { written } = (this.batch ??= this.newBatch());
-    // In a microtask: what belongs into the same commit may follow in this call.
-    if (this.dirty.size === mostGathered) queueMicrotask(() => this.write());
-    return written;
+    const batch = this.gather(job);
+    if (!batch.isScheduled)
+      setImmediate(() => {
+        if (this.batch === batch) this.write();
+      });
+    batch.isScheduled = true;
+    return batch.written;
   }
 
-  /** Saves these steps with the next commit, whenever there is one. */
-  ride(rider: Rider): void {
-    this.riders.add(rider);
+  /** Saves steps that are not urgent with the next commit, whenever there is one. */
+  ride(job: Recordable): Promise<void> {
+    return this.gather(job).written;
   }
 
   /** Writes what is gathered; resolves when everything is saved. */
@@ -107,7 +103,13 @@ export class Recorder {
   private writeAhead(writing: Promise<void>): void {
     this.ahead.push(writing);
     this.settled = Promise.allSettled([this.settled, writing]);
-    this.batch ??= this.newBatch();
+  }
+
+  private gather(job: Recordable): GatheredSteps {
+    this.dirty.add(job);
+    // In a microtask: what belongs into the same commit may follow in this call.
+    if (this.dirty.size === mostGathered) queueMicrotask(() => this.write());
+    return (this.batch ??= this.newBatch());
   }
 
   private newBatch(): GatheredSteps {
@@ -116,11 +118,7 @@ export class Recorder {
       resolve = settle;
     });
     written.catch(() => undefined);
-    const batch = { written, resolve };
-    setImmediate(() => {
-      if (this.batch === batch) this.write();
-    });
-    return batch;
+    return { written, resolve, isScheduled: false };
   }
 
   private write(): void {
@@ -130,12 +128,9 @@ export class Recorder {
     const operations: Operation[] = [];
     for (const job of this.dirty) operations.push(...job.operations());
     this.dirty.clear();
-    if (operations.length > 0) for (const rider of this.riders) operations.push(...rider.operations());
     const written = operations.length === 0 ? undefined : this.store.write(operations);
     const all = Promise.all([written, ...ahead]).then(() => undefined);
     this.settled = Promise.allSettled([this.settled, all]);
-    if (written) for (const rider of this.riders) rider.written(all);
-    if (written) this.riders.clear();
     batch?.resolve(all);
   }
 }
