@@ -1,6 +1,16 @@
 import type { Database, RootDatabase } from 'lmdb';
-import { chmodSync, statfsSync } from 'node:fs';
-import { dirname } from 'node:path';
+import {
+  accessSync,
+  chmodSync,
+  closeSync,
+  constants,
+  lstatSync,
+  openSync,
+  statfsSync,
+  statSync,
+} from 'node:fs';
+import { devNull } from 'node:os';
+import { basename, dirname } from 'node:path';
 import type { Change } from './commit-queue';
 import type { Range } from './store';
 import { second } from '../durations';
@@ -133,6 +143,27 @@ class FreeSpace {
   }
 }
 
+/** More than lmdb needs to open a file. */
+const descriptorsNeeded = 8;
+
+/**
+ * Throws when lmdb could not open its files, which would end the process, or when something else is in their place: a
+ * pipe would block whoever reads it. The files are not opened for this, because closing one would end lmdb's locks in it.
+ */
+export const checkFiles = (path: string): void => {
+  for (const each of [path, `${path}-lock`]) {
+    if (!lstatSync(each, { throwIfNoEntry: false })) continue;
+    if (!statSync(each).isFile()) throw new Error(`${basename(each)} is not a file`);
+    accessSync(each, constants.R_OK | constants.W_OK);
+  }
+  const opened: number[] = [];
+  try {
+    while (opened.length < descriptorsNeeded) opened.push(openSync(devNull, 'r'));
+  } finally {
+    for (const each of opened) closeSync(each);
+  }
+};
+
 /**
  * One lmdb file: bytes by key, in a few tables. A commit is made off the event loop. It is synced before it is visible,
  * so that it survives a power cut once its promise resolves.
@@ -159,6 +190,7 @@ export class DatabaseFile {
       eventTurnBatching: false,
       txnStartThreshold: 1,
     } as const;
+    checkFiles(path);
     this.root = lmdb.open<Buffer, Buffer>(path, options);
     try {
       const open = (name: string, useVersions = false): Raw =>

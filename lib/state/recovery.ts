@@ -16,7 +16,14 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Change } from './commit-queue';
-import { DatabaseFile, formatVersion, type Format, type Lmdb, type Ownership } from './database-file';
+import {
+  checkFiles,
+  DatabaseFile,
+  formatVersion,
+  type Format,
+  type Lmdb,
+  type Ownership,
+} from './database-file';
 import { NotReadable, PageReader, type Tree } from './page-reader';
 import { NewerFormat, tables } from './store';
 import { second } from '../durations';
@@ -258,6 +265,7 @@ export const prepareFile = async (
   warn: (text: string) => void,
   { isDamaged, isFirst }: { /** lmdb has reported damage. */ isDamaged: boolean; isFirst: boolean },
 ): Promise<PreparedFile> => {
+  checkFiles(path);
   removeLeftovers(path);
   const count = (): number => (isFirst ? countStart(path) : 0);
   if (!existsSync(path)) {

@@ -1,5 +1,8 @@
+import { closeSync, openSync } from 'node:fs';
 import files from 'node:fs/promises';
 import net from 'node:net';
+import { devNull } from 'node:os';
+import { loadLmdb } from '../../../lib/state/database-file';
 import { openEmbedded } from '../../../lib/state/embedded';
 import { key } from '../../../lib/state/store';
 import { sealerOf } from './sealer';
@@ -37,11 +40,25 @@ const hurry = (rate: number): void => {
   performance.now = () => rate * now.call(performance);
 };
 
+/** Opens files until only so many more can be opened; the result closes them. */
+const leaveDescriptors = (left: number): (() => void) => {
+  const opened: number[] = [];
+  const close = (count: number): void => {
+    for (const each of opened.splice(-count)) closeSync(each);
+  };
+  try {
+    for (;;) opened.push(openSync(devNull, 'r'));
+  } catch {
+    close(left);
+    return () => close(opened.length);
+  }
+};
+
 /**
  * A process with a store, for tests that kill it. Prints `owner` and `trouble …` as they happen, `asks`
  * whenever it asks for a sign of life, and `claims` when it has claimed the store from an owner that shows
- * none; with `STEPS=claims` it then waits for SIGUSR2. Its time passes `RATE` times faster. With `write` it writes forever, with `hold` only from SIGUSR2
- * on, with `burst` 150 records, five at a time, and prints the number of each once it is saved; with `read`
+ * none; with `STEPS=claims` it then waits for SIGUSR2. Its time passes `RATE` times faster. With `DESCRIPTORS` only so
+ * many files can be opened until SIGUSR2. With `write` it writes forever, with `hold` only from SIGUSR2 on, with `burst` 150 records, five at a time, and prints the number of each once it is saved; with `read`
  * it counts the records. Exits cleanly on SIGTERM.
  */
 const run = async (directory: string, name: string, work: string): Promise<void> => {
@@ -51,6 +68,11 @@ const run = async (directory: string, name: string, work: string): Promise<void>
   stepByClaims(process.env['STEPS'] === 'claims');
   const stay = setInterval(() => undefined, 1000);
   console.log('begin');
+  const descriptors = process.env['DESCRIPTORS'];
+  if (descriptors !== undefined) {
+    await loadLmdb();
+    void asked.then(leaveDescriptors(Number(descriptors)));
+  }
   const warn = (text: string): void => console.log(`warning ${text}`);
   const store = await openEmbedded({ directory, sealer: sealerOf('test'), warn });
   if (!store.durable) console.log('in memory');

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { open as openLmdb } from 'lmdb';
@@ -191,6 +192,42 @@ describe('a failing store', function () {
       assert.equal(await read, undefined, 'it waited until the store was there');
       await store.close();
       assert.ok(existsSync(join(blocked, 'store.mdb')));
+    });
+  });
+
+  describe('whose files cannot be opened', () => {
+    const file = (name: string): string => join(directory, name);
+    const obstacles: Readonly<Record<string, [name: string, put: (path: string) => void]>> = {
+      'a pipe is in its place': ['store.mdb', (path) => execFileSync('mkfifo', [path])],
+      'it is a link to nothing': ['store.mdb', (path) => symlinkSync(file('nowhere'), path)],
+      'a folder is in the place of its lock': ['store.mdb-lock', (path) => mkdirSync(path)],
+    };
+    for (const [what, [name, put]] of Object.entries(obstacles))
+      it(`says so where ${what}, and resumes when that is gone`, async function () {
+        if (process.platform === 'win32') leaveOut(this, 'pipes and links need another system');
+        await (await open()).close();
+        rmSync(file(name));
+        put(file(name));
+        const child = start([directory, 'a', 'write'], { env: { RATE: '10' } });
+        await child.said((line) => line.startsWith('trouble') && line.includes('cannot be opened'));
+        rmSync(file(name), { recursive: true });
+        await child.said(isNumber);
+      });
+
+    it('resumes when fewer files are open', async function () {
+      if (process.platform !== 'linux') leaveOut(this, 'a limit of open files needs Linux');
+      const before = ['sh', '-c', 'ulimit -n 64; exec "$0" "$@"'];
+      for (let left = 1; left <= 6; left++) {
+        const child = start([directory, 'a', 'hold'], {
+          before,
+          env: { RATE: '10', DESCRIPTORS: String(left) },
+        });
+        await child.said((line) => line.startsWith('trouble'));
+        child.signal('SIGUSR2');
+        await child.said(isNumber);
+        child.signal('SIGTERM');
+        await child.ended;
+      }
     });
   });
 
