@@ -91,6 +91,10 @@ export const contactKey = ({ environment, advisor }: Caller, contactId: Id): str
 export class Stream<C = Caller> {
   private readonly halt = new AbortController();
   private readonly cut = new AbortController();
+  /** Aborted when nothing new may start. */
+  readonly stopped = this.halt.signal;
+  /** Aborted when requests in flight must be given up too. */
+  readonly givenUp = this.cut.signal;
   /** Set while the node is closing: an interrupted search then settles nothing. */
   closing = false;
 
@@ -100,16 +104,6 @@ export class Stream<C = Caller> {
     readonly job: Job,
     readonly caller: C,
   ) {}
-
-  /** Aborted when nothing new may start. */
-  get stopped(): AbortSignal {
-    return this.halt.signal;
-  }
-
-  /** Aborted when requests in flight must be given up too. */
-  get givenUp(): AbortSignal {
-    return this.cut.signal;
-  }
 
   stop(isClosing: boolean): void {
     this.closing = isClosing;

@@ -83,8 +83,8 @@ class StoreList {
   private readonly listeners = new Listeners<[phone: string]>();
   /** Calls the listener when a number is blocked. */
   readonly onBlock = this.listeners.add;
-  /** What the last read found; it only decides whether another read is worthwhile. */
-  private wasEmpty = true;
+  /** Whether it is worthwhile to look if anybody is on the list. */
+  private mayBeEmpty = true;
   /** The losses of the store when the list was found empty: without another process, only this one adds to it. */
   private emptyAt: number | undefined;
 
@@ -150,7 +150,7 @@ class StoreList {
     const cleared = { table, put: this.clearedKeyOf(phone), value: true } as const;
     const isUnreadable = (await this.check(phone)) === 'unreadable';
     await this.store.write([{ table, remove: this.keyOf(phone) }, ...(isUnreadable ? [cleared] : [])]);
-    this.wasEmpty = true;
+    this.mayBeEmpty = true;
   }
 
   /** The reason that forbids a request to a number. */
@@ -158,10 +158,14 @@ class StoreList {
     if (this.isEmpty) return undefined;
     const { store, prefix, version } = this;
     const { losses = 0 } = store;
-    const isEmpty = await this.hasNone();
+    const range = { from: prefix, to: endOf(prefix) };
+    // Most lists are empty, and to see that takes less time than to hash a number. A database reads many numbers at
+    // once, but only one range at a time.
+    this.mayBeEmpty &&= !store.peers && (await store.keys(table, { ...range, limit: 1 })).length === 0;
+    const { mayBeEmpty: isEmpty } = this;
     const found = isEmpty ? undefined : await this.get(phone);
     if (found) return found;
-    if (!(await store.hasLost(table, prefix, endOf(prefix)))) {
+    if (!(await store.hasLost(table, range.from, range.to))) {
       if (isEmpty && version === this.version) this.emptyAt = losses;
       return undefined;
     }
@@ -212,15 +216,6 @@ class StoreList {
       this.version += 1;
       this.emptyAt = undefined;
     }
-  }
-
-  /** Most lists are empty, and checking that takes less time than hashing a number. */
-  private async hasNone(): Promise<boolean> {
-    const { store, prefix } = this;
-    // A database reads many numbers at once, but only one range at a time.
-    if (!this.wasEmpty || store.peers) return false;
-    this.wasEmpty = (await store.keys(table, { from: prefix, to: endOf(prefix), limit: 1 })).length === 0;
-    return this.wasEmpty;
   }
 
   private keyOf(phone: string): Buffer {

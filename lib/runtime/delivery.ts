@@ -2,7 +2,8 @@ import { nodeCloseTime, second } from '../durations';
 import { ofAConnection, removeUnreadable } from '../outbox/storable-message';
 import { handOver, type Claim } from '../outbox/hand-over';
 import { processMemory } from '../process-memory';
-import { elapsedBy, systemClock, within } from '../service/clock';
+import { elapsedBy, systemClock } from '../service/clock';
+import { abortOf, wokenBy } from '../service/concurrency';
 import { serviceError, type Problem } from '../service/errors';
 import { visible } from '../visible';
 import { nodeError } from './errors';
@@ -257,7 +258,8 @@ export class Job {
     const { RED, node, outputs } = this;
     const isClosed = (): boolean => closed.aborted;
     for (let isFirst = true; !isClosed(); isFirst = false) {
-      if (!isFirst || flowsOf(RED).isStopping) await nextStart(RED, closed);
+      if (!isFirst || flowsOf(RED).isStopping)
+        await wokenBy((wake) => atNextStart(RED, wake), abortOf(closed));
       if (isClosed()) break;
       const job = isFirst ? this : this.anew();
       const arriving = arrival(RED, node, parts[0]?.outcome.port ?? 0);
@@ -392,12 +394,10 @@ export const deployEnd = async (RED: Red): Promise<void> => {
   const { isStopping, stoppedAt } = flowsOf(RED);
   const left = stoppedAt + longestDeploy - elapsedBy(systemClock);
   if (!isStopping || left <= 0) return;
-  let forget = (): void => undefined;
-  const started = new Promise<void>((resolve) => {
-    forget = atNextStart(RED, resolve);
-  });
-  await within(systemClock, left, started);
-  forget();
+  await wokenBy(
+    (wake) => atNextStart(RED, wake),
+    (wake) => systemClock.after(left, wake),
+  );
 };
 
 /** The member in which Node-RED keeps a node's input handler, until it closes the node. */
@@ -424,14 +424,3 @@ const arrival = async (RED: Red, node: RunningNode, port: number): Promise<boole
   await new Promise((resolve) => setImmediate(resolve));
   return receivers.length === 0 || receivers.some(isListening);
 };
-
-const nextStart = (RED: Red, closed: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    const end = (): void => {
-      forget();
-      closed.removeEventListener('abort', end);
-      resolve();
-    };
-    const forget = atNextStart(RED, end);
-    closed.addEventListener('abort', end);
-  });

@@ -1,3 +1,4 @@
+import { promisify } from 'node:util';
 import type { ServiceError, MessageValue } from '../service/errors';
 import { invalidInput } from './errors';
 import type { Message, Red, RunningNode } from './red';
@@ -73,34 +74,26 @@ const fromExpression = ({ RED, node, property }: Property, written: string): Get
   );
   return (msg) => {
     const expression = prepared(msg) as ReturnType<typeof RED.util.prepareJSONataExpression>;
-    return new Promise((resolve, reject) => {
-      RED.util.evaluateJSONataExpression(expression, msg, (error: Error | null, value: unknown) => {
-        if (error)
-          reject(
-            invalidInput('property_evaluation', {
-              property: { field: property },
-              reason: expressionFault(error),
-            }),
-          );
-        else resolve(value);
-      });
+    const evaluated = promisify<unknown>((done) => {
+      RED.util.evaluateJSONataExpression(expression, msg, done);
+    })();
+    return evaluated.catch((cause: unknown) => {
+      const reason = expressionFault(cause);
+      throw invalidInput('property_evaluation', { property: { field: property }, reason });
     });
   };
 };
 
-const fromContext = (target: Property, value: string, type: 'flow' | 'global' | 'env' | 'date'): Getter => {
-  return (msg) =>
-    new Promise((resolve, reject) => {
-      try {
-        target.RED.util.evaluateNodeProperty(value, type, target.node, msg, (error, result: unknown) => {
-          if (error) reject(unreadable(target, error));
-          else resolve(result);
-        });
-      } catch (cause) {
-        reject(unreadable(target, cause));
-      }
+const fromContext =
+  (target: Property, value: string, type: 'flow' | 'global' | 'env' | 'date'): Getter =>
+  (msg) => {
+    const found = promisify<unknown>((done) => {
+      target.RED.util.evaluateNodeProperty(value, type, target.node, msg, done);
+    })();
+    return found.catch((cause: unknown) => {
+      throw unreadable(target, cause);
     });
-};
+  };
 
 const written = (value: unknown): string =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? String(value) : '';

@@ -13,22 +13,14 @@ const folder = join(__dirname, '..', '..', 'locales');
 
 type SentenceGroup = Record<string, unknown>;
 
-const readFile = (language: Language, file: string): SentenceGroup => {
-  const path = join(folder, language, file);
-  return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as SentenceGroup) : {};
-};
+const files = processMemory('calculated', new Map<string, SentenceGroup>());
 
-const readSentences = (language: Language): SentenceGroup => ({
-  ...readFile(language, 'common.json'),
-  ...readFile(language, 'runtime.json'),
-});
-
-const groups = processMemory('calculated', new Map<string, SentenceGroup>());
-
-const once = (name: string, open: () => SentenceGroup): SentenceGroup => {
-  const found = groups.get(name) ?? open();
-  groups.set(name, found);
-  return found;
+/** The strings of a file, which is read once. */
+const stringsIn = (language: Language, file: string): SentenceGroup => {
+  const path = join(folder, language, `${file}.json`);
+  const found = files.get(path) ?? (existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : {});
+  files.set(path, found as SentenceGroup);
+  return found as SentenceGroup;
 };
 
 const find = (group: SentenceGroup, key: string): string | undefined => {
@@ -40,23 +32,17 @@ const find = (group: SentenceGroup, key: string): string | undefined => {
 
 /** The sentence of a key, with its placeholders. */
 export const sentence = (language: Language, key: string): string | undefined =>
-  find(
-    once(language, () => readSentences(language)),
-    key,
-  );
+  find(stringsIn(language, 'runtime'), key) ?? find(stringsIn(language, 'common'), key);
 
 /** The label of a field in the form of a node. */
 const fieldLabel = (language: Language, type: string, field: string): string | undefined => {
-  const own = once(`${language} ${type}`, () => readFile(language, `${type}.json`));
+  const own = stringsIn(language, type);
   return find(own, `label.${field}`) ?? find(own, `row.${field}`) ?? sentence(language, `label.${field}`);
 };
 
 /** What a type of node is called in the palette. */
 export const nodeTitle = (language: Language, type: string): string | undefined =>
-  find(
-    once(`${language} ${type}`, () => readFile(language, `${type}.json`)),
-    'title',
-  );
+  find(stringsIn(language, type), 'title');
 
 /** Turns a value of a sentence into words: fields and settings are called what their forms call them. */
 export const wordFor = (language: Language): ((value: MessageValue) => string | number) => {

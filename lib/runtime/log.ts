@@ -46,14 +46,8 @@ export const redact = (sentence: string): string =>
 const line = (sentence: string): string => visible(`[advisor-texting] ${redact(sentence)}`);
 
 /** The only way to Node-RED's log for messages that are not about a single node. */
-export const logOf = (RED: Pick<Red, 'log'>): Log => ({
-  info: (sentence) => {
-    RED.log.info(line(sentence));
-  },
-  warn: (sentence) => {
-    RED.log.warn(line(sentence));
-  },
-  error: (sentence) => {
-    RED.log.error(line(sentence));
-  },
+export const logOf = ({ log }: Pick<Red, 'log'>): Log => ({
+  info: (sentence) => log.info(line(sentence)),
+  warn: (sentence) => log.warn(line(sentence)),
+  error: (sentence) => log.error(line(sentence)),
 });
