@@ -18,9 +18,10 @@ const files = processMemory('calculated', new Map<string, SentenceGroup>());
 /** The strings of a file, which is read once. */
 const stringsIn = (language: Language, file: string): SentenceGroup => {
   const path = join(folder, language, `${file}.json`);
-  const found = files.get(path) ?? (existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : {});
-  files.set(path, found as SentenceGroup);
-  return found as SentenceGroup;
+  const found =
+    files.get(path) ?? (JSON.parse(existsSync(path) ? readFileSync(path, 'utf8') : '{}') as SentenceGroup);
+  files.set(path, found);
+  return found;
 };
 
 const find = (group: SentenceGroup, key: string): string | undefined => {

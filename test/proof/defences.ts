@@ -29,12 +29,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'a state is valid for ten minutes',
       file: authorization,
-      changes: [
-        [
-          "    if (this.options.clock.now() >= pending.expiresAt) return { ok: false, why: 'expired' };\n",
-          '',
-        ],
-      ],
+      changes: [["    if (clock.now() >= expiresAt) return { ok: false, why: 'expired' };\n", '']],
       shownBy: { 'unit/auth/authorization.test.ts': ['after ten minutes'] },
     },
     {
@@ -749,10 +744,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       what: 'an endpoint that was given up is left alone for a while',
       file: 'lib/auth/token-endpoint.ts',
       changes: [
-        [
-          'access.pause(now, Math.max(backoff(access.givenUp, 1), trouble.retryAfter));',
-          'access.pause(now, 0);',
-        ],
+        ['access.pause(Math.max(backoff(access.givenUp - 1, 1), trouble.retryAfter));', 'access.pause(0);'],
       ],
       shownBy: {
         'unit/auth/token-endpoint.test.ts': ['is asked a handful of times for 100 messages over 100 seconds'],
@@ -761,12 +753,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'one attempt is in flight while an endpoint is failing',
       file: 'lib/auth/token-endpoint.ts',
-      changes: [
-        [
-          'return this.retries.retried + this.retries.limited + this.givenUp > 0 ? 1 : mostAtOnce;',
-          'return mostAtOnce;',
-        ],
-      ],
+      changes: [['(retries.retried + retries.limited + this.givenUp > 0 ? 1 : mostAtOnce);', 'mostAtOnce;']],
       shownBy: {
         'unit/auth/token-endpoint.test.ts': ['is asked for one advisor until it answers, then for all'],
       },
@@ -774,9 +761,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'an endpoint is left alone for as long as it asks',
       file: 'lib/auth/token-endpoint.ts',
-      changes: [
-        ['access.pause(now, Math.max(decision.ms, trouble.retryAfter));', 'access.pause(now, decision.ms);'],
-      ],
+      changes: [['access.pause(Math.max(decision.ms, trouble.retryAfter));', 'access.pause(decision.ms);']],
       shownBy: { 'unit/auth/token-endpoint.test.ts': ['is left alone as long as a 503 asks'] },
     },
     {
