@@ -558,7 +558,7 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   /** Its place in the timetable is not saved yet. */
   get isMoved(): boolean {
-    return this.hasPlace && !this.savedDue?.equals(this.due);
+    return this.hasPlace && this.state !== 'gone' && !this.savedDue?.equals(this.due);
   }
 
   /** The operations to write now, also for what the items of its message share. */

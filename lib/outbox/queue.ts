@@ -427,9 +427,10 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     return added;
   }
 
-  /** The item leaves memory: all of it is saved, or gone. */
+  /** The item leaves memory, once all of it is saved, or gone. */
   private release(item: Item<D, S>): void {
-    if (this.forget(item) && item.state !== 'gone' && item.hasPlace) this.memory.latest?.offer(item.due);
+    if (item.isMoved) this.ride(item);
+    else if (this.forget(item) && item.state !== 'gone' && item.hasPlace) this.memory.latest?.offer(item.due);
   }
 
   private forget(item: Item<D, S>): boolean {
@@ -451,9 +452,10 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.pump();
   }
 
-  /** Another process had the store: what lies there is read again, and not in a hurry. */
-  offerLater(due: Buffer): void {
-    this.waitClock.after(retriedAfter, () => this.memory.latest?.offer(due));
+  /** The item could not be saved, because another process had the store: it is read again from its place. */
+  private readAgain(item: Item<D, S>, place: Buffer | undefined): void {
+    if (this.forget(item) && place)
+      this.waitClock.after(retriedAfter, () => this.memory.latest?.offer(place));
   }
 
   /** A close waits for the work; `ended` is called when it has ended, also in a fault. */
@@ -961,7 +963,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** The item has another turn later. A wait whose turn was out of turn keeps its place in the timetable. */
   private async delay(item: Item<D, S>, { notBefore, delays, seen }: Held): Promise<void> {
     const release = this.keepClockStill();
-    const place = item.hasPlace ? item.due : undefined;
+    const { savedDue } = item;
     item.delay(notBefore, delays, seen);
     const isToSave = this.saveHome(item) || item.isToSave;
     try {
@@ -969,11 +971,9 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       // A cancellation, or an end, has met it in work.
       if (item.isEnding || this.isCancelled(item)) this.endWithout('reset', item);
       else if (item.isToRecheck && !this.isClosing) this.held.hand.push(item);
-      else if (isToSave) this.release(item);
-      else this.letGo(item);
+      else this.release(item);
     } catch (fault) {
-      // It is read again from where it lies.
-      if (this.forget(item) && place) this.offerLater(place);
+      this.readAgain(item, savedDue);
       throw fault;
     } finally {
       release();
@@ -981,25 +981,19 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   /**
-   * Nothing more happens to the item now: it leaves memory. The move of a wait in the timetable is written with the next
-   * commit, before a twentieth of its pause has passed: a look that changes nothing else needs no commit of its own. If
-   * it is lost in a crash, a look comes early.
+   * The move of a wait in the timetable is written with the next commit, before a twentieth of its pause has passed: a look
+   * that changes nothing else needs no commit of its own. If it is lost in a crash, a look comes early.
    */
-  private letGo(item: Item<D, S>): void {
-    if (!item.isMoved) {
-      this.release(item);
-      return;
-    }
+  private ride(item: Item<D, S>): void {
     const { waitClock: clock } = this;
-    const place = item.savedDue ?? item.due;
+    const { savedDue } = item;
     item.isRiding = true;
     this.recorder.ride(item).then(
       () => {
         if (item.endRide()) this.release(item);
       },
       () => {
-        // Another process had the store: it is read again from where it lies.
-        if (item.endRide() && this.forget(item)) this.offerLater(place);
+        if (item.endRide()) this.readAgain(item, savedDue);
       },
     );
     const write = (): void => {
@@ -1142,7 +1136,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
         item.isEnding = true;
         saved.push(this.finish(item, outcome));
       } else if (isCancelled && !this.isClosing) this.endWithout('reset', item);
-      else if (isNew) this.letGo(item);
+      else if (isNew) this.release(item);
     }
     await Promise.all(saved);
   }
@@ -1158,7 +1152,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   async check(arrival: Buffer, index: number): Promise<boolean> {
     while (!this.isClosing && (!this.isStarted || this.active >= this.mostActive)) await this.someLeft();
     const found = await this.takeUp({ arrival, index, isWait: true });
-    if (found?.isNew && this.hasClosed()) this.letGo(found.item);
+    if (found?.isNew && this.hasClosed()) this.release(found.item);
     else if (found?.isNew) this.turn(found.item, true);
     return found !== undefined;
   }
@@ -1253,7 +1247,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       for (const { item, isNew } of await this.takeAll(places, isMeant)) {
         const reason = this.isClosing ? undefined : this.reasonNotTo(item);
         if (reason) this.endWithout(reason, item);
-        else if (isNew) this.letGo(item);
+        else if (isNew) this.release(item);
       }
     }
   }
