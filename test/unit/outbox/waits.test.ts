@@ -1,8 +1,16 @@
 import should from 'should';
 import type { WaitItem, WaitShared } from '../../../lib/consent/consent';
-import { hour } from '../../../lib/durations';
+import { hour, minute } from '../../../lib/durations';
 import { Held } from '../../../lib/outbox/queue';
-import { itemAt, keysOf, newArrival, records } from '../../../lib/outbox/records';
+import {
+  dueIn,
+  itemAt,
+  keysOf,
+  laterLane,
+  newArrival,
+  records,
+  timetable,
+} from '../../../lib/outbox/records';
 import { recommended } from '../../../lib/consent/pace';
 import { createMemoryStore } from '../../../lib/state/memory';
 import { endOf, TakenOver, type Store } from '../../../lib/state/store';
@@ -202,6 +210,32 @@ describe('a flush or an acceptance right after the start', () => {
     await until(() => told.length > 0);
     should(told).eql([`${phoneOf(0)} reset`]);
     await outbox.close();
+  });
+});
+
+describe('a wait whose place in the timetable is not saved yet', () => {
+  it('keeps its node idle, looks when it is flushed, and has its place after a close', async () => {
+    const store = createMemoryStore();
+    const next = Date.now() + 4 * minute;
+    let looks = 0;
+    const work = async (): Promise<never> => {
+      looks += 1;
+      throw new Held(looks === 1 ? Date.now() : next);
+    };
+    const outbox = requestsOn(store, { work, emit: async () => true });
+    const dues = keysOf('node').lane(laterLane);
+    const places = async (): Promise<readonly number[]> =>
+      (await store.keys(timetable, { from: dues, to: endOf(dues), limit: 10 })).map(
+        (each) => dueIn(each).time,
+      );
+    await outbox.start();
+    acceptOne(outbox, phoneOf(0), { ...nobodys, pace: recommended });
+    await until(() => looks === 2 && !outbox.isBusy);
+    should(await places()).not.containEql(next);
+    await outbox.flush();
+    await until(() => looks === 3 && !outbox.isBusy);
+    await outbox.close();
+    should(await places()).eql([next]);
   });
 });
 
