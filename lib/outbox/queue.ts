@@ -429,8 +429,14 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   /** The item leaves memory, once all of it is saved, or gone. */
   private release(item: Item<D, S>): void {
-    if (item.isMoved) this.ride(item);
-    else if (this.forget(item) && item.state !== 'gone' && item.hasPlace) this.memory.latest?.offer(item.due);
+    if (item.isMoved) {
+      this.ride(item);
+      return;
+    }
+    if (!this.forget(item)) return;
+    if (item.state !== 'gone' && item.hasPlace) this.memory.latest?.offer(item.due);
+    // Held items are counted as they are read.
+    else if ((item.heldUntil ?? 0) > this.options.clock.now()) this.held.hasMore = true;
   }
 
   private forget(item: Item<D, S>): boolean {

@@ -19,7 +19,7 @@ import { failedOutcome, problemOf } from './outcomes';
 import type { Message, RunningNode } from './red';
 import type { Config, NodeRuntime } from './register';
 import type { NodeSpec } from './spec';
-import { heldLook, outcomeStatus, stateOf, type ShownList, type StatusTexts } from './status';
+import { outcomeStatus, type ShownList, type StatusTexts } from './status';
 
 /** The items of a message as they were read. */
 export interface Batch<D extends ItemData = ItemData, S extends Shared = Shared> extends Items<D, S> {
@@ -221,7 +221,7 @@ const itemHandler = <D extends ItemData, S extends Shared>(
   tools: Tools,
   options: ItemNodeOptions<D, S>,
 ): Handler => {
-  const { RED, node, words, status } = tools;
+  const { RED, node, words } = tools;
   const { searches, waits, isLocal = false } = options;
   let guards: readonly Guard<D, S>[] = [];
   let environment: Environment | undefined;
@@ -348,8 +348,7 @@ const itemHandler = <D extends ItemData, S extends Shared>(
       emit,
       changed: () => {
         waiting?.draw();
-        const { heldItems: held } = stateOf(queues.values());
-        if (held) status.show(() => heldLook(words, held.count, held.notBefore, tools.clock.now()));
+        shown.heldChanged();
         changed();
       },
       fault,

@@ -279,6 +279,8 @@ export interface ShownList {
 export const outcomeStatus = (tools: StatusTools, texts: StatusTexts, queues: () => Iterable<QueueState>) => {
   const { words, clock, outputs } = tools;
   const minute = new LastMinute();
+  let last: (() => StatusLook) | undefined;
+  let isHeld = false;
 
   const lookOfOne = ({ port, problem, payload, offset }: Outcome, at: number): StatusLook => {
     const time = words.time(at, clock.now());
@@ -327,13 +329,21 @@ export const outcomeStatus = (tools: StatusTools, texts: StatusTexts, queues: ()
           ? lookOfOne(outcome, at)
           : countsLook(words, outputs.names, counts);
       };
-      tools.status.show(() => {
+      last = () => {
         const { progress, heldItems } = stateOf(queues());
         const drawn = lookBy(progress);
         if (!heldItems) return drawn;
         const held = heldLook(words, heldItems.count, heldItems.notBefore, clock.now());
         return { ...drawn, text: drawn.text + words.say('counts.separator') + held.text };
-      });
+      };
+      tools.status.show(last);
+    },
+    /** Shows what is held; once nothing is, the last outcome. */
+    heldChanged(): void {
+      const { heldItems: held } = stateOf(queues());
+      if (held) tools.status.show(() => heldLook(words, held.count, held.notBefore, clock.now()));
+      else if (isHeld && last) tools.status.show(last);
+      isHeld = held !== undefined;
     },
   };
 };

@@ -185,6 +185,10 @@ describe('text hours', () => {
     await shows(/sent.*, 1 held until/);
     flow.send({ phone: '+442079460019', text: 'Hi' });
     await shows(/2 held, next /);
+    await flow.ask({ phone: '+442079460019', reset: true });
+    await shows(/1 held until/);
+    await flow.ask({ reset: true });
+    await shows(/^(?!.*held)/);
   });
 
   it('hold a text until they start, spread over a quarter of an hour, even over a restart', async () => {
