@@ -44,6 +44,8 @@ export const isPgInstalled = (): boolean => {
  * still see what was there before, and conditions that no longer hold would be met.
  */
 const readCommitted = 'set session characteristics as transaction isolation level read committed';
+/** Milliseconds. */
+const longestStatement = 30 * second;
 
 const formatVersion = 1;
 const tables = `
@@ -100,19 +102,19 @@ export class PostgresConnection {
   async open(): Promise<void> {
     if (this.pools) return;
     const { Pool } = await loadPg();
+    // The server frees the locks of a process that hangs in a transaction before its lease ends, so the others can go
+    // on. A pooler such as PgBouncer refuses these settings as parameters of the connection.
+    const sessionSettings = `${readCommitted}; set statement_timeout = ${longestStatement};
+      set idle_in_transaction_session_timeout = ${Math.round((this.leaseFor * 2) / 3)}`;
     const settings = {
       connectionString: this.url,
       connectionTimeoutMillis: 5 * second,
       idleTimeoutMillis: 30 * second,
       keepAlive: true,
       application_name: 'advisor-texting',
-      statement_timeout: 30 * second,
-      query_timeout: 35 * second,
-      // The server frees the locks of a process that hangs in a transaction before its lease ends, so the others can go
-      // on.
-      idle_in_transaction_session_timeout: Math.round((this.leaseFor * 2) / 3),
+      query_timeout: longestStatement + 5 * second,
       verify: (client: PoolClient, done: (fault?: Error) => void) => {
-        client.query(readCommitted).then(() => {
+        client.query(sessionSettings).then(() => {
           done();
         }, done);
       },

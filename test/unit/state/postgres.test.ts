@@ -1,5 +1,8 @@
 import should from 'should';
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 import { openPostgres, storeOf, type PostgresHandle, type Slot } from '../../../lib/state/postgres';
@@ -112,6 +115,28 @@ describe('several processes on one PostgreSQL', () => {
     should(await faultInDatabase(server.url())).be.undefined();
     // invalid_catalog_name
     should(await faultInDatabase(server.url('nowhere'))).equal('3D000');
+  });
+
+  it('connect through a pooler, which refuses parameters that it does not know', async () => {
+    const known = ['user', 'database', 'application_name', 'client_encoding'];
+    const pooler = createServer((client) => {
+      client.once('data', (packet) => {
+        // After the length and the version, names and values alternate, each with a zero at its end.
+        const words = packet.toString('utf8', 8).split('\0');
+        if (words.some((word, at) => at % 2 === 0 && word !== '' && !known.includes(word))) client.destroy();
+        const database = connect(join(server.folder, '.s.PGSQL.5432'));
+        database.write(packet);
+        client.pipe(database).pipe(client);
+      });
+    }).listen(0, '127.0.0.1');
+    await once(pooler, 'listening');
+    const { port } = pooler.address() as AddressInfo;
+    const handle = start('a', 60_000, `postgres://test@127.0.0.1:${port}/postgres?`);
+    const store = storeOf(await handle.opened, () => handle.close());
+    should(await store.write([{ table: 'work', put: key('a'), value: 1 }])).be.true();
+    should(warnings).deepEqual([]);
+    await store.close();
+    pooler.close();
   });
 
   it('keep their records separate', async () => {
