@@ -99,12 +99,12 @@ const momentBox = (say: Say): Box => {
     const clocks = zone === '' ? ofEnvironment : zone;
     element.attr('min', isTimeZone(clocks) ? wallTimeIn(Date.now(), clocks) : '');
   };
-  choose(first[0] ?? '');
   // Another zone makes another moment: the handler for the date is notified too.
   choice.on('change', () => element.trigger('change'));
   environment.on('change', () => {
     const [usual = ''] = first;
     readZones();
+    if (offered === '') return;
     const isUntouched = valueIn(element) === '' && valueIn(choice) === usual;
     choose(isUntouched ? (first[0] ?? '') : valueIn(choice));
   });
@@ -113,6 +113,8 @@ const momentBox = (say: Say): Box => {
     note,
     takes: (written) => written.trim() === '' || momentIn(written, first) !== undefined,
     show(written) {
+      // Hundreds of zones are listed once somebody can see them.
+      if (offered === '') choose(first[0] ?? '');
       const chosen = valueIn(choice);
       const moment = momentIn(written, [chosen, ...first]);
       const { wall, zone } = moment ?? { wall: '', zone: chosen };

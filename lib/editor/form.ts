@@ -228,7 +228,16 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
     hideOnlyAdvisor(form);
   }
   own.opened?.(form);
-  root.on('input change keyup paste', refresh);
+  let isDue = false;
+  // As a dialog opens, the editor triggers a change of each field: one refresh is enough for all of them.
+  root.on('input change keyup paste', () => {
+    if (isDue) return;
+    isDue = true;
+    queueMicrotask(() => {
+      isDue = false;
+      refresh();
+    });
+  });
   refresh();
 };
 
