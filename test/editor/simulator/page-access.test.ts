@@ -34,22 +34,23 @@ const fill = async (bench: Bench): Promise<void> => {
   await bench.simulator.advance(300);
 };
 
-/** Each theme and two languages here, all of them together in the long run. */
-const languagesIn = (colorScheme: 'light' | 'dark'): readonly string[] =>
-  isLong ? languages : [colorScheme === 'light' ? 'en-US' : 'ja'];
+/** Whether a theme is looked at here; in the long run, both are. */
+const isFor = (theme: 'light' | 'dark', colorScheme: string): boolean => isLong || theme === colorScheme;
 
 describe("access to the simulator's page", () => {
   const bench = benchForEach();
 
   for (const colorScheme of ['light', 'dark'] as const) {
     describe(`in the ${colorScheme} theme`, () => {
-      it('passes axe when nothing has arrived', async () => {
-        const page = await bench().open({ colorScheme });
-        await page.getByRole('heading', { name: 'Nothing has arrived yet' }).waitFor();
-        should(await violations(page)).eql([]);
-      });
+      if (isFor('light', colorScheme))
+        it('passes axe when nothing has arrived', async () => {
+          const page = await bench().open({ colorScheme });
+          await page.getByRole('heading', { name: 'Nothing has arrived yet' }).waitFor();
+          should(await violations(page)).eql([]);
+        });
 
-      for (const locale of languagesIn(colorScheme)) {
+      // Each language in the long run.
+      for (const locale of isFor('dark', colorScheme) ? languages.slice(0, isLong ? undefined : 1) : []) {
         it(`passes axe with phones in every state and all tools open (${locale})`, async () => {
           const page = await bench().open({ colorScheme, locale });
           await fill(bench());
@@ -65,7 +66,7 @@ describe("access to the simulator's page", () => {
         });
       }
 
-      for (const name of isLong || colorScheme === 'dark' ? ['Messages', 'Contacts'] : []) {
+      for (const name of isFor('dark', colorScheme) ? ['Messages', 'Contacts'] : []) {
         it(`passes axe in ${name}`, async () => {
           await fill(bench());
           const page = await bench().open({ colorScheme });

@@ -1,8 +1,9 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import should from 'should';
-import { addTestPort, install, npm, root, tarball } from '../../support/installation';
+import { addTestPort, install, root, tarball } from '../../support/installation';
 import { type RealRed, startRed } from '../../support/node-red';
 
 const types = readdirSync(join(root, 'nodes')).map((name) => `advisor-${name}`);
@@ -10,12 +11,22 @@ const heavy = ['axios', 'zod', 'undici', 'lmdb', 'libphonenumber-js'];
 
 describe('the packed package', function () {
   this.timeout(180_000);
+  let installed: string;
+
+  before(() => {
+    installed = mkdtempSync(join(tmpdir(), 'advisor-texting-bare-'));
+    install(installed, tarball());
+    addTestPort(installed);
+  });
+  after(() => {
+    rmSync(installed, { recursive: true, force: true });
+  });
 
   it('contains what a user needs and nothing else', () => {
-    const [report] = JSON.parse(npm(['pack', '--dry-run', '--json', '--ignore-scripts'], root)) as [
-      { files: { path: string }[] },
-    ];
-    const paths = report.files.map((file) => file.path);
+    const paths = execFileSync('tar', ['-tzf', tarball()], { encoding: 'utf8' })
+      .trim()
+      .split('\n')
+      .map((path) => path.replace('package/', ''));
     const unwanted = paths.filter(
       (path) =>
         !/^(dist\/|examples\/.*\.json$|docs\/(nodes\/)?[^/]+\.md$|docs\/scaling\/[^/]+\.yaml$|(package\.json|README\.md|CHANGELOG\.md|LICENSE)$)/.test(
@@ -39,8 +50,7 @@ describe('the packed package', function () {
 
       before(async () => {
         userDir = mkdtempSync(join(tmpdir(), 'advisor-texting-bare-'));
-        install(userDir, tarball());
-        addTestPort(userDir);
+        cpSync(installed, userDir, { recursive: true });
         red = await startRed({ version, isWhole: true, userDir });
       });
 

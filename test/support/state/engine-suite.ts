@@ -9,6 +9,7 @@ import {
   type Store,
   type Table,
 } from '../../../lib/state/store';
+import { andOften, howOften } from '../extent';
 
 export interface Engine {
   open(): Promise<Store>;
@@ -288,7 +289,7 @@ export const testEngine = (name: string, create: () => Promise<Engine>): void =>
       await assert.rejects(store.write([put('a', 1)]), /closed/);
     });
 
-    it('behaves like a plain map, whatever the operations', async function () {
+    it(`behaves like a plain map, whatever the operations${andOften}`, async function () {
       this.timeout(120_000);
       await fc.assert(
         fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 60 }), async (steps) => {
@@ -305,7 +306,7 @@ export const testEngine = (name: string, create: () => Promise<Engine>): void =>
             await fresh.dispose();
           }
         }),
-        { numRuns: 60 },
+        { numRuns: howOften(60) },
       );
     });
   });
