@@ -18,7 +18,7 @@ export const whatStaysOpen = async (before = new Map<string, number>()): Promise
       .map(([kind, count]) => [count - (before.get(kind) ?? 0), kind] as const)
       .filter(([more]) => more > 0);
     if (left.length === 0 || Date.now() > end) return left.map(([more, kind]) => `${more} ${kind}`);
-    await new Promise((resolve) => setTimeout(resolve, 20).unref());
+    await new Promise((resolve) => setTimeout(resolve, 20));
   }
 };
 
