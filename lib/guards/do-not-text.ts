@@ -6,6 +6,7 @@ import type { BlockedItem as Blocked } from '../runtime/activity-items';
 import type { Environment } from '../runtime/environment';
 import { nodeError } from '../runtime/errors';
 import type { Guard, GuardTools } from '../runtime/item-node';
+import { wokenBy } from '../service/concurrency';
 import type { ServiceError } from '../service/errors';
 import type { Movable } from '../state/moving';
 import {
@@ -34,35 +35,6 @@ export const isBlockCommand = (command: StoreCommand): command is BlockCommand =
 const table = 'work';
 const pageSize = 200;
 
-/** Counts by name; `none` resolves when a count is back at zero. */
-class Counter {
-  private readonly counts = new Map<string, number>();
-  private readonly waiting = new Map<string, (() => void)[]>();
-
-  add(name: string): void {
-    this.counts.set(name, (this.counts.get(name) ?? 0) + 1);
-  }
-
-  remove(name: string): void {
-    const left = (this.counts.get(name) ?? 0) - 1;
-    if (left > 0) {
-      this.counts.set(name, left);
-      return;
-    }
-    this.counts.delete(name);
-    const waiting = this.waiting.get(name) ?? [];
-    this.waiting.delete(name);
-    for (const resolve of waiting) resolve();
-  }
-
-  async none(name: string): Promise<void> {
-    if (!this.counts.has(name)) return;
-    await new Promise<void>((resolve) => {
-      this.waiting.set(name, [...(this.waiting.get(name) ?? []), resolve]);
-    });
-  }
-}
-
 /** Which list: the one of all simulators, or the one of all real services. */
 export type Realm = 'simulator' | 'service';
 
@@ -78,8 +50,9 @@ class StoreList {
   private readonly prefix: Buffer;
   /** People who were unblocked although their entry could not be read: the store remembers such an entry forever. */
   private readonly cleared: Buffer;
-  /** Attempts in flight in this process, by number. */
-  private readonly attempts = new Counter();
+  /** How many attempts are in flight in this process, by number. */
+  private readonly attempts = new Map<string, number>();
+  private readonly attemptEnded = new Listeners();
   private readonly listeners = new Listeners<[phone: string]>();
   /** Calls the listener when a number is blocked. */
   readonly onBlock = this.listeners.add;
@@ -143,7 +116,7 @@ class StoreList {
     this.version += 1;
     this.emptyAt = undefined;
     this.listeners.call(phone);
-    await this.attempts.none(phone);
+    while (this.attempts.has(phone)) await wokenBy(this.attemptEnded.add);
   }
 
   async unblock(phone: string): Promise<void> {
@@ -183,9 +156,12 @@ class StoreList {
    */
   async begin(phone: string, checkedAt?: number): Promise<(() => void) | BlockedBy> {
     // Counted before the list is read: a block at the same time is either seen here, or waits for this attempt.
-    this.attempts.add(phone);
+    this.attempts.set(phone, (this.attempts.get(phone) ?? 0) + 1);
     const end = (): void => {
-      this.attempts.remove(phone);
+      const left = (this.attempts.get(phone) ?? 0) - 1;
+      if (left > 0) this.attempts.set(phone, left);
+      else this.attempts.delete(phone);
+      this.attemptEnded.call();
     };
     // A command of another process may be on its way: a shared list is read again.
     if (checkedAt === this.version && !this.store.peers) return end;
