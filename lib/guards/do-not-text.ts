@@ -6,7 +6,6 @@ import type { BlockedItem as Blocked } from '../runtime/activity-items';
 import type { Environment } from '../runtime/environment';
 import { nodeError } from '../runtime/errors';
 import type { Guard, GuardTools } from '../runtime/item-node';
-import { wokenBy } from '../service/concurrency';
 import type { ServiceError } from '../service/errors';
 import type { Movable } from '../state/moving';
 import {
@@ -52,7 +51,8 @@ class StoreList {
   private readonly cleared: Buffer;
   /** How many attempts are in flight in this process, by number. */
   private readonly attempts = new Map<string, number>();
-  private readonly attemptEnded = new Listeners();
+  /** Blocks that wait for the end of an attempt. */
+  private readonly waiting = new Set<() => void>();
   private readonly listeners = new Listeners<[phone: string]>();
   /** Calls the listener when a number is blocked. */
   readonly onBlock = this.listeners.add;
@@ -116,7 +116,7 @@ class StoreList {
     this.version += 1;
     this.emptyAt = undefined;
     this.listeners.call(phone);
-    while (this.attempts.has(phone)) await wokenBy(this.attemptEnded.add);
+    while (this.attempts.has(phone)) await new Promise<void>((resolve) => this.waiting.add(resolve));
   }
 
   async unblock(phone: string): Promise<void> {
@@ -161,7 +161,8 @@ class StoreList {
       const left = (this.attempts.get(phone) ?? 0) - 1;
       if (left > 0) this.attempts.set(phone, left);
       else this.attempts.delete(phone);
-      this.attemptEnded.call();
+      for (const wake of this.waiting) wake();
+      this.waiting.clear();
     };
     // A command of another process may be on its way: a shared list is read again.
     if (checkedAt === this.version && !this.store.peers) return end;
