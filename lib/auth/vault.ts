@@ -496,7 +496,7 @@ export class Vault {
   }
 
   private async close(): Promise<void> {
-    const opening = this.openingStore;
+    const { openingStore: opening, isLoaded } = this;
     this.openingStore = undefined;
     this.isLoaded = false;
     const closing = opening?.then(
@@ -504,7 +504,8 @@ export class Vault {
       () => undefined,
     );
     this.closing = closing ?? Promise.resolve();
-    await this.closing;
+    // A store that cannot be read yet is closed as soon as it can be.
+    if (isLoaded) await this.closing;
   }
 
   /** Watches for authorizations that other processes make or end. */

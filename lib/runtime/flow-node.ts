@@ -486,8 +486,9 @@ export const flowNode = (
     // Messages that wait for the environment are accepted before the node closes.
     const opened = environment?.opening ?? Promise.resolve();
     const ended = opened.then(() => handler.close());
+    const isWaiting = inLine === 0 && handler.opening !== undefined && environment?.trouble !== undefined;
     // If the store does not answer a read, the read ends only with the store, which waits for its nodes.
-    within(systemClock, closeLimit, ended).then(end, (fault: unknown) => {
+    within(systemClock, isWaiting ? 0 : closeLimit, ended).then(end, (fault: unknown) => {
       node.warn(words.problem(problemOf(fault)));
       end();
     });

@@ -404,7 +404,7 @@ export class RunningEnvironment implements SharedStoreHost {
     await Promise.all(this.held);
     await activityOf(this).flush();
     const opened = Promise.resolve(this.openedStore).catch(() => undefined);
-    const store = await within(systemClock, longestClose, opened);
+    const store = await within(systemClock, this.storeTrouble === undefined ? longestClose : 0, opened);
     if (store !== 'late') await store?.close();
     // A store that cannot be opened yet is closed as soon as it can be.
     else void opened.then((late) => late?.close());

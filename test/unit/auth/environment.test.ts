@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
@@ -22,6 +22,7 @@ import {
   removeFolders,
   startProcess,
 } from '../../support/auth/setup';
+import { until } from '../../support/until';
 
 const day = 24 * 60 * 60 * 1000;
 
@@ -418,6 +419,18 @@ describe('an environment', () => {
     } finally {
       await simulator.close();
     }
+  });
+
+  it('closes although its store cannot be opened, and uses it when it can', async () => {
+    const obstacle = join(folder, 'advisor-texting', 'store.mdb');
+    mkdirSync(obstacle, { recursive: true });
+    const environment = new RunningEnvironment(services, 'env1', filled, () => undefined);
+    await until(() => environment.trouble !== undefined);
+    await environment.close();
+    rmSync(obstacle, { recursive: true });
+    const next = environmentWith(filled);
+    await next.store();
+    should(next.trouble).be.undefined();
   });
 
   it('logs no number, token or key', () => {
