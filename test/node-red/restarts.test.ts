@@ -1,3 +1,5 @@
+import { mkdirSync, renameSync, rmdirSync } from 'node:fs';
+import { join } from 'node:path';
 import should from 'should';
 import { isLong, versions } from '../support/extent';
 import { numbers, Sandbox, toldOf, twoNodes } from '../support/sandbox';
@@ -33,6 +35,24 @@ for (const version of versions) {
       for (const told of byPhone.values())
         should(told).deepEqual([{ port: 'sent', code: undefined, isRepeated: false }]);
       should(on.entries('sendMessage')).have.length(many);
+    });
+
+    it('close nodes whose store cannot be opened, and send when it can', async () => {
+      const { red } = on;
+      const file = join(red.userDir, 'advisor-texting', 'store.mdb');
+      await red.stop();
+      renameSync(file, `${file}-kept`);
+      mkdirSync(file);
+      const from = red.lines.length;
+      await red.run();
+      await red.logged(/cannot be opened/, { from });
+      await red.restart();
+      should(red.lines.slice(from).filter((line) => line.includes('timed out'))).deepEqual([]);
+      rmdirSync(file);
+      renameSync(`${file}-kept`, file);
+      const [phone = ''] = numbers(1, 100);
+      await red.send('send', { phone, text: 'Hello' });
+      await red.until(() => toldOf(red, ['sent']).byPhone.get(phone), 'The text', 60_000);
     });
 
     it('end waits that expired while the machine was off immediately, with one last poll each', async () => {
