@@ -237,7 +237,8 @@ for (const version of versions) {
         await told.waitFor();
         should(await told.textContent()).match(/dropped after seven days\. Waiting for consent: Ada\./);
         await disable(false);
-        await told.waitFor({ state: 'detached' });
+        // It would close on its own after 20 seconds.
+        await told.waitFor({ state: 'detached', timeout: 10_000 });
         await red.send(port, { reset: true });
         while ((await count()) !== 0) await new Promise((resolve) => setTimeout(resolve, 50));
       });
