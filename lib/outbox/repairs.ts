@@ -31,6 +31,8 @@ interface FoundItem {
 
 const readAtOnce = 64;
 const indexedAtOnce = 1000;
+/** A start waits for the removal. */
+const removedAtOnce = 1000;
 
 /** The saved items of a node, a page at a time. */
 async function* savedItems(store: Store, node: string): AsyncGenerator<readonly FoundItem[]> {
@@ -153,7 +155,7 @@ export const dropUnaccepted = async (
         store.write(operations, [unchanged(records, entry.key, entry)]);
       for (const kind of [itemsOf(arrival), waitsOf(arrival)])
         for (;;) {
-          const range = { ...after(kind, undefined), limit: readAtOnce };
+          const range = { ...after(kind, undefined), limit: removedAtOnce };
           const found = await store.page<ItemRecord>(records, range);
           // Their entries in the timetable are dropped as they are met.
           const indexKeys = found.flatMap(({ value: { item } }) =>
