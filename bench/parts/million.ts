@@ -118,6 +118,8 @@ export const million: Part = {
       const apart = turn / Math.ceil(count / perMessage);
       await waiting.order('lists', { output: outputs.paced, count, perMessage, every: apart });
       await waiting.order('ready', { count });
+      // The lists that came last are still being saved.
+      await sleep(warmUp);
       const seconds = await firstPollAfterRestart(around, waiting);
       const full = await whileWorking(waiting);
       await waiting.close();

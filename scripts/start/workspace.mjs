@@ -117,7 +117,7 @@ const withOneSimulator = (examples) => {
   const settingsOf = (environment) => JSON.stringify({ ...environment, ...shared });
   const environments = examples.flat().filter(({ type }) => type === 'advisor-environment');
   const usual = settingsOf(environments[0]);
-  // An environment has its own do-not-text list, failures and waits: an example that shows them keeps its own environment.
+  // An environment has its own failures and waits: an example that shows them keeps its own environment.
   const showsItsOwn = ({ type }) => type === 'advisor-do-not-text' || type === 'advisor-activity';
   const own = examples.filter((nodes) => nodes.some(showsItsOwn)).flat();
   const alike = environments.filter((each) => settingsOf(each) === usual && !own.includes(each));
