@@ -1,5 +1,5 @@
 import { minute } from '../durations';
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { isRecord } from '../is-record';
@@ -98,7 +98,8 @@ export const keyInSettings = (settings: RuntimeSettings): KeyHolder => {
 
 const readJson = (path: string): unknown => {
   try {
-    return JSON.parse(readFileSync(path, 'utf8'));
+    // To read a pipe would block the process.
+    return statSync(path).isFile() ? JSON.parse(readFileSync(path, 'utf8')) : undefined;
   } catch {
     return undefined;
   }

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import fs, { chmodSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { mock } from 'node:test';
@@ -5,6 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
 import { StoreKey, keyHolderOf, keyInSettings, readSecrets } from '../../../lib/auth/data-key';
 import { sealingWith } from '../../../lib/state/sealing';
+import { leaveOut } from '../../support/machine';
 import {
   FileSettings,
   freshFolder,
@@ -219,6 +221,14 @@ describe('the data key', () => {
     } finally {
       chmodSync(folder, 0o700);
     }
+  });
+
+  it('replaces a pipe in the place of the key file, which nobody would ever write to', async function () {
+    if (process.platform === 'win32') leaveOut(this, 'pipes need another system');
+    mkdirSync(join(folder, 'advisor-texting'));
+    execFileSync('mkfifo', [keyPath(folder)]);
+    const sealed = await start(noSecret).seal('text');
+    should(start(noSecret).open(sealed)).equal('text');
   });
 
   it('is put into the file as soon as it can be written, without another change', async () => {
