@@ -2,7 +2,6 @@ import { defaultAdvisor } from '../default-advisor';
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { within, type Clock } from '../service/clock';
-import { oneAtATime } from '../service/concurrency';
 import { backoff } from '../service/retry';
 import type { Movable } from '../state/moving';
 import { key, pagesUnder, unchanged, type Operation, type Store, type Version } from '../state/store';
@@ -70,9 +69,6 @@ const lookEvery = 700;
 
 /** Milliseconds that somebody waits in front of a page. */
 const lookingLimit = 8 * second;
-
-/** Each confirmation or disconnection sees what the one before has done. */
-const decisions = 'decisions';
 
 /** Thrown when another process has the store. */
 export class VaultAway extends Error {}
@@ -143,6 +139,8 @@ export class Vault {
   private isLoaded = false;
   /** The authorizations that this process has changed since all were last read. */
   private touched = new Set<string>();
+  /** The last confirmation or disconnection: each sees what the one before has done. */
+  private lastDecision: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly options: VaultOptions) {}
 
@@ -247,7 +245,7 @@ export class Vault {
    * users.
    */
   confirm(environment: string, advisor: string, connection?: Connection): Promise<boolean> {
-    return oneAtATime(decisions, async () => {
+    return this.inTurn(async () => {
       const own = entryName(environment, advisor);
       const name = connection ? this.name(connection, advisor) : own;
       const entry = this.kept.get(name)?.entry;
@@ -263,7 +261,7 @@ export class Vault {
    * again.
    */
   disconnect(environment: string, advisor: string, connection?: Connection): Promise<boolean> {
-    return oneAtATime(decisions, async () => {
+    return this.inTurn(async () => {
       const name = connection ? this.name(connection, advisor) : entryName(environment, advisor);
       const entry = connection ? this.get(connection, advisor) : this.kept.get(name)?.entry;
       if (!entry) return false;
@@ -275,6 +273,12 @@ export class Vault {
       }
       return true;
     });
+  }
+
+  private inTurn(decide: () => Promise<boolean>): Promise<boolean> {
+    const decision = this.lastDecision.then(decide);
+    this.lastDecision = decision.catch(() => undefined);
+    return decision;
   }
 
   environments(): Set<string> {

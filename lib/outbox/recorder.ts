@@ -5,7 +5,7 @@ interface Recordable {
   operations(): readonly Operation[];
 }
 
-/** What is to be saved, and where. */
+/** What has changed and is not saved yet, and where it will be. */
 export interface Changed {
   readonly recorder: Recorder;
   readonly jobs: readonly Recordable[];
