@@ -11,7 +11,7 @@ const seed = seedFrom('WEEK_SEED');
 /** Seeds that have found something, by scenario. */
 const kept = join(__dirname, 'seeds.json');
 /** So many moments of one process, and of three, unless seeds were given. */
-const moments = isLong ? 1200 : 60;
+const moments = isLong ? 1200 : 70;
 /** The latest of the seeds that have found something. */
 const latest = isLong ? Infinity : 2;
 const which = isLong || wanted > 0 ? 'fresh seeds' : 'fixed seeds';

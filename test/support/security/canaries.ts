@@ -78,7 +78,7 @@ export class Canaries {
   /** Fictional, and recognizable by its digits in any format that keeps them together. */
   phone(what: string): string {
     const area = (201 + this.all.length).toString();
-    const value = `+1${area}555${(100 + Math.floor(Math.random() * 100)).toString().padStart(4, '0')}`;
+    const value = `+1${area}555${(100 + (this.all.length % 100)).toString().padStart(4, '0')}`;
     return this.add('phone', what, value, value.slice(2));
   }
 
