@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { Clock } from '../service/clock';
 import { settled } from '../service/concurrency';
 import { mayBeCarriedOut, ServiceError } from '../service/errors';
-import { placeOf, sweep, table, type Remembered } from '../state/remembered';
+import { rememberedKey, sweepRemembered, table, type Remembered } from '../state/remembered';
 import { asName, unchanged, type StoreEntry, type Store } from '../state/store';
 import { day, second } from '../durations';
 
@@ -121,7 +121,7 @@ export class RequestHistory {
       return await asking;
     } finally {
       this.asking.delete(recordName);
-      void settled(sweep(this.options.store));
+      void settled(sweepRemembered(this.options.store));
     }
   }
 
@@ -268,6 +268,6 @@ export class RequestHistory {
 
   private keyOf(name: string): Buffer {
     const { store, space } = this.options;
-    return placeOf(store, space, ['asked'], name);
+    return rememberedKey(store, space, ['asked'], name);
   }
 }

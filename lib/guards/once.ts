@@ -9,7 +9,7 @@ import type { ItemData, Shared } from '../outbox/records';
 import { problemOf } from '../runtime/outcomes';
 import { mayBeCarriedOut } from '../service/errors';
 import { abortOf, wokenBy } from '../service/concurrency';
-import { placeOf, sweep, table, type Remembered } from '../state/remembered';
+import { rememberedKey, sweepRemembered, table, type Remembered } from '../state/remembered';
 import { ageClock, asName, unchanged, type Operation, type Store } from '../state/store';
 import { processMemory } from '../process-memory';
 
@@ -156,7 +156,7 @@ export class Once {
           state: 'open',
         };
         if (!(await store.write([{ table, put: at, value }], [unchanged(table, at, entry)]))) continue;
-        sweep(store).catch(() => undefined);
+        sweepRemembered(store).catch(() => undefined);
         return { kind: 'own', claim: new OwnClaim(store, at, value, within, text.time) };
       }
     } catch (fault) {
@@ -241,7 +241,7 @@ export class Once {
   }
 
   private keyOf({ space, node, advisor, phone, key: own }: OnceKey): Buffer {
-    return placeOf(this.store, space, ['once', node], onceName({ advisor, phone, key: own }));
+    return rememberedKey(this.store, space, ['once', node], onceName({ advisor, phone, key: own }));
   }
 }
 

@@ -22,11 +22,11 @@ const removedAfter = day;
 const sweptAt = new WeakMap<Store, number>();
 
 /** The key of a record. `space` is the environment at a service, as items name it; `kind` may have several parts. */
-export const placeOf = (store: Store, space: string, kind: readonly string[], of: string): Buffer =>
+export const rememberedKey = (store: Store, space: string, kind: readonly string[], of: string): Buffer =>
   key('known', space, ...kind, store.hash(of));
 
 /** Removes what is no longer needed, a page at a time. Call it often: it does so once a day. */
-export const sweep = async (store: Store): Promise<void> => {
+export const sweepRemembered = async (store: Store): Promise<void> => {
   const now = store.now();
   if (now - (sweptAt.get(store) ?? -Infinity) < day) return;
   sweptAt.set(store, now);
@@ -42,7 +42,7 @@ export const sweep = async (store: Store): Promise<void> => {
   }
 };
 
-export const forgetAll = (store: Store, space: string): Promise<void> =>
+export const forgetRemembered = (store: Store, space: string): Promise<void> =>
   removeUnder(store, table, key('known', space));
 
 export const movableRemembered = (environment: string): Movable<Remembered> => ({

@@ -22,7 +22,7 @@ import type { Pending } from '../../lib/outbox/queue-reader';
 import type { Client, ClientOptions } from '../../lib/service/client';
 import type { PostgresHandle } from '../../lib/state/postgres';
 import { lostTrouble } from '../../lib/state/recognition';
-import { forgetAll } from '../../lib/state/remembered';
+import { forgetRemembered } from '../../lib/state/remembered';
 import type { Store, StoreCommand } from '../../lib/state/store';
 import { doNotTextOf, forgetLists, isBlockCommand, ownListOf } from '../../lib/guards/do-not-text';
 import { listAdvisors } from './advisor-list';
@@ -169,7 +169,7 @@ export class RunningEnvironment implements SharedStoreHost {
 
   /** After a reset of the simulator, the people it has texted or asked for consent are forgotten here too. */
   private async forget(): Promise<void> {
-    await forgetAll(await this.store(), this.space);
+    await forgetRemembered(await this.store(), this.space);
   }
 
   /** Whether the state is in a database that processes share. */
