@@ -138,11 +138,15 @@ export class Limits {
   /** Rejects all that wait, and gives no more turns. */
   close(): void {
     this.closed = true;
-    this.wake?.();
-    this.wake = undefined;
+    this.stopTimer();
     for (const queue of [this.normal, this.polls]) {
       for (let go = queue.next(); go; go = queue.next()) go(false);
     }
+  }
+
+  private stopTimer(): void {
+    this.wake?.();
+    this.wake = undefined;
   }
 
   private wait({ lane, priority, front, signal }: QueuePlace): Promise<boolean> {
@@ -158,6 +162,7 @@ export class Limits {
         onAbort(signal, () => {
           this.waiting--;
           queue.remove(lane, go);
+          if (this.normal.empty && this.polls.empty) this.stopTimer();
           resolve(false);
         });
       queue.add(lane, go, front);

@@ -208,6 +208,23 @@ describe('the limits of an environment', () => {
     should(limits.enter(place('a', { signal: cancel.signal }))).equal(false);
   });
 
+  it('leave no timer when everybody who waited for the end of a pause has cancelled', () => {
+    const timers = new Set<object>();
+    const after = (): (() => void) => {
+      const timer = {};
+      timers.add(timer);
+      return () => timers.delete(timer);
+    };
+    const limits = new Limits({ now: () => 0, after }, 1, 0);
+    const cancels = [new AbortController(), new AbortController()] as const;
+    limits.pause(60_000);
+    for (const { signal } of cancels) void limits.enter(place('a', { signal }));
+    cancels[0].abort();
+    should(timers.size).equal(1);
+    cancels[1].abort();
+    should(timers.size).equal(0);
+  });
+
   it('ignore a signal whose request already had its turn', async () => {
     const limits = new Limits(frozenClock(), 1, 0);
     const served: string[] = [];
