@@ -110,7 +110,7 @@ class Service {
   /** One request, with everything that may happen to it. */
   async take(outgoing: Outgoing): Promise<Result> {
     if (this.weather === 'outage') this.unreachable.requests += 1;
-    const { clock } = this.world;
+    const { clock, age } = this.world;
     const passes = (ms: number): Promise<void> => new Promise((resolve) => clock.after(ms, resolve));
     const { weather } = this;
     const luck = weather === 'fine' ? 1 : this.random();
@@ -125,11 +125,11 @@ class Service {
     if (luck < 0.18) return problem(503, 'downstream_unavailable', true);
     if (luck < 0.22) {
       // It arrives when the client has long given it up.
-      void passes(45_000).then(() => this.carryOut(outgoing));
+      void passes(45_000).then(() => this.carryOut(outgoing, age));
       await passes(30_000);
       return { state: 'broken', reason: { reason: 'timeout' } };
     }
-    const answer = this.carryOut(outgoing);
+    const answer = this.carryOut(outgoing, age);
     await passes(20 + this.random() * 100);
     if (luck < 0.28) return { state: 'broken', reason: 'ECONNRESET' };
     return answer;
@@ -161,11 +161,10 @@ class Service {
     };
   }
 
-  private carryOut({ url, params, data, token = '' }: Outgoing): Result {
+  private carryOut({ url, params, data, token = '' }: Outgoing, age: number): Result {
     if ((this.access.get(token) ?? 0) < this.world.clock.now()) return problem(401, 'unauthorized', false);
     const note = (kind: Deed['kind'], name: string, phone: string): void => {
-      const { clock, age } = this.world;
-      this.deeds.push({ kind, name, phone, at: clock.now(), age });
+      this.deeds.push({ kind, name, phone, at: this.world.clock.now(), age });
     };
     const asked = (data ?? {}) as { phone?: string; text?: string; phoneNumbers?: string[] };
     if (url.includes('/messages')) {
