@@ -65,8 +65,9 @@ const mostFailuresKept = 1000;
 /** Characters: an answer of the service may have megabytes. */
 const longestKept = 1000;
 const inShort = (said: unknown): string | null => {
-  if (typeof said !== 'string') return null;
-  return said.length > longestKept ? `${said.slice(0, longestKept)}…` : said;
+  const text = typeof said === 'number' ? String(said) : said;
+  if (typeof text !== 'string') return null;
+  return text.length > longestKept ? `${text.slice(0, longestKept)}…` : text;
 };
 const failuresKeptFor = 30 * day;
 const failuresGatheredFor = 200;

@@ -191,8 +191,11 @@ class ReturnedRecipients {
 }
 
 /** The outcome of a text that was not sent because an equal one was. */
-const asDuplicate = (outcome: Outcome, duplicateOf: number): Outcome =>
-  outcome.port === 1 ? outcome : { ...outcome, payload: { ...(outcome.payload as object), duplicateOf } };
+const asDuplicate = (outcome: Outcome, duplicateOf: number): Outcome => ({
+  ...outcome,
+  ...(outcome.port === 0 && { alreadySent: true }),
+  ...(outcome.port !== 1 && { payload: { ...(outcome.payload as object), duplicateOf } }),
+});
 
 /** Reads the texts of a message: those of its fields, or exactly those of `msg.resend`. */
 const reader = (tools: Tools): ItemNodeOptions<Text, SendShared>['read'] => {

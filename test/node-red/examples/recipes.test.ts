@@ -83,8 +83,8 @@ describe('the recipes', function () {
   recipeDoes('Get a list of who failed', async (flow) => {
     await flow.press('Text a list');
     const rows = (await flow.shown('row of the file', 2)).map(({ payload }) => String(payload));
-    should(rows.some((row) => row.startsWith('+12025550115,failed,'))).be.true();
-    should(rows.some((row) => row.startsWith("'=1+2,failed,"))).be.true();
+    should(rows.some((row) => row.startsWith('Lee,+12025550115,failed,'))).be.true();
+    should(rows.some((row) => row.startsWith("Kim,'=1+2,failed,"))).be.true();
   });
 
   recipeDoes('Ask for consent first, and text when it is given', async (flow) => {

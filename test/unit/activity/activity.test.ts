@@ -360,11 +360,11 @@ describe('activity: queue and failures', () => {
     const { flow, environment } = await failing(store, server);
     await flow.ask({ phone: numbered(1), text: 'plain', advisor: 'default' });
     await flow.ask({ phone: numbered(2), text: 'secret text', advisor: 'default' });
-    await flow.ask({ phone: 'nobody', text: 'x' });
+    await flow.ask({ phone: 12345, text: 'x' });
     const { data, pageInfo } = await activityOf(environment).failures(some);
     should(pageInfo.totalRecord).equal(3);
     const [last, second, first] = data;
-    should(last).containEql({ code: 'invalid_input', detail: null, traceId: null });
+    should(last).containEql({ phone: '12345', code: 'invalid_input', detail: null, traceId: null });
     should(second).containEql({ phone: numbered(2), code: 'invalid_request', detail: null });
     const { at, ...rest } = first ?? { at: 0 };
     should(Math.abs(at - Date.now())).be.below(60_000);

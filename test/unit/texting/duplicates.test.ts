@@ -6,6 +6,7 @@ import { errorOf, inOrder } from '../../support/outcomes';
 import { sent } from '../../support/sent';
 import { startServer } from '../../support/server';
 import { sendNode } from '../../support/texting/setup';
+import { until } from '../../support/until';
 
 const refused = (why: string): object => ({ successes: [], failures: [why] });
 
@@ -50,6 +51,7 @@ describe('the same number and text twice in one list', () => {
     should([first?.port, second?.port]).deepEqual([0, 0]);
     should(second?.msg.payload).deepEqual({ ...payload, duplicateOf: 0 });
     should(received()).equal(2);
+    await until(() => flow.statuses.at(-1)?.text === '1 sent, 1 already sent', 'A status that counts both');
   });
 
   it('has one outcome for both, whatever happens to the one that returned', async () => {
