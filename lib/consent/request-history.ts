@@ -69,7 +69,10 @@ export interface RequestHistoryOptions {
 
 /** A number that was asked as often as it may be, and has not answered. */
 export class ConsentLimit extends Error {
-  constructor(readonly count: number) {
+  constructor(
+    readonly count: number,
+    readonly requestedAt: number | null,
+  ) {
     super(`asked ${count} times without an answer`);
   }
 }
@@ -238,7 +241,8 @@ export class RequestHistory {
     const last = entry && now - entry.value.at < keptFor ? entry.value : undefined;
     const isRecent = last !== undefined && now - last.at < every;
     const unanswered = last?.unanswered ?? 0;
-    if (!isRecent && limit > 0 && unanswered >= limit) throw new ConsentLimit(unanswered);
+    if (!isRecent && limit > 0 && unanswered >= limit)
+      throw new ConsentLimit(unanswered, last?.shownAt ?? null);
     return { last, isRecent };
   }
 

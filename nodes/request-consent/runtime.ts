@@ -32,25 +32,17 @@ interface RequestShared extends TextShared {
 
 type Request = Item<Recipient, RequestShared>;
 
-/**
- * The service also answers `invalid_request` when the number has already accepted (contract, *Errors*). The consent
- * status distinguishes the two.
- */
-const ifAccepted = async (
-  fault: unknown,
-  phone: string,
-  item: Request,
-  consent: Consent,
-): Promise<RequestReply> => {
-  if (!(fault instanceof ServiceError) || fault.code !== 'invalid_request') throw fault;
+/** The result for somebody who has accepted already, by the consent status; else undefined. */
+const replyIfAccepted = async (item: Request, consent: Consent): Promise<RequestReply | undefined> => {
+  const { phone = '' } = item.data;
   let status;
   try {
     const answer = await item.call('getConsent', { query: { phone } });
     status = consentStatusOf(answer.data);
   } catch {
-    throw fault;
+    return undefined;
   }
-  if (status.state !== 'accepted') throw fault;
+  if (status.state !== 'accepted') return undefined;
   await consent.accepted(item.advisor, { phone }, status);
   return { memberId: status.memberId, consentState: status.state, requested: false };
 };
@@ -75,7 +67,11 @@ const request = async (
     if (detail === undefined) throw nodeError('invalid_response', 'no_outcome', {}, { attempts });
     throw nodeError('rejected', 'rejected', { said: detail }, { detail, attempts });
   } catch (fault) {
-    return ifAccepted(fault, phone, item, consent);
+    // The service also answers so when the number has already accepted (contract, *Errors*).
+    const isInvalid = fault instanceof ServiceError && fault.code === 'invalid_request';
+    const reply = isInvalid ? await replyIfAccepted(item, consent) : undefined;
+    if (!reply) throw fault;
+    return reply;
   }
 };
 
@@ -95,14 +91,23 @@ const preview = async (item: Request, environment: Environment, rules: RequestRu
   return asked(result, notBefore === undefined ? {} : { notBefore });
 };
 
-/** Turns the error of a limit into a sentence. */
-const withLimit = async <T>(outcome: Promise<T>): Promise<T> => {
+/** Somebody who was asked as often as the limit allows may have accepted since. */
+const withLimit = async <T>(
+  item: Request,
+  environment: Environment,
+  outcome: Promise<T>,
+): Promise<T | Outcome> => {
   try {
     return await outcome;
   } catch (fault) {
-    if (fault instanceof ConsentLimit)
-      throw nodeError('consent_limit', 'consent_limit', { count: fault.count });
-    throw fault;
+    if (!(fault instanceof ConsentLimit)) throw fault;
+    const { count, requestedAt } = fault;
+    const consent = await consentOf(environment, item);
+    const reply = await replyIfAccepted(item, consent);
+    if (!reply) throw nodeError('consent_limit', 'consent_limit', { count });
+    if (!item.shared.dryRun)
+      await consent.history.accepted(item.advisor, item.data.phone ?? '', reply.memberId);
+    return asked({ ...reply, requestedAt });
   }
 };
 
@@ -128,8 +133,8 @@ export const create = itemNode<Recipient, RequestShared>(spec, (tools) => {
       const { shared, advisor, data } = item;
       if (!environment.settings.textHours || hours === 'any' || shared.isRoundTrip) return next();
       const { history } = await consentOf(environment, item);
-      const result = await withLimit(history.known(advisor, data.phone ?? '', rules));
-      return result ? asked(result) : next();
+      const known = history.known(advisor, data.phone ?? '', rules).then((result) => result && asked(result));
+      return (await withLimit(item, environment, known)) ?? next();
     },
   });
 
@@ -149,7 +154,11 @@ export const create = itemNode<Recipient, RequestShared>(spec, (tools) => {
       askedLately(around),
       ...textHours(around, hours),
     ],
-    work: (item) => withLimit(item.shared.dryRun ? preview(item, tools.environment(), rules) : ask(item)),
+    work: (item) => {
+      const environment = tools.environment();
+      const outcome = item.shared.dryRun ? preview(item, environment, rules) : ask(item);
+      return withLimit(item, environment, outcome);
+    },
     statusTexts: {
       first: (payload) => {
         const { requested, requestedAt } = payload as Pick<RequestResult, 'requested' | 'requestedAt'>;

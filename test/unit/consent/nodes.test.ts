@@ -93,6 +93,22 @@ describe('consent nodes', () => {
       should(flow.statuses.at(-1)?.text).match(/^sim (unsaved )?already accepted$/);
     });
 
+    it('asks nobody over the limit, and notices who has accepted since, also in a dry run', async () => {
+      const flow = await request({ every: 0, limit: 1 });
+      const { msg: first } = only(await flow.ask({ phone: silent }));
+      const { requestedAt } = first.payload as { requestedAt: number };
+      should(errorOf(only(await flow.ask({ phone: silent })).msg).code).equal('consent_limit');
+      on.simulator.accept(silent);
+      for (const dryRun of [true, false]) {
+        const { port, msg } = only(await flow.ask({ phone: silent, dryRun }));
+        should(port).equal(0);
+        should(msg.payload).containEql({ consentState: 'accepted', requested: false, requestedAt });
+      }
+      should(on.received('requestConsent')).equal(1);
+      on.simulator.decline(silent);
+      should(only(await flow.ask({ phone: silent })).msg.payload).containEql({ requested: true });
+    });
+
     it('fails over the limit, and on an account that is not set up, and says whom to contact', async () => {
       const flow = await request({ every: 0, limit: 1 });
       await flow.ask({ phone: silent });
