@@ -176,7 +176,7 @@ const failureBy = (reason: Reason): Outcome => {
     crashes: () => unknown('unknown_after_crashes'),
     unknown: () => unknown('unknown_after_restart'),
     taken_over: () => unknown('unknown_after_restart'),
-    refused: () => nodeError('queue_full', 'queue_full'),
+    refused: () => nodeError('network_error', 'not_saved'),
   };
   return failedOutcome(errors[reason]().problem);
 };
@@ -232,6 +232,8 @@ const itemHandler = <D extends ItemData, S extends Shared>(
   const closes = new Map<Store, Promise<() => Promise<void>>>();
   let unlisten: (() => void) | undefined;
   let opening: Promise<void> | undefined;
+  /** Why there is no queue. */
+  let unopened: unknown;
   const shown = outcomeStatus(tools, options.statusTexts, () => queues.values());
   const cancelled = new CancelledCount(tools);
 
@@ -390,7 +392,8 @@ const itemHandler = <D extends ItemData, S extends Shared>(
   };
 
   const failedToOpen = (thrown: unknown): void => {
-    const why = problemOf(thrown);
+    unopened = thrown instanceof TakenOver ? nodeError('network_error', 'not_saved') : thrown;
+    const why = problemOf(unopened);
     if (why.code !== 'not_configured') fault(thrown);
     shown.show(failedOutcome(why), {});
   };
@@ -446,7 +449,7 @@ const itemHandler = <D extends ItemData, S extends Shared>(
   };
 
   const save = (msg: Message, job: Job, batch: Batch<D, S>): void => {
-    if (!queue) throw nodeError('not_configured', 'no_environment');
+    if (!queue) throw unopened;
     const claim = job.takeHandOver();
     try {
       // Entries are saved themselves: the list is not saved twice.
@@ -455,8 +458,7 @@ const itemHandler = <D extends ItemData, S extends Shared>(
       changed();
     } catch (thrown) {
       claim?.();
-      const isFull = thrown instanceof QueueFull || thrown instanceof TakenOver;
-      throw isFull ? nodeError('queue_full', 'queue_full') : thrown;
+      throw thrown instanceof QueueFull ? nodeError('queue_full', 'queue_full') : thrown;
     }
   };
 

@@ -20,7 +20,7 @@ const words = {
     'Open the environment and press _Authorize_, or send the advisor a link. Then send the message again.',
   ],
   network_error: [
-    'No attempt reached the service, or a read kept failing. Nothing was sent.',
+    'No attempt reached the service, a read kept failing, or another process had taken over the store. Nothing was sent.',
     'It is safe to send again. _Test connection_ in the environment shows whether the address or the network is the problem.',
   ],
   outcome_unknown: [

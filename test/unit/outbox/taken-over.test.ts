@@ -152,23 +152,27 @@ describe('what a stopped process has left', () => {
   });
 });
 
-describe('a node whose store cannot be opened', () => {
+describe('a node whose store', () => {
   /** The outcome of a text, and what the node has reported by then. */
-  const outcomeWith = async (fault: Error): Promise<readonly [code: unknown, errors: number]> => {
+  const outcomeWith = async (store: Promise<Store>): Promise<readonly [code: unknown, errors: number]> => {
     const service = { baseUrl: 'http://127.0.0.1:9/v1', apiKey: 'key', token: () => 'token' };
     const environment = environmentOn(service, { settings: { journal: true } });
-    const node = new Instance(sendFolder, { ...environment, store: () => Promise.reject(fault) });
+    const node = new Instance(sendFolder, { ...environment, store: () => store });
     const [left] = await node.ask({ phone: '+12025550101', text: 'Hello' });
     await node.close();
     return [(left?.msg.error as { code?: unknown } | undefined)?.code, node.errors.length];
   };
 
-  it('reports no error when another process has taken the store over', async () => {
-    assert.deepEqual(await outcomeWith(new TakenOver(false)), ['not_configured', 0]);
+  it('belongs to another process now says that nothing was sent, and may be later', async () => {
+    assert.deepEqual(await outcomeWith(Promise.resolve(lost(false))), ['network_error', 0]);
   });
 
-  it('reports any other fault', async () => {
-    assert.deepEqual(await outcomeWith(new Error('broken')), ['not_configured', 1]);
+  it('was taken over as it was opened says the same, and reports no error', async () => {
+    assert.deepEqual(await outcomeWith(Promise.reject(new TakenOver(false))), ['network_error', 0]);
+  });
+
+  it('cannot be opened reports that', async () => {
+    assert.deepEqual(await outcomeWith(Promise.reject(new Error('broken'))), ['internal_error', 1]);
   });
 });
 
