@@ -1,3 +1,4 @@
+import type * as lmdb from 'lmdb';
 import type { Database, RootDatabase } from 'lmdb';
 import {
   accessSync,
@@ -12,12 +13,22 @@ import {
 import { devNull } from 'node:os';
 import { basename, dirname } from 'node:path';
 import type { Change } from './commit-queue';
-import type { Range } from './store';
+import { reasonOf, type Range } from './store';
 import { second } from '../durations';
 
-/** lmdb has native code, so it is loaded only when a store is opened. */
-export const loadLmdb = () => import('lmdb');
-export type Lmdb = Awaited<ReturnType<typeof loadLmdb>>;
+export type Lmdb = typeof lmdb;
+/** lmdb has native code, so it is loaded only when a store is opened. A failed `require` can be repeated, a failed `import` cannot. */
+export const loadLmdb = () => require('lmdb') as Lmdb;
+
+/** Whether lmdb has no native code for this platform. Without a free file descriptor, its other faults look the same. */
+export const isWithoutBinary = (fault: unknown): boolean => {
+  try {
+    closeSync(openSync(devNull, 'r'));
+  } catch {
+    return false;
+  }
+  return codeOf(fault) === 'ERR_DLOPEN_FAILED' || reasonOf(fault).startsWith('No native build was found');
+};
 
 type Raw = Database<Buffer, Buffer>;
 

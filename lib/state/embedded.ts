@@ -9,6 +9,7 @@ import {
   CommitFailed,
   DatabaseFile,
   formatVersion,
+  isWithoutBinary,
   loadLmdb,
   type Format,
   type Lmdb,
@@ -74,7 +75,6 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
   readonly durable = true;
   private readonly directory: string;
   private readonly path: string;
-  private readonly lmdb: Lmdb;
   readonly sealing: Sealing;
   readonly warn: (text: string) => void;
   private readonly clock: { readonly now: () => number; readonly elapsed: () => number };
@@ -120,11 +120,14 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
   private retry: NodeJS.Timeout | undefined;
   hasLostKeys = false;
 
-  constructor(
-    lmdb: Lmdb,
-    { directory, sealer, warn, clock = systemClock, earliest = 0, boot = bootId() }: EmbeddedOptions,
-  ) {
-    this.lmdb = lmdb;
+  constructor({
+    directory,
+    sealer,
+    warn,
+    clock = systemClock,
+    earliest = 0,
+    boot = bootId(),
+  }: EmbeddedOptions) {
     this.directory = directory;
     this.path = join(directory, fileName);
     this.sealing = sealingWith(sealer);
@@ -140,6 +143,10 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
 
   get unwritten(): number {
     return this.queue.unwritten;
+  }
+
+  private get lmdb(): Lmdb {
+    return loadLmdb();
   }
 
   readonly now = (): number => Math.floor(this.epoch + this.clock.elapsed());
@@ -596,16 +603,18 @@ interface SharedFile {
 const sharedFiles = processMemory('stores', new Map<string, SharedFile>());
 
 const openOnce = async (options: EmbeddedOptions): Promise<Engine> => {
-  let lmdb: Lmdb;
   try {
-    lmdb = await loadLmdb();
+    loadLmdb();
   } catch (fault) {
-    options.warn(
-      `The database lmdb cannot be loaded on this machine (${reasonOf(fault)}): texts, waits and authorizations are kept in memory and are lost when this process ends.`,
-    );
-    return createMemoryEngine(options.clock);
+    // Memory in the place of a saved do-not-text list would text people who are on it. Other faults may pass.
+    if (isWithoutBinary(fault) && !existsSync(join(options.directory, fileName))) {
+      options.warn(
+        `The database lmdb cannot be loaded on this machine (${reasonOf(fault)}): texts, waits and authorizations are kept in memory and are lost when this process ends.`,
+      );
+      return createMemoryEngine(options.clock);
+    }
   }
-  const engine = new EmbeddedEngine(lmdb, options);
+  const engine = new EmbeddedEngine(options);
   await engine.lookNow();
   return engine;
 };

@@ -2,7 +2,6 @@ import { closeSync, openSync } from 'node:fs';
 import files from 'node:fs/promises';
 import net from 'node:net';
 import { devNull } from 'node:os';
-import { loadLmdb } from '../../../lib/state/database-file';
 import { openEmbedded } from '../../../lib/state/embedded';
 import { key } from '../../../lib/state/store';
 import { sealerOf } from './sealer';
@@ -44,7 +43,7 @@ const hurry = (rate: number): void => {
 const leaveDescriptors = (left: number): (() => void) => {
   const opened: number[] = [];
   const close = (count: number): void => {
-    for (const each of opened.splice(-count)) closeSync(each);
+    for (const each of opened.splice(opened.length - count)) closeSync(each);
   };
   try {
     for (;;) opened.push(openSync(devNull, 'r'));
@@ -69,10 +68,7 @@ const run = async (directory: string, name: string, work: string): Promise<void>
   const stay = setInterval(() => undefined, 1000);
   console.log('begin');
   const descriptors = process.env['DESCRIPTORS'];
-  if (descriptors !== undefined) {
-    await loadLmdb();
-    void asked.then(leaveDescriptors(Number(descriptors)));
-  }
+  if (descriptors !== undefined) void asked.then(leaveDescriptors(Number(descriptors)));
   const warn = (text: string): void => console.log(`warning ${text}`);
   const store = await openEmbedded({ directory, sealer: sealerOf('test'), warn });
   if (!store.durable) console.log('in memory');

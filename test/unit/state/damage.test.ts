@@ -125,7 +125,7 @@ describe('a damaged file', function () {
     const damage = { isDamaged: true, isFirst: true };
     try {
       await assert.rejects(
-        prepareFile(await loadLmdb(), path, () => undefined, damage),
+        prepareFile(loadLmdb(), path, () => undefined, damage),
         /broken off/,
       );
     } finally {

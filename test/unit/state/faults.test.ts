@@ -217,7 +217,7 @@ describe('a failing store', function () {
     it('resumes when fewer files are open', async function () {
       if (process.platform !== 'linux') leaveOut(this, 'a limit of open files needs Linux');
       const before = ['sh', '-c', 'ulimit -n 64; exec "$0" "$@"'];
-      for (let left = 1; left <= 6; left++) {
+      for (let left = 0; left <= 6; left++) {
         const child = start([directory, 'a', 'hold'], {
           before,
           env: { RATE: '10', DESCRIPTORS: String(left) },
@@ -239,6 +239,13 @@ describe('a failing store', function () {
       await child.said(isNumber);
       assert.match(child.lines.find((line) => line.startsWith('warning')) ?? '', /lmdb cannot be loaded/);
       assert.equal(existsSync(join(directory, 'store.mdb')), false);
+    });
+
+    it('does not take memory for the file that is there: the do-not-text list is in it', async () => {
+      await (await open()).close();
+      const child = start([directory, 'a', 'burst'], { env: { LMDB_PREBUILD: directory } });
+      await child.said((line) => line.startsWith('trouble') && line.includes('No native build'));
+      assert.ok(!child.lines.includes('in memory'));
     });
   });
 

@@ -225,7 +225,7 @@ describe('the owner of a store', function () {
         const unlisten = store.onChange(look);
         look();
       });
-    const other = new DatabaseFile(await loadLmdb(), join(directory, 'store.mdb'));
+    const other = new DatabaseFile(loadLmdb(), join(directory, 'store.mdb'));
     try {
       const written = store.write([{ table: 'work', put: key('a'), value: 'stale' }]);
       written.catch(() => undefined);
