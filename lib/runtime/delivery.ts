@@ -373,11 +373,15 @@ const flowsOf = ({ events }: Red): Flows => {
   });
   events.on('flows:started', () => {
     flows.isStopping = false;
-    const due = [...flows.tasks];
-    flows.tasks.clear();
-    for (const each of due) each();
+    runTasks(flows);
   });
   return flows;
+};
+
+const runTasks = ({ tasks }: Flows): void => {
+  const due = [...tasks];
+  tasks.clear();
+  for (const each of due) each();
 };
 
 /** Calls `task` at the next start of the flows, when every node can be sent to. The result cancels it. */
@@ -387,6 +391,12 @@ export const atNextStart = (RED: Red, task: () => void): (() => void) => {
   return () => {
     tasks.delete(task);
   };
+};
+
+/** For a node that was made while the flows run: what waits for their start need not. */
+export const madeLate = (RED: Red): void => {
+  const flows = flowsOf(RED);
+  if (!flows.isStopping) runTasks(flows);
 };
 
 /** Resolves when the deploy that is under way is over. */

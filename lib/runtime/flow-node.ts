@@ -15,7 +15,7 @@ import type { Outcome } from '../outbox/outcome';
 import { problemOf } from './outcomes';
 import type { Message, Red, RunningNode } from './red';
 import type { NodeSpec } from './spec';
-import { atNextStart, Job, outputsOf, type Outputs } from './delivery';
+import { atNextStart, Job, madeLate, outputsOf, type Outputs } from './delivery';
 import { createStatus, heldLook, look, simulatorMark, unauthorizedLook, type Status } from './status';
 import { type Words, wordsOf } from './language';
 import { processMemory } from '../process-memory';
@@ -91,6 +91,32 @@ const controlIn = ({ reset, flush, phone }: Message): Record<string, unknown> =>
 export const environmentOf = (RED: Red, id: unknown): Environment | undefined => {
   const found = typeof id === 'string' && id !== '' ? (RED.nodes.getNode(id) as unknown) : undefined;
   return (found as { environment?: Environment } | null | undefined)?.environment;
+};
+
+/**
+ * Makes a node anew whose environment was missing, once it is there: Node-RED restarts the nodes of an environment that
+ * is removed or changed by a deploy of modified nodes, but not those of one that is added.
+ */
+export const whenAdded = (RED: Red, node: RunningNode, environment: unknown, make: () => void): void => {
+  let closes = 0;
+  const look = (): void => {
+    if (!environmentOf(RED, environment)) {
+      forget = atNextStart(RED, look);
+      return;
+    }
+    void node.close(false).then(() => {
+      // A deploy may have closed the node meanwhile.
+      if (closes > 1) return;
+      node.removeAllListeners('close');
+      make();
+      madeLate(RED);
+    });
+  };
+  let forget = atNextStart(RED, look);
+  node.on('close', () => {
+    closes += 1;
+    forget();
+  });
 };
 
 /** The end of a pause that the service or its token endpoint has asked for. A client that is not loaded has no pause. */
@@ -236,6 +262,7 @@ export const flowNode = (
 ): void => {
   const words = wordsOf(RED);
   const environment = environmentOf(RED, config.environment);
+  if (!environment) whenAdded(RED, node, config.environment, () => flowNode(RED, node, config, spec, start));
   let isUnsaved = false;
   const prefix = (): string =>
     simulatorMark(words, environment?.service) + (isUnsaved ? `${words.say('status.unsaved')} ` : '');

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Node, NodeAPI } from 'node-red';
 import { atNextStart } from '../../lib/runtime/delivery';
 import type { AdvisorItem, Environment } from '../../lib/runtime/environment';
-import { environmentOf, pausedUntil } from '../../lib/runtime/flow-node';
+import { environmentOf, pausedUntil, whenAdded } from '../../lib/runtime/flow-node';
 import { wordsOf, type Words } from '../../lib/runtime/language';
 import { problemOf } from '../../lib/runtime/outcomes';
 import type { RunningNode } from '../../lib/runtime/red';
@@ -269,6 +269,7 @@ export const create = (RED: NodeAPI, created: Node, config: Config): void => {
   const environment = environmentOf(RED, config['environment']);
   if (!environment) {
     node.status({ fill: 'red', shape: 'ring', text: words.say('status.notConfigured') });
+    whenAdded(RED, node, config['environment'], () => create(RED, created, config));
     return;
   }
   const release = environment.keepStoreOpen();

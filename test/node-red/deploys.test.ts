@@ -65,5 +65,18 @@ for (const version of [4, 5] as const) {
           .sort(),
       ).deepEqual(listed);
     });
+
+    it('of modified nodes that remove an environment and bring it back leave its nodes working', async () => {
+      const { red } = on;
+      const [first, second] = numbers(2, 2000);
+      const told = (phone: string | undefined) =>
+        red.until(() => toldOf(red, sends).byPhone.get(String(phone))?.[0], 'An outcome', 30_000);
+      await red.deploy(on.flows.slice(1), 'nodes');
+      await red.send('send', { phone: first, text: 'Hello' });
+      should((await told(first)).code).equal('not_configured');
+      await red.deploy(on.flows, 'nodes');
+      await red.send('send', { phone: second, text: 'Hello' });
+      should(await told(second)).deepEqual({ port: 'sent', code: undefined, isRepeated: false });
+    });
   });
 }
