@@ -5,7 +5,7 @@ import { sayOf, zoneOfEnvironment } from './locale';
 import { addPicker } from './picker';
 import { describe, showProblem } from './problems';
 import type { EditedNode, EditorSpec, Form, OwnEditor, Say, Values } from './red';
-import { clearStatuses } from './status';
+import { clearStatuses, leavesEnvironment } from './status';
 import { addSuggestions, countries, countryName, timeZones } from './suggestions';
 import { fieldProblem, type ValidationContext } from './validate';
 import { applies, withDefaults } from './values';
@@ -252,6 +252,8 @@ export const save = (node: EditedNode): void => {
   const saved: Values = { ...form.values(), ...form.own.saving?.(form) };
   if (serviceOfEnvironment(node['environment']) !== serviceOfEnvironment(saved['environment']))
     clearStatuses([node]);
+  if (node['environment'] !== saved['environment'])
+    RED.events.emit(leavesEnvironment, { id: node.id, type: node.type, environment: node['environment'] });
   for (const [name, value] of Object.entries(saved)) {
     // The editor itself saves these fields, and keeps the list of a config node's users.
     if (!credentials.includes(name) && name !== 'environment') node[name] = value;

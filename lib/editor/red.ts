@@ -70,6 +70,7 @@ interface Editor {
   events: {
     on(event: string, listener: (about?: unknown) => void): void;
     off(event: string, listener: (about?: unknown) => void): void;
+    emit(event: string, about: unknown): void;
   };
   plugins: { registerPlugin(id: string, plugin: { onadd(): void }): void };
   sidebar: {

@@ -12,3 +12,6 @@ export const clearStatuses = (nodes: readonly EditedNode[]): void => {
 /** The nodes that use an environment. */
 export const usersOf = (environment: EditedNode): readonly EditedNode[] =>
   (environment['users'] as readonly EditedNode[] | undefined) ?? [];
+
+/** The event when a node gets another environment; it is about the node with the old one. */
+export const leavesEnvironment = 'advisor-texting:leaves-environment';

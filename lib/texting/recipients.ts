@@ -111,6 +111,8 @@ const asGiven = ({ given }: PhoneEntry): string | number | null =>
 /** What to tell the user about a text that is not a number we may use. */
 export const wrongNumber = (text: string, country: string): ServiceError => {
   if (!/\d/.test(text)) return invalidInput('phone_none');
+  const numbers = text.split(/[,;\n]/).filter((part) => digitsIn(part) >= fewestDigits);
+  if (numbers.length > 1) return invalidInput('phone_several');
   if (text.trim().startsWith('+')) {
     const number = digitsTogether(text.trim()).slice(1);
     return /^\d+$/.test(number)

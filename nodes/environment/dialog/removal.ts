@@ -2,7 +2,7 @@ import { ask } from '../../../lib/editor/ask';
 import { notify } from '../../../lib/editor/dom';
 import { environmentSays, locale } from '../../../lib/editor/locale';
 import type { EditedNode, Form, Notice, Say } from '../../../lib/editor/red';
-import { clearStatuses, usersOf } from '../../../lib/editor/status';
+import { clearStatuses, leavesEnvironment, usersOf } from '../../../lib/editor/status';
 import { isVariable } from '../../../lib/editor/values';
 import { second } from '../../../lib/durations';
 import { question } from './panels';
@@ -168,6 +168,14 @@ export const warnOfRemoval = (): void => {
     timer = setTimeout(() => void warnOfNodes(), gathering);
   };
 
+  const warnOfMove = async (about: unknown): Promise<void> => {
+    const node = about as EditedNode;
+    const asked = environmentsOf(node).map((environment) => unfinishedIn(environment, [node.id]));
+    const loss = lossIn((await Promise.all(asked)).flat(), (work) => say('removal.node', { work }));
+    if (loss !== undefined) warn(loss);
+  };
+
+  RED.events.on(leavesEnvironment, (about) => void warnOfMove(about));
   RED.events.on('nodes:remove', leaves);
   RED.events.on('nodes:add', returns);
   RED.events.on('nodes:change', (about) => {

@@ -226,6 +226,15 @@ export const office = inSharedEditor('an office in the editor of', flows, () => 
     await status('sim needs consent').waitFor();
     await status('sim 2 waiting').waitFor();
 
+    await openNode(page, 'wait');
+    await page.locator('#node-input-environment').selectOption('moving');
+    await closeNode(page);
+    const cancelled = 'In its old environment, this node has unfinished work: 2 waits for consent.';
+    await page.locator('.red-ui-notification', { hasText: cancelled }).waitFor();
+    await openNode(page, 'wait');
+    await page.locator('#node-input-environment').selectOption('env');
+    await closeNode(page);
+
     await openNode(page, 'send');
     await page.locator('#node-input-btn-environment-edit').click();
     await dialogReady(page, 'environment');
