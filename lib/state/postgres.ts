@@ -677,7 +677,8 @@ class SlotRegister implements JointWriter {
 
   /** Renews the leases of this process, and takes over those that have run out. */
   private async beat(): Promise<void> {
-    if (this.isClosed) return;
+    // A slot that was lost is being opened again, which says itself why it cannot be.
+    if (this.isClosed || !this.connection.isOpen) return;
     const slots = [...this.slots.values()];
     const seqs = new Map(slots.map((slot) => [slot, slot.lease.seq]));
     const isBusy = Math.max(0, ...Array.from(this.loads, (load) => load())) > 1;

@@ -746,6 +746,43 @@ describe('several processes on one PostgreSQL', () => {
     }
   });
 
+  it('report only that while they have lost their slot too', async () => {
+    let connections = 0;
+    const proxy = createServer((client) => {
+      connections += 1;
+      const database = connect(join(server.folder, '.s.PGSQL.5432'));
+      client.pipe(database).pipe(client);
+      client.on('error', () => undefined).on('close', () => database.destroy());
+    }).listen(0, '127.0.0.1');
+    await once(proxy, 'listening');
+    const { port } = proxy.address() as AddressInfo;
+    const one = start('one', 60_000, `postgres://test@127.0.0.1:${port}/postgres?`);
+    const store = await one.opened;
+    const setting = (value: string): void => {
+      server.query(`alter system set default_transaction_read_only = ${value}`);
+      server.query('select pg_reload_conf()');
+    };
+    const { slot, token } = store.lease;
+    server.query(`update advisor_texting.lease set token = 0 where slot = ${slot} and token = ${token}`);
+    setting('on');
+    try {
+      await assert.rejects(store.write([put('item', 1)]), /taken over/);
+      const again = one.opened;
+      // Each attempt connects anew; between two, there is no connection, and several pulses. A pool has at most four.
+      const before = connections;
+      await until(() => connections > before + 10);
+      setting('off');
+      await (await again).write([put('item', 1)]);
+    } finally {
+      setting('off');
+      proxy.close();
+    }
+    assert.deepEqual(
+      warnings.filter((text) => text.includes('cannot be used')),
+      [],
+    );
+  });
+
   it('leave a database of a newer version alone, and say so', async () => {
     await start('first').opened;
     const version = (value: string): string =>
