@@ -350,7 +350,9 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.lane = due?.lane ?? laneFor(message.record.count, isWait);
     this.dueAt = due?.time ?? 0;
     this.losses = tools.store.losses;
-    this.isRepeated = found?.record.state === 'emitting';
+    // Where the database has lost commits, an outcome may be among them.
+    const isInDoubt = tools.store.peers?.isInDoubt(message.record.at) ?? false;
+    this.isRepeated = found !== undefined && (isInDoubt || found.record.state === 'emitting');
     this.hasPlace = !found || found.due !== undefined;
     if (!found) return;
     const { state, outcome, delays, notBefore, seen } = found.record;

@@ -122,6 +122,7 @@ describe('what a stopped process has left', () => {
     await after.outbox.start();
     await until(() => after.told.length === 4);
     assert.deepEqual(new Set(after.told.map(({ outcome }) => outcome)), new Set(['unknown']));
+    assert.ok(after.told.every(({ repeated }) => repeated));
   });
 
   it('is emitted there in one commit with its acceptance by the next node here', async () => {
