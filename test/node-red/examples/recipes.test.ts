@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import should from 'should';
+import { startSimulator, type StateView } from '../../../simulator';
+import { alsoClose, closeAll } from '../../support/closing';
 import { root } from '../../support/installation';
 import type { FlowNode, RealRed } from '../../support/node-red';
 import { errorOf } from '../../support/outcomes';
@@ -27,12 +29,15 @@ describe('the recipes', function () {
   let phones: Phones;
 
   before(async () => {
-    ({ red, phones } = await startExamples(
-      { version: 5, profile: 'usual' },
-      once(recipes.flatMap(overheard)),
-    ));
+    ({ red, phones } = await startExamples({ version: 5, profile: 'usual' }, [
+      ...once(recipes.flatMap(overheard)),
+      { id: 'flush', type: 'test-port', z: 'r19tab', name: 'flush', wires: [['r19d']] },
+    ]));
   });
-  after(() => red.close());
+  after(async () => {
+    await red.close();
+    await closeAll();
+  });
   beforeEach(async () => {
     await phones.reset();
     red.arrived.length = 0;
@@ -46,6 +51,18 @@ describe('the recipes', function () {
     const found = recipes.find((one) => one.title === title);
     if (!found) throw new Error(`There is no recipe ${title}.`);
     return new Clicked(red, found);
+  };
+  const waits = 'advisor-texting/recipes-simulator/waits';
+  const firstWait = (): Promise<string> =>
+    until(async () => {
+      const { data } = (await red.request('GET', waits)).json as { data: { id: string }[] };
+      return data[0]?.id;
+    });
+  /** The hour of the simulator's clock where Ann lives. */
+  const hourOfAnn = async (): Promise<number> => {
+    const { now } = (await phones.control('GET', 'state')) as StateView;
+    const hour = { timeZone: 'America/Los_Angeles', hour: 'numeric', hourCycle: 'h23' } as const;
+    return Number(new Intl.DateTimeFormat('en-US', hour).format(now));
   };
   const tried = new Set<string>();
   const recipeDoes = (title: string, run: (flow: Clicked) => Promise<void>): void => {
@@ -101,12 +118,7 @@ describe('the recipes', function () {
 
     await phones.reset();
     await flow.press('Ask Silvia');
-    const waits = 'advisor-texting/recipes-simulator/waits';
-    const id = await until(async () => {
-      const { data } = (await red.request('GET', waits)).json as { data: { id: string }[] };
-      return data[0]?.id;
-    });
-    await red.request('DELETE', `${waits}/${id}`);
+    await red.request('DELETE', `${waits}/${await firstWait()}`);
     should(payloadOf(await flow.one('given up'))).containEql({ reason: 'cancelled' });
   });
 
@@ -117,8 +129,17 @@ describe('the recipes', function () {
   });
 
   recipeDoes('Avoid texting people at night', async (flow) => {
+    while ((await hourOfAnn()) !== 22) await phones.advance(3600);
+    await flow.press('Text Ann in her hours');
+    await flow.status(/held until/);
     await flow.press('Reply at once');
     should(await flow.one('left')).containEql({ outcome: 'sent', text: 'Thank you, we call you back.' });
+    should(await phones.texts(ann)).have.length(1);
+    while ((await hourOfAnn()) !== 8) await phones.advance(3600);
+    should(await phones.texts(ann)).have.length(1);
+    await phones.advance(3600);
+    should(await flow.one('left')).containEql({ outcome: 'sent', text: 'Your review is ready.' });
+    should(await hourOfAnn()).equal(9);
   });
 
   recipeDoes('Text every weekday at nine in Chicago', async (flow) => {
@@ -161,10 +182,13 @@ describe('the recipes', function () {
   });
 
   recipeDoes('List waits for consent', async (flow) => {
+    await recipe('Remind people who have not answered').press('Ask Silvia');
+    await firstWait();
     await flow.press('List waits');
-    should(payloadOf(await flow.one('waits')))
-      .have.property('data')
-      .which.is.an.Array();
+    const { data } = payloadOf(await flow.one('waits')) as { data: { phone: string; until: number }[] };
+    should(data.map(({ phone }) => phone)).eql([silvia]);
+    should(data[0]?.until).be.a.Number();
+    await red.request('DELETE', `${waits}/${await firstWait()}`);
   });
 
   recipeDoes('Update a contact, or create it if it is new', async (flow) => {
@@ -185,13 +209,48 @@ describe('the recipes', function () {
   });
 
   recipeDoes('Retry later when the service was down', async (flow) => {
+    await phones.control('POST', 'faults', { code: 'downstream_unavailable', rate: 1 });
     await flow.press('Text Ann');
+    await phones.advanceUntil(flow.status(/^1$/), 60);
+    await phones.control('DELETE', 'faults');
+    should(await phones.texts(ann)).eql([]);
+    // The ten minutes are over.
+    await red.send('flush', { flush: true });
     should(await flow.one('sent')).containEql({ phone: ann });
+    should(await phones.texts(ann)).eql(['Hello']);
+
+    await flow.press('Text Ann', { phone: 'nobody', text: 'Hello' });
+    should(errorOf(await flow.one('final'))).containEql({ code: 'invalid_input', retryable: false });
   });
 
   recipeDoes('Get notified when an advisor must authorize again', async (flow) => {
     await flow.press('Who is authorized?');
-    should(payloadOf(await flow.one('advisors'))).have.property('data');
+    const { data } = payloadOf(await flow.one('advisors')) as { data: { state: string }[] };
+    should(data.map(({ state }) => state)).eql(['authorized']);
+
+    // The simulator inside Node-RED never ends an authorization: the same flow on a service that has.
+    const { baseUrl, authUrl, tokenUrl, credentials } = alsoClose(await startSimulator());
+    const office = {
+      id: 'office',
+      type: 'advisor-environment',
+      service: 'sandbox',
+      ...{ baseUrl, authUrl, tokenUrl },
+      redirectUri: 'https://red.example/advisor-texting/callback',
+      grant: 'authorization_code',
+      scopes: ['offline_access', 'text.messaging.write'],
+      credentials: { ...credentials, refreshToken: 'withdrawn' },
+    };
+    const nodes = recipes.filter(({ nodes: [tab] }) => tab?.id === 'r20tab').flatMap(overheard);
+    await red.deploy([
+      office,
+      ...nodes.map((node) => ('environment' in node ? { ...node, environment: 'office' } : node)),
+      { id: 'in', type: 'test-port', z: 'r20tab', name: 'in', wires: [['send']] },
+      { id: 'send', type: 'advisor-send-text', z: 'r20tab', environment: 'office', wires: [[], [], []] },
+    ]);
+    await red.send('in', { phone: ann, text: 'Hello' });
+    const { advisor, link } = payloadOf(await flow.one('mail this'));
+    should(advisor).equal('default');
+    should(link).match(/^https:\/\/red\.example\/advisor-texting\/link\/\S+$/);
   });
 
   it('are all tested here, and each is on the page with its flow', () => {
