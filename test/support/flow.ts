@@ -39,6 +39,8 @@ export interface FlowOptions {
   readonly nodes: readonly NodeConfig[];
   /** Outputs that are also wired to one of the nodes under test. */
   readonly wires?: readonly (readonly [from: string, port: number, to: string])[];
+  /** The variables of a subflow around the nodes, which has one instance. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Outputs without a wire. */
   readonly unwired?: readonly number[];
   /**
@@ -50,6 +52,8 @@ export interface FlowOptions {
 
 const environmentId = 'environment';
 const tab = { id: 'tab', type: 'tab', label: 'test' };
+const subflow = { id: 'subflow', type: 'subflow', name: '', in: [], out: [] };
+const instance = { id: 'use', type: 'subflow:subflow', z: tab.id, x: 0, y: 0, wires: [] };
 const outId = (from: string, port: number): string => `${from}-out-${String(port)}`;
 
 /** Replaces the config node: it has the environment that the test made. */
@@ -91,31 +95,34 @@ export class Flow {
 
   static async load(options: FlowOptions): Promise<Flow> {
     helper.init(runtimePath);
-    const { folders, environment, nodes, unwired = [], wires = [] } = options;
+    const { folders, environment, nodes, env, unwired = [], wires = [] } = options;
+    const z = env ? subflow.id : tab.id;
+    const variables = Object.entries(env ?? {}).map(([name, value]) => ({ name, type: 'str', value }));
+    const running = (id: string): string => (env ? `${instance.id}-${id}` : id);
     const specs = new Map(folders.map(({ spec }) => [spec.type, spec]));
     const ports = (type: string): number[] => (specs.get(type)?.outputs ?? []).map((_, port) => port);
     const underTest = nodes.map((node) => ({
       environment: environmentId,
       ...node,
-      z: tab.id,
+      z,
       wires: ports(node.type).map((port) => [
         ...(unwired.includes(port) ? [] : [outId(node.id, port)]),
         ...wires.flatMap(([from, at, to]) => (from === node.id && at === port ? [to] : [])),
       ]),
     }));
     const outs = nodes.flatMap((node) =>
-      ports(node.type).map((port) => ({ id: outId(node.id, port), type: 'helper', z: tab.id, wires: [] })),
+      ports(node.type).map((port) => ({ id: outId(node.id, port), type: 'helper', z, wires: [] })),
     );
     const scope = nodes.map(({ id }) => id);
     const listeners = ['catch', 'complete'].map((type) => ({
       id: `the-${type}`,
       type,
-      z: tab.id,
+      z,
       scope,
       wires: [[`on-${type}`]],
     }));
-    const heard = listeners.map(({ type }) => ({ id: `on-${type}`, type: 'helper', z: tab.id, wires: [] }));
-    const flow = new Flow(scope);
+    const heard = listeners.map(({ type }) => ({ id: `on-${type}`, type: 'helper', z, wires: [] }));
+    const flow = new Flow(scope.map(running));
     await helper.load(
       [
         // Before the first node is created: a node may keep the methods that it finds.
@@ -127,9 +134,17 @@ export class Flow {
           register(RED, registeredOf(spec), () => noting(runtime, flow.settled));
         }),
       ],
-      [tab, { id: environmentId, type: 'test-environment' }, ...underTest, ...outs, ...listeners, ...heard],
+      [
+        tab,
+        ...(env ? [{ ...subflow, env: variables }, instance] : []),
+        { id: environmentId, type: 'test-environment' },
+        ...underTest,
+        ...outs,
+        ...listeners,
+        ...heard,
+      ],
     );
-    flow.listen(underTest.map(({ id, wires }) => ({ id, ports: wires.length })));
+    flow.listen(underTest.map(({ id, wires }) => ({ id: running(id), ports: wires.length })));
     return flow;
   }
 

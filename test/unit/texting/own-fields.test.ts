@@ -1,3 +1,4 @@
+import helper from 'node-red-node-test-helper';
 import should from 'should';
 import { MovableClock } from '../../../simulator/movable-clock';
 import type { Message } from '../../../lib/runtime/red';
@@ -27,11 +28,13 @@ const nodeOf = async (
   type: string,
   config: Readonly<Record<string, unknown>> = {},
   choices: EnvironmentChoices = {},
+  env?: Readonly<Record<string, string>>,
 ) => {
   const server = await startServer((request) => ({ body: answerTo(request) }));
   const service = { baseUrl: `${server.url}/v1`, apiKey: 'key', token: (advisor: string) => advisor };
   const environment = alsoClose(environmentOn(service, { advisors: ['alex', 'maria'], ...choices }));
-  const flow = await Flow.load({ folders, environment, nodes: [{ id: 'node', type, ...config }] });
+  const nodes = [{ id: 'node', type, ...config }];
+  const flow = await Flow.load({ folders, environment, nodes, ...(env && { env }) });
   return {
     flow,
     environment,
@@ -191,16 +194,25 @@ describe("a recipient's own fields", () => {
       should(texts().toSorted()).eql(['Dear Ann', 'Hi Bob']);
     });
 
-    for (const [what, config] of [
-      ['typed in', { text: 'Hi {{name}} of {{town}}', textType: 'str' }],
-      ['of an environment variable', { text: 'PEOPLE_TEST_TEXT', textType: 'env' }],
-      ['of an expression', { text: "'Hi {{name}} of ' & '{{town}}'", textType: 'jsonata' }],
+    const authored = 'Hi {{name}} of {{town}}';
+    for (const [what, text, textType, env] of [
+      ['typed in', authored, 'str'],
+      ['of an environment variable', 'PEOPLE_TEST_TEXT', 'env'],
+      ["of a subflow's variable", 'WORDS', 'env', { WORDS: authored }],
+      ['of a flow variable', 'words', 'flow'],
+      ['of a global variable', 'words.there', 'global'],
+      ['of an expression', "'Hi {{name}} of ' & '{{town}}'", 'jsonata'],
     ] as const) {
-      it(`are also found in msg.contact and the message for a text ${what}`, async () => {
-        process.env['PEOPLE_TEST_TEXT'] = 'Hi {{name}} of {{town}}';
-        const { flow, texts } = await nodeOf('advisor-send-text', config);
-        const msg = { phone: ann, contact: { Name: 'Ann' }, name: 'nobody', town: 'Bonn', advisor: 'alex' };
-        await flow.ask(msg);
+      it(`are also found in msg.contact and the message for a text ${what}, or it is not sent`, async () => {
+        process.env['PEOPLE_TEST_TEXT'] = authored;
+        const { flow, texts } = await nodeOf('advisor-send-text', { text, textType }, {}, env);
+        const variables = helper.getNode('node')?.context();
+        variables?.flow.set('words', authored);
+        variables?.global.set('words', { there: authored });
+        const msg = { phone: ann, contact: { Name: 'Ann' }, name: 'nobody', advisor: 'alex' };
+        const gap = only(await flow.ask({ ...msg }));
+        should(errorOf(gap.msg)).containEql({ code: 'invalid_input' });
+        await flow.ask({ ...msg, town: 'Bonn' });
         delete process.env['PEOPLE_TEST_TEXT'];
         should(texts()).eql(['Hi Ann of Bonn']);
       });
