@@ -1,3 +1,4 @@
+import { Listeners } from '../lib/listeners';
 import { longestSleep, type Clock } from '../lib/service/clock';
 
 interface Timer {
@@ -33,6 +34,9 @@ export class MovableClock implements Clock {
   private released: (() => void) | undefined;
   private alarm: NodeJS.Timeout | undefined;
   private moving: Promise<void> = Promise.resolve();
+  private readonly moved = new Listeners();
+  /** Calls the listener after each `move`. */
+  readonly onMove = this.moved.add;
 
   constructor(private readonly base: () => number) {}
 
@@ -79,6 +83,7 @@ export class MovableClock implements Clock {
     }
     this.reach(target);
     this.arm();
+    this.moved.call();
   }
 
   private reach(time: number): void {

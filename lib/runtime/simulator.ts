@@ -35,17 +35,19 @@ export class SharedSimulator {
   }
 
   /**
-   * Called by each `simulator` environment. `forget` is called when somebody resets the simulator; call the result
-   * when the environment closes.
+   * Called by each `simulator` environment. `forget` is called when somebody resets the simulator, `moved` when somebody
+   * moves its clock; call the result when the environment closes.
    */
-  use(forget: () => Promise<void>): () => Promise<void> {
+  use(forget: () => Promise<void>, moved: () => void): () => Promise<void> {
     this.users += 1;
     this.resetListeners.add(forget);
+    const unlisten = this.clock.onMove(moved);
     let isUsed = true;
     return async () => {
       if (!isUsed) return;
       isUsed = false;
       this.resetListeners.delete(forget);
+      unlisten();
       this.users -= 1;
       if (this.users === 0) await this.end();
     };

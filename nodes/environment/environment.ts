@@ -143,7 +143,8 @@ export class RunningEnvironment implements SharedStoreHost {
     this.shared = url === '' ? undefined : services.inDatabase(url, id);
     this.ownServices = this.shared ?? services;
     this.sharedStore = this.shared && new SharedStore(this);
-    if (this.service === 'simulator') this.endings.push(services.simulator.use(() => this.forget()));
+    if (this.service === 'simulator')
+      this.endings.push(services.simulator.use(() => this.forget(), this.changed));
     else {
       const unlisten = this.ownServices.recognition.onChange(this.changed);
       this.endings.push(async () => {

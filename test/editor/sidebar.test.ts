@@ -2,6 +2,8 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import should from 'should';
 import type { Locator, Request } from 'playwright-core';
+import type { StateView } from '../../simulator';
+import { Phones } from '../support/examples/setup';
 import { isLong, versions } from '../support/extent';
 import { root } from '../support/installation';
 import type { FlowNode } from '../support/node-red';
@@ -49,16 +51,24 @@ const subflow: FlowNode[] = [
   ]),
 ];
 
+const { refreshToken: _, ...credentials } = environments('').at(-1)?.['credentials'] as Record<
+  string,
+  string
+>;
+
 const flows: FlowNode[] = [
   { id: 'tab', type: 'tab', label: 'Mine' },
   { id: 'other', type: 'tab', label: 'Other' },
   ...environments('Play <b>'),
+  ...environments('')
+    .slice(-1)
+    .map((node) => ({ ...node, id: 'fresh', name: 'Fresh', service: 'production', credentials })),
   { id: 'empty', type: 'advisor-environment', name: 'Empty', service: 'production' },
   ...waitNodes({ wires: [['out'], ['out'], ['out']] }),
   { id: 'out', type: 'test-port', z: 'tab', name: 'out', x: 500, y: 40, wires: [[]] },
   ...sendNodes(['env', 'slow', 'quiet']),
   { id: 'failed', type: 'test-port', z: 'tab', name: 'failed', x: 500, y: 140, wires: [[]] },
-  ...['office', 'empty'].map((environment, at) => ({
+  ...['office', 'empty', 'fresh'].map((environment, at) => ({
     id: `send ${environment}`,
     type: 'advisor-send-text',
     z: 'tab',
@@ -141,6 +151,45 @@ for (const version of versions) {
       const service = sidebar.part('service');
       await service.getByText('0 queued').waitFor();
       should(await service.textContent()).match(/Simulator.*0 queued.*on this machine.*simulator clock/);
+    });
+
+    it('says on a production node that nobody has authorized', async () => {
+      const status = editor.page.locator('[id="send fresh"] .red-ui-flow-node-status-label');
+      await status.getByText('not authorized', { exact: true }).waitFor();
+      await sidebar.unfold('Fresh');
+      await sidebar.part('advisors', 'Fresh').getByText('Nobody has authorized yet').waitFor();
+    });
+
+    it('writes every time alike and by the clock of the simulator, and follows when that is moved', async () => {
+      const { red } = editor;
+      const phones = await Phones.open(red);
+      const next = async (): Promise<string> =>
+        / next check (.+?) · /.exec((await sidebar.wait(silent).textContent()) ?? '')?.[1] ?? '';
+      const before = await next();
+      await phones.advance(3 * 3600);
+      await sidebar.wait(silent).getByText(`next check ${before} `).waitFor({ state: 'detached' });
+      const { now: from } = (await phones.control('GET', 'state')) as StateView;
+      await red.send('in', { phone: [numbered(50), numbered(52)] });
+      await red.send('text env', { phone: numbered(51).slice(0, -1), text: 'x' });
+      const minutes = Array.from({ length: 10 }, (_, n) =>
+        new Date(from + n * 60_000).toLocaleTimeString('en-US', { timeStyle: 'short' }),
+      );
+      const inTime = { hasText: new RegExp(minutes.join('|').replaceAll(/\s/g, '\\s')) };
+      const list = sidebar.row('lists', 'my wait').filter(inTime);
+      for (const row of [
+        sidebar.wait(numbered(50)),
+        sidebar.row('failures', numbered(51).slice(0, -1)),
+        list,
+        sidebar.row('service', 'simulator clock'),
+      ])
+        await row.filter(inTime).waitFor();
+      const shown = (await sidebar.element.textContent()) ?? '';
+      const times = shown.match(/\d+:\d\d(\s\w\w)?/g) ?? [];
+      should(times.length).be.above(8);
+      should(times.filter((time) => !/^[1-9]\d?:\d\d\s[AP]M$/.test(time))).deepEqual([]);
+      await sidebar.confirm(list, 'Stop');
+      await red.messages('out', 2);
+      red.arrived.length = 0;
     });
 
     it('shows an incomplete environment, with what to do, beside the others', async () => {

@@ -92,6 +92,17 @@ describe('an environment', () => {
     should(simulator.state().hasFlows).be.false();
   });
 
+  it('says that something has changed when the clock of its simulator is moved, until it closes', async () => {
+    const environment = environmentWith({});
+    let changes = 0;
+    environment.onChange(() => (changes += 1));
+    await services.simulator.clock.move(3_600_000);
+    should(changes).equal(1);
+    await environment.close();
+    await services.simulator.clock.move(1000);
+    should(changes).equal(1);
+  });
+
   it('forgets send-once keys and consent requests when its simulator is reset', async () => {
     const environment = environmentWith({});
     const simulator = await services.simulator.start();
