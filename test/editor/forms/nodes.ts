@@ -211,6 +211,24 @@ export const nodes = inSharedEditor('from the palette to the phone in', flows, (
     should((results[5]?.['payload'] as { data: unknown[] }).data.length).be.above(0);
   });
 
+  it('texts a list by the column that was filled in', async () => {
+    const id = ids.get('send-text') ?? '';
+    await page.evaluate(`RED.editor.edit(RED.nodes.node('${id}'))`);
+    await dialogReady(page);
+    await enter(page, 'phone', 'msg', 'phone');
+    await page.getByLabel('Column').fill('mobile');
+    await closeNode(page);
+    should(await saved(page, id)).containEql({ phoneField: 'mobile', phoneType: 'msg' });
+    await deploy();
+    const before = (await editor.red.messages('send-text', 0)).length;
+    await editor.red.send('in', { phone: [{ name: 'Cay', mobile: stranger }, { mobile: consented }] });
+    const left = (await editor.red.messages('send-text', before + 2)).slice(before);
+    should(left.map(({ phone, outcome }) => [phone, outcome]).toSorted()).deepEqual([
+      [consented, 'sent'],
+      [stranger, 'needsConsent'],
+    ]);
+  });
+
   it('is configured without a mouse', async () => {
     const id = ids.get('send-text') ?? '';
     const type = async (key: string, times = 1): Promise<void> => {

@@ -2,7 +2,7 @@ import should from 'should';
 import type { Locator } from 'playwright-core';
 import type { FlowNode } from '../../support/node-red';
 import { chooseType, enter } from '../../support/editor/canvas';
-import { violations } from '../../support/editor/looks';
+import { touchingLabels, violations } from '../../support/editor/looks';
 import { silent, unasked } from '../../support/editor/sidebar';
 import {
   closeEnvironment,
@@ -115,25 +115,7 @@ export const office = inSharedEditor('an office in the editor of', flows, () => 
     await openEnvironment(page, 'moving');
     await page.locator('#node-config-input-service').selectOption('production');
     await page.locator('#node-config-input-textHours').selectOption('federal');
-    const gaps = (form: string): Promise<string[]> =>
-      page.evaluate(`(() => {
-          const form = [...document.querySelectorAll('${form}')].at(-1);
-          const shown = [...form.querySelectorAll('label > span, .advisor-caption > span')]
-            .filter((one) => one.offsetParent !== null);
-          const gap = (one) => {
-            const range = document.createRange();
-            range.selectNodeContents(one);
-            const words = range.getBoundingClientRect();
-            const icon = one.previousElementSibling?.getBoundingClientRect();
-            const field = one.closest('.form-row').querySelector('select, input, .red-ui-typedInput-container');
-            const box = field.getBoundingClientRect();
-            const isBeside = box.top < words.bottom && box.left > words.left;
-            return { after: icon ? words.left - icon.right : 9, before: isBeside ? box.left - words.right : 9 };
-          };
-          return shown.filter((one) => gap(one).after < 2 || gap(one).before < 5)
-            .map((one) => one.textContent + JSON.stringify(gap(one)));
-        })()`);
-    should(await gaps('.advisor-form')).deepEqual([]);
+    should(await touchingLabels(page)).deepEqual([]);
     const notices = await page.evaluate<number[]>(`(() => {
         const form = [...document.querySelectorAll('.advisor-form')].at(-1);
         const edge = form.querySelector('[data-field=service] select').getBoundingClientRect().right;
@@ -146,7 +128,7 @@ export const office = inSharedEditor('an office in the editor of', flows, () => 
     await closeEnvironment(page, 'cancel');
     await openNode(page, 'person');
     await chooseType(page, 'contact', 'fields');
-    should(await gaps('.advisor-form')).deepEqual([]);
+    should(await touchingLabels(page)).deepEqual([]);
     await closeNode(page, 'cancel');
   });
 

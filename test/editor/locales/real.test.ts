@@ -1,8 +1,9 @@
 import type { Page } from 'playwright-core';
 import should from 'should';
 import { launchBrowser, type TestBrowser } from '../../support/browser';
-import { ragged } from '../../support/editor/looks';
+import { ragged, touchingButtons, touchingLabels } from '../../support/editor/looks';
 import { closeEnvironment, closeNode, openEnvironment, openNode } from '../../support/editor/setup';
+import { baseOf, languages } from '../../../lib/languages';
 import { isLong } from '../../support/extent';
 import { type FlowNode, type RealRed, startRed } from '../../support/node-red';
 import { numbers } from '../../support/numbers';
@@ -213,7 +214,33 @@ describe('a Node-RED 5 whose language is German', function () {
     }
     await openEnvironment(page, 'office');
     (await ragged(page)).should.eql([]);
+    await closeEnvironment(page, 'cancel');
   });
+
+  // The page is German already.
+  for (const language of languages.toSorted())
+    it(`leaves room between labels, fields and buttons in ${language}`, async () => {
+      if (language !== 'de') {
+        await german.addInitScript(`localStorage.setItem('editor-language', '${language}')`);
+        await german.reload();
+        await german.locator('.red-ui-flow-node').first().waitFor({ timeout: 40_000 });
+      }
+      should(await german.evaluate(`RED.nodes.getType('advisor-environment')._('language')`)).equal(
+        baseOf(language),
+      );
+      await openNode(german, 'send');
+      await german.evaluate(`$('#node-input-onceKey').typedInput('type', 'text')`);
+      await german.locator('.advisor-advanced summary').click();
+      await german.locator('[data-field=maxSegments]').waitFor();
+      should(await touchingLabels(german)).deepEqual([]);
+      await closeNode(german, 'cancel');
+      await german.evaluate(`RED.sidebar.show('advisor-texting')`);
+      const sections = german.locator('.advisor-side-environment h3');
+      await sections.nth(1).waitFor();
+      await german.evaluate(`$('.advisor-side-heading[aria-expanded=false]').trigger('click')`);
+      await german.locator('.advisor-side-service .fa-mobile:visible').waitFor();
+      should(await touchingButtons(german)).deepEqual([]);
+    });
 
   it('gives the editor German for Austria, Spanish for no region, and English for an untranslated language', async () => {
     const labelIn = async (language: string): Promise<unknown> => {

@@ -70,3 +70,36 @@ export const ragged = (page: Page): Promise<string[]> =>
     });
     return [...wide, ...broken];
   })()`);
+
+/** Labels in the open form that touch their icon or their field. */
+export const touchingLabels = (page: Page): Promise<string[]> =>
+  page.evaluate(`(() => {
+    const form = [...document.querySelectorAll('.advisor-form')].at(-1);
+    const shown = [...form.querySelectorAll('label > span, .advisor-caption > span')]
+      .filter((one) => one.offsetParent !== null);
+    const gap = (one) => {
+      const range = document.createRange();
+      range.selectNodeContents(one);
+      const words = range.getBoundingClientRect();
+      const icon = one.previousElementSibling?.getBoundingClientRect();
+      const field = one.closest('.form-row').querySelector('select, input, .red-ui-typedInput-container');
+      const box = field.getBoundingClientRect();
+      const isBeside = box.top < words.bottom && box.left > words.left;
+      return { after: icon ? words.left - icon.right : 9, before: isBeside ? box.left - words.right : 9 };
+    };
+    return shown.filter((one) => gap(one).after < 2 || gap(one).before < 5)
+      .map((one) => one.textContent + JSON.stringify(gap(one)));
+  })()`);
+
+/** Buttons in the sidebar that touch another one. */
+export const touchingButtons = (page: Page): Promise<string[]> =>
+  page.evaluate(`(() => {
+    const boxes = [...document.querySelectorAll('.advisor-sidebar button')]
+      .filter((one) => one.offsetParent !== null)
+      .map((one) => ({ one, box: one.getBoundingClientRect() }));
+    const apart = (a, b) =>
+      Math.max(a.left - b.right, b.left - a.right, a.top - b.bottom, b.top - a.bottom);
+    return boxes.flatMap(({ one, box }, at) => boxes.slice(at + 1)
+      .filter((other) => apart(box, other.box) < 3)
+      .map((other) => [one, other.one].map((each) => each.ariaLabel || each.textContent).join(' | ')));
+  })()`);
