@@ -1,6 +1,6 @@
 import type { Pool, PoolClient } from 'pg';
 import type { Batch, Change, Committer, Fence } from './commit-queue';
-import { schema, common, type Lease, type LeaseRow } from './leases';
+import { schema, common, type Lease, type LeaseRow, type Leases } from './leases';
 import { recordName, versionOf } from './sealing';
 import { tables, type Version } from './store';
 
@@ -9,11 +9,7 @@ export interface Leased extends Fence {
   readonly lease: Lease;
 }
 
-export interface FencedCommitsOptions<F extends Leased> {
-  readonly pool: () => Pool;
-  readonly group: Buffer;
-  readonly leaseFor: number;
-  readonly rowOf: (slot: number) => Promise<LeaseRow | undefined>;
+interface FencedCommitsOptions<F extends Leased> {
   /** Called when another process has the lease, or when the database has lost commits. */
   readonly lost: (fence: F, row: LeaseRow | undefined) => Promise<void>;
   readonly failed: (fault: unknown) => Promise<void>;
@@ -70,7 +66,10 @@ export class FencedCommits<F extends Leased> implements Committer<F> {
   readonly failed: (fault: unknown) => Promise<void>;
   readonly succeeded: () => void;
 
-  constructor(private readonly options: FencedCommitsOptions<F>) {
+  constructor(
+    private readonly leases: Leases,
+    private readonly options: FencedCommitsOptions<F>,
+  ) {
     ({ failed: this.failed, succeeded: this.succeeded } = options);
   }
 
@@ -78,7 +77,7 @@ export class FencedCommits<F extends Leased> implements Committer<F> {
     for (const fence of fencesOf(batch)) {
       if (fence.isLost) continue;
       const { lease } = fence;
-      const row = await this.options.rowOf(lease.slot);
+      const row = await this.leases.row(lease.slot);
       if (row?.token === lease.token) {
         const made = Number(BigInt(row.seq) - lease.seq);
         if (made === 0) continue;
@@ -100,13 +99,13 @@ export class FencedCommits<F extends Leased> implements Committer<F> {
     const isShared = batch.writes.some(
       ({ changes, conditions }) => changes.some(isOfAll) || conditions.some(isOfAll),
     );
-    if (!isShared && batch.fences.length === 1) return this.applyOn(this.options.pool(), batch);
-    const client = await this.options.pool().connect();
+    if (!isShared && batch.fences.length === 1) return this.applyOn(this.leases.pool(), batch);
+    const client = await this.leases.pool().connect();
     try {
       await client.query('begin');
       // Shared records are changed by one process at a time, so a condition that was read still holds at the commit.
       const lock = `select 1 from ${schema}.lease where grp = $1 and slot = ${common} for update`;
-      if (isShared) await client.query(lock, [this.options.group]);
+      if (isShared) await client.query(lock, [this.leases.group]);
       const isMade = await this.applyOn(client, batch);
       await client.query(isMade ? 'commit' : 'rollback');
       client.release();
@@ -122,7 +121,7 @@ export class FencedCommits<F extends Leased> implements Committer<F> {
     let arrays = arraysOf(batch.begin((table, key) => versions.get(recordName(table, key))));
     for (const { lease } of fencesOf(batch)) {
       const { slot, token, seq } = lease;
-      const { group, leaseFor } = this.options;
+      const { group, leaseFor } = this.leases;
       const number = numberOf(lease, batch.attempt);
       const values = [group, slot, token, ...arrays, String(seq), String(number), leaseFor];
       const { rows } = await on.query({ name: 'advisor_texting_write', text: writeStatement, values });

@@ -68,10 +68,10 @@ const rowOf = 'slot, holder, token, seq, until::text as until, until < now() as 
 
 export class Leases {
   constructor(
-    private readonly pool: () => Pool,
-    private readonly group: Buffer,
+    readonly pool: () => Pool,
+    readonly group: Buffer,
     private readonly holder: string,
-    private readonly leaseFor: number,
+    readonly leaseFor: number,
   ) {}
 
   /** Renews the leases of this process, and reads those of the whole group. It has had the slots in `calm` for a minute. */

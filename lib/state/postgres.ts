@@ -142,7 +142,7 @@ class SlotEngine implements Engine, Leased {
   }
 
   get unwritten(): number {
-    return this.database.unwritten;
+    return this.database.writes.unwritten;
   }
 
   get sealing(): Sealing {
@@ -279,7 +279,7 @@ class SlotEngine implements Engine, Leased {
   }
 
   warn(text: string): void {
-    this.database.warn(text);
+    this.database.options.warn(text);
   }
 }
 
@@ -370,15 +370,10 @@ class SlotRegister implements JointWriter {
   constructor(readonly options: PostgresOptions) {
     this.group = createHash('sha256').update(options.group).digest().subarray(0, 8);
     const { leaseFor } = this;
-    const writing = (): Pool => this.writing;
     this.connection = new PostgresConnection(options.url, this.group, options.sealer, leaseFor);
-    this.leases = new Leases(writing, this.group, this.holder, leaseFor);
+    this.leases = new Leases(() => this.writing, this.group, this.holder, leaseFor);
     this.watch = new LeaseWatch(leaseFor);
-    const commits = new FencedCommits<SlotEngine>({
-      pool: writing,
-      group: this.group,
-      leaseFor,
-      rowOf: (slot) => this.leases.row(slot),
+    const commits = new FencedCommits<SlotEngine>(this.leases, {
       lost: (engine, row) => this.lost(engine, row),
       failed: (fault) => {
         this.areWritesFailing = true;
@@ -515,12 +510,13 @@ class SlotRegister implements JointWriter {
       try {
         const slot = await this.inTurn(async () => {
           await this.connection.open();
-          await this.readTime(this.writing);
           // After an attempt that failed half-way, this process has its slot already.
           const taken = [...this.slots.values()].find(({ kind }) => kind === 'own');
           const own = taken ?? (await this.takeOwn(before));
           // The number of processes must be known before the first request, because limits are divided by it.
-          this.lookAround((await this.leases.beat([own.lease.slot], false)).rows);
+          const { time, rows } = await this.leases.beat([own.lease.slot], false);
+          this.time.set(time);
+          this.lookAround(rows);
           return own;
         });
         this.setTrouble(undefined);
@@ -567,24 +563,12 @@ class SlotRegister implements JointWriter {
     this.changed();
   }
 
-  warn(text: string): void {
-    this.options.warn(text);
-  }
-
-  get unwritten(): number {
-    return this.writes.unwritten;
-  }
-
   /** Shows the trouble; resolves when the task may be repeated, and rejects when the database is closed. */
   async failed(fault: unknown): Promise<void> {
     if (this.isClosed) throw storeClosed();
-    this.say(fault);
+    this.setTrouble(troubleIn(fault));
     this.failures += 1;
     return pause(Math.min(longestPause, shortestPause * 2 ** (this.failures - 1)));
-  }
-
-  private say(fault: unknown): void {
-    this.setTrouble(troubleIn(fault));
   }
 
   /** Gives up the slots of this process, and resolves with their leases. */
@@ -604,13 +588,6 @@ class SlotRegister implements JointWriter {
     const done = this.taking.then(task);
     this.taking = done.catch(() => undefined);
     return done;
-  }
-
-  private async readTime(pool: Pool): Promise<void> {
-    const { rows } = await pool.query<{ time: string }>(
-      `select extract(epoch from clock_timestamp()) * 1000 as time`,
-    );
-    this.time.set(Number(rows[0]?.time));
   }
 
   /**
@@ -666,12 +643,8 @@ class SlotRegister implements JointWriter {
     if (this.isClosed) return;
     this.pulse = setTimeout(() => {
       void this.inTurn(() => this.beat())
-        .catch((fault: unknown) => {
-          this.say(fault);
-        })
-        .finally(() => {
-          this.beatLater();
-        });
+        .catch((fault: unknown) => this.setTrouble(troubleIn(fault)))
+        .finally(() => this.beatLater());
     }, this.options.pulseEvery ?? second).unref();
   }
 
