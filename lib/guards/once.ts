@@ -22,15 +22,6 @@ export interface OnceKey {
   readonly key: string;
 }
 
-/** A text that claims a key. */
-export interface Claimant {
-  /** Its item, by arrival and index. */
-  readonly name: string;
-  /** When it was accepted, by the store's time. */
-  readonly since: number;
-  readonly time: OnceTime;
-}
-
 export interface OnceTime {
   /** The clock by which texts are held. */
   readonly now: () => number;
@@ -76,17 +67,11 @@ const waiting = processMemory('onceKeys', new Map<string, Set<() => void>>());
 /** Milliseconds after which a key is read again: another process may have changed it. */
 const lookAgainAfter = 500;
 
-const onceName = ({ advisor, phone, key: own }: Pick<OnceKey, 'advisor' | 'phone' | 'key'>): string =>
-  JSON.stringify([advisor, phone, own]);
-
 /** A key held by a text that is being sent: returns the operations to write with each of its steps. */
-export class OwnClaim {
+class OwnClaim {
   constructor(
-    private readonly store: Store,
-    private readonly at: Buffer,
+    private readonly once: Once,
     private readonly claim: Claim,
-    private readonly within: number,
-    private readonly time: OnceTime,
   ) {}
 
   started(): Operation {
@@ -98,66 +83,69 @@ export class OwnClaim {
   }
 
   held(notBefore: number): Operation {
-    const until = this.store.now() + Math.max(0, notBefore - this.time.now()) + this.within;
+    const { store, time, within } = this.once;
+    const until = store.now() + Math.max(0, notBefore - time.now()) + within;
     return this.put({ ...this.claim, notBefore, until });
   }
 
   ended({ state, payload }: End): Operation {
-    if (state === 'none') return { table, remove: this.at };
-    const now = this.store.now();
-    const at = state === 'cancelled' ? now : this.time.age();
+    const { store, time, within } = this.once;
+    if (state === 'none') return { table, remove: this.once.at };
+    const now = store.now();
+    const at = state === 'cancelled' ? now : time.age();
     const { of, item, holder } = this.claim;
     // A repeat that waits for a held text has its turn when that would have left, and is cancelled with it then.
-    const until = Math.max(now + this.within, state === 'cancelled' ? this.claim.until : 0);
+    const until = Math.max(now + within, state === 'cancelled' ? this.claim.until : 0);
     return this.put({ of, item, holder, at, until, state, payload });
   }
 
   /** Called when the last step is written, or cannot be: repeats that wait for the key read it again. */
   release(): void {
     atWork.delete(this.claim.item);
-    for (const wake of [...(waiting.get(asName(this.at)) ?? [])]) wake();
+    for (const wake of [...(waiting.get(asName(this.once.at)) ?? [])]) wake();
   }
 
   private put(value: Claim): Operation {
-    return { table, put: this.at, value };
+    return { table, put: this.once.at, value };
   }
 }
 
-/** Whether a text with the same key has been sent, according to the store: across restarts and instances. */
+/** Whether a text with this key has been sent, according to the store: across restarts and instances. */
 export class Once {
+  readonly at: Buffer;
+  private readonly of: string;
   private readonly holder: string;
 
-  constructor(private readonly store: Store) {
+  /** A claim lasts for `within` milliseconds after its text was sent. */
+  constructor(
+    readonly store: Store,
+    { space, node, advisor, phone, key }: OnceKey,
+    readonly within: number,
+    readonly time: OnceTime,
+  ) {
+    this.of = JSON.stringify([advisor, phone, key]);
+    this.at = rememberedKey(store, space, ['once', node], this.of);
     this.holder = store.peers?.processName ?? run;
   }
 
-  /** Claims a key for a text, unless another text has it: a claim lasts for `within` milliseconds after it was sent. */
-  async claim(onceKey: OnceKey, text: Claimant, within: number): Promise<OnceVerdict> {
-    const { store, holder } = this;
-    const at = this.keyOf(onceKey);
-    const { name: item } = text;
+  /** Claims the key for a text, unless another has it. `since` is when its item was accepted, by the store's time. */
+  async claim(item: string, since: number): Promise<OnceVerdict> {
+    const { store, holder, at, of } = this;
     // Before the record is read, so that a text that reads it later finds this one at work.
     atWork.add(item);
     try {
       for (;;) {
         const entry = await store.get<Claim>(table, at);
-        const verdict = await this.check(entry?.value, text, within);
+        const verdict = await this.check(entry?.value, item, since);
         if (verdict) {
           atWork.delete(item);
           return verdict;
         }
-        const until = store.now() + within;
-        const value: Claim = {
-          of: onceName(onceKey),
-          item,
-          holder,
-          at: text.time.age(),
-          until,
-          state: 'open',
-        };
+        const until = store.now() + this.within;
+        const value: Claim = { of, item, holder, at: this.time.age(), until, state: 'open' };
         if (!(await store.write([{ table, put: at, value }], [unchanged(table, at, entry)]))) continue;
         sweepRemembered(store).catch(() => undefined);
-        return { kind: 'own', claim: new OwnClaim(store, at, value, within, text.time) };
+        return { kind: 'own', claim: new OwnClaim(this, value) };
       }
     } catch (fault) {
       atWork.delete(item);
@@ -166,27 +154,27 @@ export class Once {
   }
 
   /** The result of `claim`, without claiming. */
-  async foresee(onceKey: OnceKey, within: number, time: OnceTime): Promise<OnceVerdict | undefined> {
-    const entry = await this.store.get<Claim>(table, this.keyOf(onceKey));
-    return this.check(entry?.value, { name: '', since: Infinity, time }, within);
+  async foresee(): Promise<OnceVerdict | undefined> {
+    const entry = await this.store.get<Claim>(table, this.at);
+    return this.check(entry?.value, '', Infinity);
   }
 
   /** Ends the claim of a text that is not being sent. */
-  async end(onceKey: OnceKey, item: string, end: End, within: number, time: OnceTime): Promise<void> {
-    const at = this.keyOf(onceKey);
+  async end(item: string, end: End): Promise<void> {
+    const { store, at } = this;
     for (;;) {
-      const entry = await this.store.get<Claim>(table, at);
+      const entry = await store.get<Claim>(table, at);
       if (entry?.value.item !== item || !['open', 'started'].includes(entry.value.state)) return;
-      const claim = new OwnClaim(this.store, at, entry.value, within, time);
-      const isWritten = await this.store.write([claim.ended(end)], [unchanged(table, at, entry)]);
+      const claim = new OwnClaim(this, entry.value);
+      const isWritten = await store.write([claim.ended(end)], [unchanged(table, at, entry)]);
       claim.release();
       if (isWritten) return;
     }
   }
 
   /** Resolves when a key was released, or after a moment: another process may hold it. */
-  async changed(onceKey: OnceKey, signal: AbortSignal): Promise<void> {
-    const name = asName(this.keyOf(onceKey));
+  async changed(signal: AbortSignal): Promise<void> {
+    const name = asName(this.at);
     const all = waiting.get(name) ?? new Set();
     waiting.set(name, all);
     const become = (wake: () => void) => {
@@ -206,11 +194,11 @@ export class Once {
   /** Undefined when the key is free. */
   private async check(
     claim: Claim | undefined,
-    { name, since, time }: Claimant,
-    within: number,
+    name: string,
+    since: number,
   ): Promise<OnceVerdict | undefined> {
     if (!claim) return undefined;
-    const isOver = time.age() - claim.at >= within;
+    const isOver = this.time.age() - claim.at >= this.within;
     switch (claim.state) {
       case 'sent':
         return isOver ? undefined : { kind: 'sent', payload: claim.payload };
@@ -222,7 +210,8 @@ export class Once {
       case 'open': {
         const { item, notBefore } = claim;
         if (item === name) return undefined;
-        if ((notBefore ?? 0) > time.now() || (await this.isAtWork(claim))) return { kind: 'wait', notBefore };
+        if ((notBefore ?? 0) > this.time.now() || (await this.isAtWork(claim)))
+          return { kind: 'wait', notBefore };
         // Its turn has not come, perhaps not before a restart. The text that comes first is sent, and the other is the
         // repeat.
         return undefined;
@@ -239,19 +228,7 @@ export class Once {
     if (holder === this.holder) return atWork.has(item);
     return (await this.store.peers?.isAlive(holder)) ?? false;
   }
-
-  private keyOf({ space, node, advisor, phone, key: own }: OnceKey): Buffer {
-    return rememberedKey(this.store, space, ['once', node], onceName({ advisor, phone, key: own }));
-  }
 }
-
-const onceByStore = new WeakMap<Store, Once>();
-
-export const onceIn = (store: Store): Once => {
-  const once = onceByStore.get(store) ?? new Once(store);
-  onceByStore.set(store, once);
-  return once;
-};
 
 const alreadySent = (payload: unknown): Outcome => ({
   port: 0,
@@ -301,31 +278,36 @@ const sendClaimed = async (
   }
 };
 
-/** Sends a text with a key, unless one with that key was sent. `onceOf` returns the key, and how long it lasts. */
+/** The key of a text, and for how many milliseconds it lasts. */
+interface Wanted {
+  readonly key: string;
+  readonly within: number;
+}
+
+/** Sends a text with a key, unless one with that key was sent. */
 export const sendOnce = <D extends ItemData, S extends Shared>(
   { environment, node, recheck }: GuardTools,
-  onceOf: (data: D, shared: S) => { readonly key: string; readonly within: number } | undefined,
+  onceOf: (data: D, shared: S) => Wanted | undefined,
 ): Guard<D, S> => {
   /** The outcomes of dry runs in progress, by their keys. */
   const foreseen = new WeakMap<object, Map<string, Promise<Outcome>>>();
 
-  const onceKeyOf = ({ message, advisor, data }: Item<D, S>, own: string): OnceKey => ({
-    space: message.record.space,
-    node,
-    advisor,
-    phone: data.phone ?? '',
-    key: own,
-  });
+  const onceFor = async (item: Item<D, S>, { key, within }: Wanted): Promise<Once> => {
+    const store = await item.savedIn(environment);
+    const { message, advisor, data } = item;
+    const onceKey = { space: message.record.space, node, advisor, phone: data.phone ?? '', key };
+    return new Once(store, onceKey, within, timeOf(environment, store));
+  };
 
   /** A dry run claims no key: the texts of one message only know of each other. */
   const foresee = async (
-    { message }: Item<D, S>,
-    { phone, key: own }: OnceKey,
+    { message, data }: Item<D, S>,
+    key: string,
     next: () => Promise<Outcome>,
   ): Promise<Outcome> => {
     const outcomes = foreseen.get(message) ?? new Map<string, Promise<Outcome>>();
     foreseen.set(message, outcomes);
-    const name = JSON.stringify([phone, own]);
+    const name = JSON.stringify([data.phone, key]);
     const first = outcomes.get(name);
     if (first) {
       const outcome = await first.catch(() => undefined);
@@ -338,39 +320,34 @@ export const sendOnce = <D extends ItemData, S extends Shared>(
 
   const passWith = async (
     item: Item<D, S>,
-    own: string,
-    within: number,
+    wanted: Wanted,
     next: () => Promise<Outcome>,
   ): Promise<Outcome> => {
-    const { id: name, message, shared } = item;
-    const store = await item.savedIn(environment);
-    const once = onceIn(store);
-    const time = timeOf(environment, store);
-    const onceKey = onceKeyOf(item, own);
-    if (shared.dryRun) {
-      const verdict = await once.foresee(onceKey, within, time);
+    const once = await onceFor(item, wanted);
+    if (item.shared.dryRun) {
+      const verdict = await once.foresee();
       if (verdict?.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
       if (verdict?.kind === 'sent') return alreadySent(verdict.payload);
-      const outcome = await foresee(item, onceKey, next);
+      const outcome = await foresee(item, wanted.key, next);
       // The text would wait for the first one with its key, and leave as that does.
       return verdict?.kind === 'wait' && outcome.port === 0 ? alreadySent(outcome.payload) : outcome;
     }
     for (;;) {
-      const verdict = await once.claim(onceKey, { name, since: message.record.at, time }, within);
-      if (verdict.kind === 'own') return sendClaimed(item, store, verdict.claim, next);
+      const verdict = await once.claim(item.id, item.message.record.at);
+      if (verdict.kind === 'own') return sendClaimed(item, once.store, verdict.claim, next);
       if (verdict.kind === 'sent') return alreadySent(verdict.payload);
       if (verdict.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
       if (verdict.kind === 'cancelled' || item.signal.aborted) throw nodeError('cancelled', 'cancelled');
       const { notBefore = 0 } = verdict;
-      if (notBefore > time.now()) throw new Held(notBefore);
-      await once.changed(onceKey, item.signal);
+      if (notBefore > once.time.now()) throw new Held(notBefore);
+      await once.changed(item.signal);
     }
   };
 
   return {
     pass(item, next) {
       const wanted = onceOf(item.data, item.shared);
-      return wanted ? passWith(item, wanted.key, wanted.within, next) : next();
+      return wanted ? passWith(item, wanted, next) : next();
     },
     /** The text may have claimed its key in an earlier turn, before it was held: it releases the key. */
     async endsWithout(item, reason) {
@@ -379,9 +356,7 @@ export const sendOnce = <D extends ItemData, S extends Shared>(
       if (!wanted) return;
       const isUnknown = reason === 'unknown' || reason === 'crashes';
       const state = isUnknown ? 'unknown' : reason === 'reset' ? 'cancelled' : 'none';
-      const store = await item.savedIn(environment);
-      const onceKey = onceKeyOf(item, wanted.key);
-      await onceIn(store).end(onceKey, id, { state }, wanted.within, timeOf(environment, store));
+      await (await onceFor(item, wanted)).end(id, { state });
       // Those that wait for its key are held until the same time, and are cancelled too.
       if (state === 'cancelled' && data.phone !== undefined) recheck(data.phone);
     },

@@ -7,7 +7,7 @@ import { newGrant } from '../../lib/auth/grants';
 import { TokenEndpoints } from '../../lib/auth/token-endpoint';
 import { Tokens } from '../../lib/auth/tokens';
 import { Vault } from '../../lib/auth/vault';
-import { onceIn } from '../../lib/guards/once';
+import { Once } from '../../lib/guards/once';
 import { Queue } from '../../lib/outbox/queue';
 import type { ItemData, Shared } from '../../lib/outbox/records';
 import type { Clock } from '../../lib/service/clock';
@@ -455,7 +455,7 @@ describe('in any order of events', function () {
             if (!process || !store) return;
             for (;;) {
               await process.step('turn');
-              const verdict = await onceIn(store).claim(onceKey, { name, since: world.now, time }, hour);
+              const verdict = await new Once(store, onceKey, hour, time).claim(name, world.now);
               if (verdict.kind === 'wait') continue;
               if (verdict.kind !== 'own') {
                 ends.push(verdict.kind);
@@ -616,11 +616,7 @@ describe('in any order in which processes reach the leases of a database', funct
               taken.push(lease);
               held.set(lease.slot, { lease, isLost: false });
             };
-            const commits = new FencedCommits<Leased>({
-              pool: () => pool,
-              group,
-              leaseFor: 0,
-              rowOf: (slot) => leases.row(slot),
+            const commits = new FencedCommits<Leased>(leases, {
               lost: async (fence) => {
                 (fence as { isLost: boolean }).isLost = true;
                 held.delete(fence.lease.slot);

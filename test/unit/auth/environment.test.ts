@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
 import { consentOf } from '../../../lib/consent/consent';
-import { onceIn } from '../../../lib/guards/once';
+import { Once } from '../../../lib/guards/once';
 import { logOf } from '../../../lib/runtime/log';
 import type { Red } from '../../../lib/runtime/red';
 import { endpoints } from '../../../lib/service/endpoints';
@@ -110,11 +110,12 @@ describe('an environment', () => {
     const { space } = environment;
     const elsewhere = 'env2/production/https://api.example';
     const claim = (where: string, name: string) =>
-      onceIn(store).claim(
+      new Once(
+        store,
         { space: where, node: 'send', advisor: 'default', phone: '+12025550100', key: '7' },
-        { name, since: 0, time: { now: () => 0, age: () => store.now() } },
         day,
-      );
+        { now: () => 0, age: () => store.now() },
+      ).claim(name, 0);
     const { history } = await consentOf(environment);
     const answer = { requested: true, memberId: 1, consentState: 'pending' };
     const ask = () =>

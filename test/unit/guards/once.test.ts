@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events';
 import fc from 'fast-check';
 import should from 'should';
 import { day, hour } from '../../../lib/durations';
-import { onceIn } from '../../../lib/guards/once';
+import { Once } from '../../../lib/guards/once';
 import type { Environment, EnvironmentSettings } from '../../../lib/runtime/environment';
 import { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
@@ -250,17 +250,13 @@ describe('a text with a key', () => {
   it('leaves no expired key behind', async () => {
     let now = night;
     const aged = createMemoryStore({ clock: { now: () => now } });
-    const guard = onceIn(aged);
     const time = { now: () => now, age: () => now };
-    const of = (at: number) => ({
-      space: 'here',
-      node: 'send',
-      advisor: 'default',
-      phone: consented,
-      key: String(at),
-    });
+    const onceAt = (at: number, within: number): Once => {
+      const of = { space: 'here', node: 'send', advisor: 'default', phone: consented, key: String(at) };
+      return new Once(aged, of, within, time);
+    };
     const claim = async (at: number, within: number): Promise<void> => {
-      const verdict = await guard.claim(of(at), { name: `item ${String(at)}`, since: now, time }, within);
+      const verdict = await onceAt(at, within).claim(`item ${String(at)}`, now);
       if (verdict.kind !== 'own') throw new Error(verdict.kind);
       await aged.write([verdict.claim.ended({ state: 'sent', payload: at })]);
       verdict.claim.release();
@@ -275,18 +271,18 @@ describe('a text with a key', () => {
     now += day;
     await claim(251, hour);
     while ((await count()) > 2) await nextIteration();
-    should((await guard.foresee(of(250), 2 * day, time))?.kind).equal('sent');
+    should((await onceAt(250, 2 * day).foresee())?.kind).equal('sent');
   });
 
   it('leaves nothing in memory while a repeat waits', async () => {
-    const guard = onceIn(store);
     const waiting = new AbortController();
     const of = { space: 'here', node: 'send', advisor: 'default', phone: consented, key: 'k' };
     const time = { now: () => night, age: () => night };
-    const claimed = await guard.claim(of, { name: 'first', since: 0, time }, hour);
+    const once = new Once(store, of, hour, time);
+    const claimed = await once.claim('first', 0);
     if (claimed.kind !== 'own') throw new Error(claimed.kind);
     for (let times = 0; times < 20; times++) {
-      const changed = guard.changed(of, waiting.signal);
+      const changed = once.changed(waiting.signal);
       claimed.claim.release();
       await changed;
     }

@@ -6,7 +6,7 @@ import { RequestHistory } from '../../../lib/consent/request-history';
 import { recommended } from '../../../lib/consent/pace';
 import { consentOf } from '../../../lib/consent/consent';
 import { doNotTextOf, type DoNotText } from '../../../lib/guards/do-not-text';
-import { onceIn } from '../../../lib/guards/once';
+import { Once } from '../../../lib/guards/once';
 import { indexKeysOf, indexOf, keysOf, laterLane } from '../../../lib/outbox/records';
 import { requestsOn } from '../../support/outbox/requests';
 import { systemClock } from '../../../lib/service/clock';
@@ -99,7 +99,7 @@ const fill = async (store: Store, environment: string): Promise<void> => {
     await begin();
     return { requested: true, memberId: 7, consentState: 'pending' };
   });
-  const claimed = await onceIn(store).claim(keyOf(environment), { name: 'item', since: 0, time }, day);
+  const claimed = await new Once(store, keyOf(environment), day, time).claim('item', 0);
   assert.ok(claimed.kind === 'own');
   await store.write([claimed.claim.ended({ state: 'sent', payload: { messageId: 1 } })]);
   claimed.claim.release();
@@ -159,7 +159,7 @@ const contents = async (store: Store, environment: string): Promise<unknown> => 
     isDue: await countUnder('wait', keysOf(`wait ${environment}`).dues),
     ofMember: await countUnder('wait', indexOf(store, 'member', space, { memberId: 7 }, 'default')),
     asked: (await historyOf(store, space).preview('default', phone, { every: day, limit: 0 })).consentState,
-    once: (await onceIn(store).foresee(keyOf(environment), day, time))?.kind,
+    once: (await new Once(store, keyOf(environment), day, time).foresee())?.kind,
     blocked: (await (await listOf(store)).get(phone))?.reason,
     authorized: await vault.use(
       () => vault.get(connectionOf(environment), 'default')?.grant.refreshToken ?? null,
