@@ -59,7 +59,7 @@ export const atTime = (clock: Clock, time: number, task: () => void): (() => voi
   };
 };
 
-export const elapsedBy = (clock: Clock): number => clock.elapsed?.() ?? clock.now();
+export const elapsedBy = (clock: Pick<Clock, 'now' | 'elapsed'>): number => clock.elapsed?.() ?? clock.now();
 
 /** Resolves with `late` when the work takes longer; the work goes on. */
 export const within = async <T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | 'late'> => {

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, realpathSync, statSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { systemClock, type Clock } from '../service/clock';
+import { elapsedBy, systemClock, type Clock } from '../service/clock';
 import { CommitQueue, type Batch, type Change, type Committer, type Fence } from './commit-queue';
 import {
   CommitFailed,
@@ -37,7 +37,6 @@ export interface EmbeddedOptions {
   readonly directory: string;
   readonly sealer: Sealer;
   readonly warn: (text: string) => void;
-  /** Without `elapsed`, `now` serves as the monotonic clock too. */
   readonly clock?: Pick<Clock, 'now' | 'elapsed'>;
   /**
    * A wall clock that shows an earlier time is wrong, as on a machine without a battery whose time has not arrived yet. A
@@ -61,11 +60,6 @@ const mostRebuilds = 3;
 /** Bytes that must fit on the disk before a failed commit is repeated. */
 const roomNeeded = 1024 * 1024;
 
-const neverBack = (now: () => number): (() => number) => {
-  let latest = now();
-  return () => (latest = Math.max(latest, now()));
-};
-
 type FoundOwner = NonNullable<ReturnType<typeof ownerIn>>;
 const ownerIn = (file: DatabaseFile): { readonly value: Ownership; readonly version: number } | undefined =>
   file.meta('owner');
@@ -77,7 +71,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
   private readonly path: string;
   readonly sealing: Sealing;
   readonly warn: (text: string) => void;
-  private readonly clock: { readonly now: () => number; readonly elapsed: () => number };
+  private readonly clock: NonNullable<EmbeddedOptions['clock']>;
   private readonly earliest: number;
   /** The store's time was taken from the record, because the wall clock was wrong at the start. */
   private isTimeOld = false;
@@ -134,11 +128,8 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     this.warn = warn;
     this.earliest = earliest;
     this.boot = boot;
-    this.clock = {
-      now: () => clock.now(),
-      elapsed: clock.elapsed?.bind(clock) ?? neverBack(() => clock.now()),
-    };
-    this.epoch = this.clock.now() - this.clock.elapsed();
+    this.clock = clock;
+    this.epoch = clock.now() - elapsedBy(clock);
   }
 
   get unwritten(): number {
@@ -149,7 +140,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     return loadLmdb();
   }
 
-  readonly now = (): number => Math.floor(this.epoch + this.clock.elapsed());
+  readonly now = (): number => Math.floor(this.epoch + elapsedBy(this.clock));
 
   write(changes: readonly Change[], conditions: readonly Condition[] = []): Promise<boolean> {
     return this.queue.add({ fences: [this.fence], changes, conditions });
@@ -337,7 +328,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
   private checkOwnership(owned: number): void {
     if (this.isTimeOld && !this.isClockWrong) {
       this.isTimeOld = false;
-      this.epoch = Math.max(this.epoch, this.clock.now() - this.clock.elapsed());
+      this.epoch = Math.max(this.epoch, this.clock.now() - elapsedBy(this.clock));
     }
     if (this.isGone) this.begin();
     this.file?.refresh();
@@ -415,7 +406,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
 
   private async takeOver(file: DatabaseFile, before: FoundOwner | undefined): Promise<boolean> {
     const time = Math.max(this.clock.now(), before?.value.time ?? 0, this.now());
-    const epoch = time - this.clock.elapsed();
+    const epoch = time - elapsedBy(this.clock);
     const commit = (before?.value.commit ?? 0) + 1;
     const format = { ...file.meta('format')?.value, keyId: this.sealing.keyId };
     if (!(await file.hand(before?.version, { ...this.ownership(commit), time }, format))) return false;
