@@ -1,4 +1,3 @@
-import type { Clock } from '../service/clock';
 import type { Connection } from './connection';
 import { minute, second } from '../durations';
 import { isRecord } from '../is-record';
@@ -159,15 +158,8 @@ export const isNearEnd = (grant: Grant, now: number): boolean =>
   grant.expiresAt !== null && now >= grant.expiresAt - Math.min(5 * minute, (grant.lifetime ?? 0) / 5);
 
 /** The access token, if it can be used now; not one that the service has just rejected. */
-export const usableToken = (
-  grant: Grant,
-  clock: Pick<Clock, 'now'>,
-  rejected?: string,
-): string | undefined =>
-  grant.accessToken !== null &&
-  grant.accessToken !== rejected &&
-  !grant.refused &&
-  !isSpent(grant, clock.now())
+export const usableToken = (grant: Grant, now: number, rejected?: string): string | undefined =>
+  grant.accessToken !== null && grant.accessToken !== rejected && !grant.refused && !isSpent(grant, now)
     ? grant.accessToken
     : undefined;
 

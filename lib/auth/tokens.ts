@@ -77,10 +77,11 @@ export class Tokens {
     const grant = isClient ? this.clientGrant(connection) : vault.get(connection, advisor)?.grant;
     if (isClient ? advisor !== defaultAdvisor : !grant) throw notAuthorized(connection, advisor);
     if (grant && (grant.refused || !isGrantFor(grant, connection))) throw authorizeAgain(connection, advisor);
-    const usable = grant && usableToken(grant, clock, rejected);
+    const now = clock.now();
+    const usable = grant && usableToken(grant, now, rejected);
     if (!grant || usable === undefined) return this.renew(connection, advisor, rejected);
     const canRenew = isClient || grant.refreshToken !== null;
-    if (canRenew && isNearEnd(grant, clock.now())) this.renewAhead(connection, advisor);
+    if (canRenew && isNearEnd(grant, now)) this.renewAhead(connection, advisor);
     return usable;
   }
 
@@ -168,14 +169,15 @@ export class Tokens {
       const entry = vault.get(connection, advisor);
       if (!entry) throw notAuthorized(connection, advisor);
       const { grant } = entry;
-      const usable = usableToken(grant, clock, rejected);
-      if (usable !== undefined && !isNearEnd(grant, clock.now())) return usable;
+      const now = clock.now();
+      const usable = usableToken(grant, now, rejected);
+      if (usable !== undefined && !isNearEnd(grant, now)) return usable;
       // A process that was killed before it could store the answer may have used the refresh token. While the access
       // token works, the refresh token is not tried.
       if (usable !== undefined && tried === undefined && vault.isInDoubt(name)) return usable;
       if (grant.refreshToken === null || grant.refreshToken === tried || grant.refused) {
         // A token that cannot be refreshed is used again although it was rejected: the API key may be wrong.
-        const last = grant.refreshToken === null ? usableToken(grant, clock) : usable;
+        const last = grant.refreshToken === null ? usableToken(grant, now) : usable;
         if (last !== undefined) return last;
         if (grant.refreshToken === tried) {
           await vault.refreshed(name, { ...entry, grant: { ...grant, refused: true } }, tried);

@@ -240,7 +240,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'a token that another process has refreshed is used, not refreshed again',
       file: 'lib/auth/tokens.ts',
-      changes: [['      if (usable !== undefined && !isNearEnd(grant, clock.now())) return usable;\n', '']],
+      changes: [['      if (usable !== undefined && !isNearEnd(grant, now)) return usable;\n', '']],
       shownBy: {
         'unit/auth/tokens.test.ts': [
           'are taken from another process that refreshed them instead of giving up after a 400',
