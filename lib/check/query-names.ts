@@ -84,16 +84,18 @@ const isSecond = (page: ResultPage, whole: ResultPage | undefined, size: number)
   return size === 1 ? same(page.data[0], whole?.data[1]) : !same(page.data[0], whole?.data[0]);
 };
 
+/** The page of an answer, or what its absence says about the names. */
+const pageOr = (reply: ReadAnswer): ResultPage | 'refused' | 'untried' =>
+  isRefused(reply) ? 'refused' : (pageIn(reply) ?? 'untried');
+
 /** Of two values, each must come back in `pageInfo`, or change the result; else an invalid value must be refused. */
 const sortVerdict =
   (field: 'sortBy' | 'sortDirection', values: readonly [string, string]): Check =>
   async ({ read }, names) => {
     const pages: ResultPage[] = [];
     for (const value of values) {
-      const reply = await read(all(names, value));
-      if (isRefused(reply)) return 'refused';
-      const page = pageIn(reply);
-      if (!page) return 'untried';
+      const page = pageOr(await read(all(names, value)));
+      if (typeof page === 'string') return page;
       pages.push(page);
     }
     const [one, other] = pages;
@@ -108,11 +110,9 @@ const sortVerdict =
 const nowhere = 'qzxjvkwqzxjv';
 
 const textVerdict: Check = async ({ plain, read }, names) => {
-  const reply = await read(all(names, nowhere));
-  if (isRefused(reply)) return 'refused';
-  const found = pageIn(reply);
+  const found = pageOr(await read(all(names, nowhere)));
+  if (typeof found === 'string') return found;
   const whole = pageIn(plain);
-  if (!found) return 'untried';
   if (whole && whole.data.length > 0) return same(found.data, whole.data) ? 'wrong' : 'right';
   // A longer text is refused (contract, *Limits*).
   return isRefused(await read(all(names, 'x'.repeat(longestSearch + 1)))) ? 'right' : 'unclear';
@@ -122,10 +122,8 @@ const textVerdict: Check = async ({ plain, read }, names) => {
 const kindVerdict: Check = async ({ plain, read }, names) => {
   const whole = pageIn(plain);
   for (const kind of contentTypes.filter((each) => each !== 'All')) {
-    const reply = await read(all(names, kind));
-    if (isRefused(reply)) return 'refused';
-    const page = pageIn(reply);
-    if (!page) return 'untried';
+    const page = pageOr(await read(all(names, kind)));
+    if (typeof page === 'string') return page;
     if (whole && !same(page.data, whole.data)) return 'right';
   }
   if (whole && whole.data.length > 0) return 'wrong';
