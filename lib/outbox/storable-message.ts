@@ -56,15 +56,16 @@ export const removeUnreadable = (message: Record<string, unknown>, isWhole = fal
 };
 
 /** Whether an outcome could not be written to the message: somebody froze a part of it, or gave it a getter. */
-export const isFixed = (message: object): boolean =>
+const isFixed = (message: object): boolean =>
   !Object.isExtensible(message) ||
   Array.isArray(message) ||
   Object.keys(message).some((key) => Object.getOwnPropertyDescriptor(message, key)?.writable !== true);
 
-/** A copy of a message, and why one of its properties is missing there. */
-export const readableCopy = (
-  message: Readonly<Record<string, unknown>>,
-): [copy: Record<string, unknown>, unreadable: Error | undefined] => {
+/** A message that can be read and written to, and why one of its properties is missing there. */
+export const readable = (
+  message: Record<string, unknown>,
+): [message: Record<string, unknown>, unreadable: Error | undefined] => {
+  if (!isFixed(message)) return [message, removeUnreadable(message)];
   const copy: Record<string, unknown> = {};
   let unreadable: Error | undefined;
   for (const key of Object.keys(message))

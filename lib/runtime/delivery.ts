@@ -154,20 +154,16 @@ const copier = (RED: Red, msg: Message, shared: string | undefined): (() => Mess
   };
 };
 
-/** What goes with an outcome that is emitted of a job. */
-interface Emission {
+/** An outcome of an item, or of a duplicate of it. */
+export interface Part {
+  readonly index: number;
+  readonly outcome: Outcome;
   /** Marks the message; see `lib/outbox/hand-over`. */
   readonly offer?: number | undefined;
   /** `msg.summary` of an array, which goes with its last outcome. */
   readonly summary?: Readonly<Record<string, unknown>> | undefined;
   /** What the list held for this outcome. */
   readonly entry?: unknown;
-}
-
-/** An outcome of an item, or of a duplicate of it. */
-export interface Part extends Emission {
-  readonly index: number;
-  readonly outcome: Outcome;
 }
 
 /** What `asList` must know of an array beside its length. */
@@ -246,7 +242,7 @@ export class Job {
     if (this.list) this.list = { ...this.list, count };
   }
 
-  emit(index: number, outcome: Outcome, about: Emission = {}): void {
+  emit(index: number, outcome: Outcome, about: Partial<Part> = {}): void {
     if (!this.settled) this.outputs.count(this.send({ ...about, index, outcome }), outcome);
   }
 

@@ -1,7 +1,7 @@
 import { minute } from '../durations';
 import { countReturn, handOver } from '../outbox/hand-over';
 import type { ItemData } from '../outbox/records';
-import { isFixed, readableCopy, removeUnreadable } from '../outbox/storable-message';
+import { readable, removeUnreadable } from '../outbox/storable-message';
 import { closeLimit, systemClock, within, type Clock } from '../service/clock';
 import type { Mutable } from '../mutable';
 import { serviceError, ServiceError, type Problem } from '../service/errors';
@@ -428,9 +428,7 @@ export const flowNode = (
   });
 
   node.on('input', (received, _send, done) => {
-    const [msg, unreadable] = isFixed(received)
-      ? (readableCopy(received) as [Message, Error | undefined])
-      : [received as Message, removeUnreadable(received)];
+    const [msg, unreadable] = readable(received) as [Message, Error | undefined];
     const job = new Job(RED, node, outputs, msg, done);
     job.handOver = handOver.claim(msg);
     /** Saves that the message has arrived, unless that was saved with its items. */
@@ -440,14 +438,11 @@ export const flowNode = (
     const { summary, parts } = msg as { summary?: { id?: unknown }; parts?: { id?: unknown } };
     // This summary is that of the list which the message belongs to, not of this node's outcomes.
     if (summary && parts && summary.id === parts.id) delete msg.summary;
-    const failWith = (thrown: unknown): void => {
-      const unread = thrown instanceof ServiceError ? undefined : removeUnreadable(msg, true);
-      job.fail(handler.failed(problemOf(unready(unread ?? thrown)), msg));
-      taken();
-    };
     const fail = (thrown: unknown): void => {
       try {
-        failWith(thrown);
+        const unread = thrown instanceof ServiceError ? undefined : removeUnreadable(msg, true);
+        job.fail(handler.failed(problemOf(unready(unread ?? thrown)), msg));
+        taken();
       } catch (fault) {
         if (!job.isSettled) done(fault as Error);
       }
