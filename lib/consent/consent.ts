@@ -11,7 +11,6 @@ import {
   indexedIn,
   indexedUnder,
   indexOf,
-  itemName,
   keysOf,
   records,
   timetable,
@@ -100,9 +99,7 @@ export interface ListedWait extends Wait {
   readonly next: number;
   /** Its place in the list. */
   readonly key: Buffer;
-  readonly node: string;
-  /** The name of its item. */
-  readonly item: Buffer;
+  readonly item: Indexed;
 }
 
 /** Tells other processes of an acceptance that this one has seen. */
@@ -129,11 +126,6 @@ interface Answer {
   readonly outcome?: WaitOutcome;
 }
 
-interface Flight {
-  readonly began: number;
-  readonly answer: Promise<Answer>;
-}
-
 /** The most numbers with several waits of which it is known when they were last asked about. */
 const mostShared = 10_000;
 /** Milliseconds between two readings of the clock; a longer gap means that the machine slept. */
@@ -155,7 +147,7 @@ export class Consent {
   /** Why the latest look of any wait was not answered. */
   outage: Problem | undefined;
   /** Requests under way, by group: those who wait for one number share them. */
-  private readonly flights = new Map<string, Flight>();
+  private readonly flights = new Map<string, Promise<Answer>>();
   /** When the latest request for a group began, for groups of several waits. */
   private readonly shared = new Map<string, number>();
   /**
@@ -184,16 +176,10 @@ export class Consent {
   }
 
   /** The waits of a node can be ended from now on; the result ends that. */
-  attach(
-    node: string,
-    queue: Waiter['queue'],
-    outcomeOf: Waiter['outcomeOf'],
-    changed: () => void,
-  ): () => void {
-    const since = this.clock.now();
-    const waiter: Waiter = { since, queue, outcomeOf, changed };
+  attach(node: string, waits: Omit<Waiter, 'since'>): () => void {
+    const waiter = { ...waits, since: this.clock.now() };
     this.waiters.set(node, waiter);
-    this.listeningSince = since;
+    this.listeningSince = waiter.since;
     if (!this.forgetTimer) this.observe();
     return () => {
       // A node that closes late has a successor by then.
@@ -211,11 +197,6 @@ export class Consent {
   /** How late looks are, in milliseconds. */
   get lateBy(): number {
     return Math.max(0, ...Array.from(this.waiters.values(), ({ queue }) => queue.lateBy));
-  }
-
-  /** Called when another process has seen an acceptance. */
-  async onRemoteAcceptance({ advisor, subject, status }: AcceptedCommand): Promise<void> {
-    await this.accepted(advisor, subject, status, true);
   }
 
   /** Ends all waits for a number or member that has accepted, in this process or another; returns their outcome. */
@@ -362,10 +343,8 @@ export class Consent {
   private note(name: string, asked: number): void {
     this.shared.delete(name);
     this.shared.set(name, asked);
-    for (const oldest of this.shared.size > mostShared ? this.shared.keys() : []) {
-      this.shared.delete(oldest);
-      break;
-    }
+    const [oldest = ''] = this.shared.keys();
+    if (this.shared.size > mostShared) this.shared.delete(oldest);
   }
 
   /** Makes a request, or joins one in progress. Only a request that began after the end of a wait decides it. */
@@ -374,13 +353,13 @@ export class Consent {
     const end = endTimeOf(wait);
     const isLast = this.clock.now() >= end;
     for (let flight = this.flights.get(name); flight; flight = this.flights.get(name)) {
-      const answer = await flight.answer;
-      if (!isLast || flight.began >= end) return answer;
+      const answer = await flight;
+      if (!isLast || answer.began >= end) return answer;
     }
     const began = this.clock.now();
     if (this.shared.has(name)) this.note(name, began);
     const answer = this.request(wait, group, began).finally(() => this.flights.delete(name));
-    this.flights.set(name, { began, answer });
+    this.flights.set(name, answer);
     return answer;
   }
 
@@ -466,22 +445,15 @@ export class Consent {
 
   /** Undefined when the wait has ended meanwhile, or cannot be read. */
   private async read(at: Buffer): Promise<ListedWait | undefined> {
-    const indexed = indexedIn(at);
-    const { node, arrival, index } = indexed;
-    const record = await this.recordOf(indexed);
+    const item = indexedIn(at);
+    const record = await this.recordOf(item);
     if (!record) return undefined;
-    const { item, single, seen } = record;
-    const list = keysOf(node).list(arrival);
+    const { item: data, single, seen } = record;
+    const list = keysOf(item.node).list(item.arrival);
     const shared = single ?? (await this.store.get<SharedRecord<WaitShared>>(records, list))?.value;
     if (!shared) return undefined;
-    const found = waitOf({ data: item, shared: shared.shared, seen });
-    return {
-      ...found,
-      next: this.next(found),
-      key: at,
-      node,
-      item: itemName(node, arrival, index),
-    };
+    const found = waitOf({ data, shared: shared.shared, seen });
+    return { ...found, next: this.next(found), key: at, item };
   }
 
   private async recordOf({ node, arrival, index }: Indexed): Promise<WaitRecord | undefined> {

@@ -23,12 +23,6 @@ interface RequestRecord extends Remembered {
   readonly answer: RequestAnswer;
 }
 
-/** A number that is being asked, and the key of its record. */
-interface AskedNumber {
-  readonly name: string;
-  readonly at: Buffer;
-}
-
 /** The result of a request; `requested` is false when the service says that there is nothing to ask. */
 export interface RequestReply extends RequestAnswer {
   readonly requested: boolean;
@@ -118,7 +112,9 @@ export class RequestHistory {
     const at = this.keyOf(name);
     const recordName = asName(at);
     for (let other = this.asking.get(recordName); other; other = this.asking.get(recordName)) await other;
-    const asking = this.askAlone({ name, at }, rules, request);
+    const untilAsked = async (): Promise<RequestResult> =>
+      (await this.askOnce(name, at, rules, request)) ?? untilAsked();
+    const asking = untilAsked();
     this.asking.set(recordName, settled(asking));
     try {
       return await asking;
@@ -150,20 +146,10 @@ export class RequestHistory {
     });
   }
 
-  private async askAlone(
-    who: AskedNumber,
-    rules: RequestRules,
-    request: MakeRequest,
-  ): Promise<RequestResult> {
-    for (;;) {
-      const result = await this.askOnce(who, rules, request);
-      if (result) return result;
-    }
-  }
-
   /** Undefined when another process was quicker. */
   private async askOnce(
-    { name, at }: AskedNumber,
+    name: string,
+    at: Buffer,
     rules: RequestRules,
     request: MakeRequest,
   ): Promise<RequestResult | undefined> {

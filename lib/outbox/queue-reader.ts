@@ -2,9 +2,7 @@ import { endOf, pagesUnder, type Store, type StoreEntry } from '../state/store';
 import {
   arrivalIn,
   itemAt,
-  itemName,
   keysOf,
-  listName,
   records,
   type Counts,
   type ItemData,
@@ -16,8 +14,7 @@ import {
 
 /** An item that has been accepted and has not finished. */
 export interface Queued {
-  /** Its name outside its queue; see `itemName`. */
-  readonly key: Buffer;
+  readonly arrival: Buffer;
   readonly item: ItemData;
   readonly advisor: string;
   /** When the item was accepted, by the environment's clock. */
@@ -25,13 +22,12 @@ export interface Queued {
   readonly isStarted: boolean;
   /** The time until which the item is held, in epoch milliseconds. */
   readonly notBefore: number | undefined;
-  /** The name of the item's list; undefined for an item that came alone. */
-  readonly list: Buffer | undefined;
+  readonly isOfList: boolean;
 }
 
 /** A message of several items, and how far it has come. */
 export interface QueuedList {
-  readonly key: Buffer;
+  readonly arrival: Buffer;
   readonly advisor: string;
   readonly since: number;
   readonly total: number;
@@ -42,14 +38,6 @@ export interface QueuedList {
 export interface Pending {
   readonly items: number;
   readonly waits: number;
-}
-
-export interface QueueSource {
-  readonly store: Store;
-  readonly node: string;
-  readonly space: string;
-  /** Whether the item must be cancelled as soon as it is read. */
-  isCancelled(arrival: Buffer, item: ItemData): boolean;
 }
 
 const readAtOnce = 100;
@@ -64,24 +52,29 @@ export const pendingIn = async (store: Store, node: string): Promise<Pending> =>
 export class QueueReader {
   private readonly keys: QueueKeys;
 
-  constructor(private readonly source: QueueSource) {
-    this.keys = keysOf(source.node);
+  constructor(
+    private readonly store: Store,
+    node: string,
+    private readonly space: string,
+    /** Whether the item must be cancelled as soon as it is read. */
+    private readonly isCancelled = (_arrival: Buffer, _item: ItemData) => false,
+  ) {
+    this.keys = keysOf(node);
   }
 
-  /** Items that have not been emitted, waits, or lists. */
-  count(kind: 'items' | 'waits' | 'lists' = 'items'): Promise<number> {
+  /** Items that have not been emitted, or lists. */
+  count(kind: 'items' | 'lists' = 'items'): Promise<number> {
     const prefix = this.keys[kind];
-    return this.source.store.count(records, prefix, endOf(prefix));
+    return this.store.count(records, prefix, endOf(prefix));
   }
 
   async *lists(skip = 0): AsyncGenerator<QueuedList> {
-    const { store, node, space } = this.source;
     for await (const { key: at, value } of this.saved<ListRecord>(this.keys.lists, skip)) {
-      if (value.space !== space) continue;
+      if (value.space !== this.space) continue;
       const arrival = arrivalIn(at);
-      const counts = await store.get<Counts>(records, this.keys.counts(arrival));
+      const counts = await this.store.get<Counts>(records, this.keys.counts(arrival));
       yield {
-        key: listName(node, arrival),
+        arrival,
         advisor: value.shared.advisor,
         since: value.clockAt ?? value.at,
         total: value.count,
@@ -92,40 +85,39 @@ export class QueueReader {
 
   /** Items in the order of arrival; those that `skip` passes over are not read. */
   async *items(skip = 0): AsyncGenerator<Queued> {
-    const { node, space } = this.source;
     let list: { readonly arrival: Buffer; readonly shared: SharedRecord | undefined } | undefined;
     for await (const { key: at, value } of this.saved<ItemRecord>(this.keys.items, skip)) {
-      const { arrival, index } = itemAt(at);
+      const { arrival } = itemAt(at);
       const { item, single, state, notBefore } = value;
       if (!single && !list?.arrival.equals(arrival)) list = { arrival, shared: await this.sharedAt(arrival) };
       const shared = single ?? list?.shared;
       const isOpen = state === 'accepted' || state === 'started';
-      if (shared?.space !== space || !isOpen || this.source.isCancelled(arrival, item)) continue;
+      if (shared?.space !== this.space || !isOpen || this.isCancelled(arrival, item)) continue;
       yield {
-        key: itemName(node, arrival, index),
+        arrival,
         item,
         advisor: item.advisor ?? shared.shared.advisor,
         since: shared.clockAt ?? shared.at,
         isStarted: state === 'started',
         notBefore,
-        list: single ? undefined : listName(node, arrival),
+        isOfList: single === undefined,
       };
     }
   }
 
   /** Whether an item has not started, or a wait not ended; without an index, whether there is such a list. */
   async isWaiting(arrival: Buffer, index?: number, isWait = false): Promise<boolean> {
-    const { store } = this.source;
+    const { store } = this;
     if (index === undefined) return (await store.get(records, this.keys.list(arrival))) !== undefined;
     const found = await store.get<ItemRecord>(records, this.keys.item(arrival, index, isWait));
     return found?.value.state === 'accepted';
   }
 
   private async sharedAt(arrival: Buffer): Promise<SharedRecord | undefined> {
-    return (await this.source.store.get<SharedRecord>(records, this.keys.list(arrival)))?.value;
+    return (await this.store.get<SharedRecord>(records, this.keys.list(arrival)))?.value;
   }
 
   private async *saved<T>(prefix: Buffer, skip: number): AsyncGenerator<StoreEntry<T>> {
-    for await (const page of pagesUnder<T>(this.source.store, records, prefix, readAtOnce, skip)) yield* page;
+    for await (const page of pagesUnder<T>(this.store, records, prefix, readAtOnce, skip)) yield* page;
   }
 }

@@ -218,8 +218,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** Reads what is saved and has not finished, for display. */
   get reader(): QueueReader {
     const { node, space } = this.options;
-    const isCancelled = (arrival: Buffer, data: ItemData): boolean => this.cancels.isMeant(arrival, data);
-    return new QueueReader({ store: this.store, node, space, isCancelled });
+    return new QueueReader(this.store, node, space, (arrival, data) => this.cancels.isMeant(arrival, data));
   }
 
   /** The progress of lists that have outcomes still to leave. */
@@ -526,20 +525,22 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     claim: Claim | undefined,
   ): Promise<void> {
     const operationsOf = (data: D): Operation[] => new Item(this.tools, message, data, isWait).operations();
+    const bytes = items.length * bytesPerItem;
+    this.recorder.inParts += bytes;
     try {
-      await this.recorder.writing(items.length * bytesPerItem, async () => {
-        // Other messages have their turn between the parts.
+      // Other messages have their turn between the parts.
+      await nextTick();
+      await this.store.write(message.operations());
+      for (let from = 0; from < items.length; from += writtenAtOnce) {
         await nextTick();
-        await this.store.write(message.operations());
-        for (let from = 0; from < items.length; from += writtenAtOnce) {
-          await nextTick();
-          await this.store.write(items.slice(from, from + writtenAtOnce).flatMap(operationsOf));
-        }
-      });
+        await this.store.write(items.slice(from, from + writtenAtOnce).flatMap(operationsOf));
+      }
     } catch (fault) {
       // It is refused: the node that it came from must not keep it forever.
       if (!this.isClosing && !(fault instanceof TakenOver)) claim?.();
       throw fault;
+    } finally {
+      this.recorder.inParts -= bytes;
     }
     message.complete();
     await this.recorder.together([message], claim?.());
@@ -1031,7 +1032,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   /** Removes what finds a damaged wait. One pass is under way at a time, for all that wait for it. */
   private async unindex({ id }: Item<D, S>): Promise<void> {
-    const { node, space } = this.options;
+    const { node } = this.options;
     this.damaged.add(id);
     await this.unindexing;
     if (!this.damaged.has(id)) return;
@@ -1039,7 +1040,6 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.damaged.clear();
     this.unindexing = removeIndexed(
       this.store,
-      space,
       (each) => each.node === node && met.has(itemId(each.arrival, each.index)),
     );
     await this.unindexing;

@@ -37,22 +37,13 @@ export class Recorder {
   private ahead: Promise<void>[] = [];
 
   /** Bytes of long lists that are being written, by estimate: of each, most is not handed to the store yet. */
-  private inParts = 0;
+  inParts = 0;
 
   constructor(readonly store: Store) {}
 
   /** The number of bytes that are accepted and not saved. */
   get unwritten(): number {
     return this.store.unwritten + this.inParts;
-  }
-
-  async writing(bytes: number, write: () => Promise<void>): Promise<void> {
-    this.inParts += bytes;
-    try {
-      await write();
-    } finally {
-      this.inParts -= bytes;
-    }
   }
 
   /** Resolves when the steps up to now are saved. */
@@ -87,22 +78,13 @@ export class Recorder {
     if (!other || other.recorder === this || !joint || other.recorder.store.peers?.joint !== joint)
       return written;
     const all: readonly Changed[] = [other, { recorder: this, jobs }];
-    const writing = joint
-      .write(all.map(({ recorder, jobs }) => recorder.takeOut(jobs)))
-      .then(() => undefined);
-    for (const { recorder } of all) recorder.writeAhead(writing);
+    const parts = all.map(({ recorder, jobs }) => {
+      for (const job of jobs) recorder.dirty.delete(job);
+      return { store: recorder.store, operations: jobs.flatMap((job) => job.operations()) };
+    });
+    const writing = joint.write(parts).then(() => undefined);
+    for (const { recorder } of all) recorder.ahead.push(writing);
     return writing;
-  }
-
-  /** The operations of jobs that another write has. */
-  private takeOut(jobs: readonly Recordable[]): { readonly store: Store; readonly operations: Operation[] } {
-    for (const job of jobs) this.dirty.delete(job);
-    return { store: this.store, operations: jobs.flatMap((job) => job.operations()) };
-  }
-
-  private writeAhead(writing: Promise<void>): void {
-    this.ahead.push(writing);
-    this.settled = Promise.allSettled([this.settled, writing]);
   }
 
   private gather(job: Recordable): GatheredSteps {

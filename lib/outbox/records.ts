@@ -119,7 +119,7 @@ export const laneFor = (count: number, isWait: boolean): number =>
 /** Bytes of an arrival: they sort by time, then by count. */
 export const arrivalLength = 12;
 const timeLength = 6;
-const indexLength = 6;
+export const indexLength = 6;
 
 const processTag = randomBytes(3);
 const last = processMemory('arrivals', { time: 0, sequence: 0 });
@@ -200,32 +200,6 @@ export const dueIn = (found: Buffer): Place & { readonly lane: number; readonly 
   const lane = found.readUInt8(at - 1);
   return { lane, isWait: lane >= firstWaitLane, time: found.readUIntBE(at, timeLength), ...itemAt(found) };
 };
-
-/** The name of a list outside its queue: its node and its arrival. */
-export const listName = (node: string, arrival: Buffer): Buffer => key(node, arrival);
-
-/** The name of an item outside its queue: its node, its arrival, its index. */
-export const itemName = (node: string, arrival: Buffer, index: number): Buffer => key(node, arrival, index);
-
-/** Reads the name of a list, or of an item. */
-export const listIn = (name: Buffer): { node: string; arrival: Buffer } => {
-  const end = name.indexOf(0);
-  return { node: name.toString('utf8', 0, end), arrival: name.subarray(end + 1, end + 1 + arrivalLength) };
-};
-
-export const itemIn = (name: Buffer): { node: string; arrival: Buffer; index: number } => {
-  const list = listIn(name);
-  return { ...list, index: name.readUIntBE(name.indexOf(0) + 1 + arrivalLength, indexLength) };
-};
-
-/** Whether these bytes can be the name of a list: they may come from outside. */
-export const isListName = (name: Buffer): boolean => {
-  const end = name.indexOf(0);
-  return end > 0 && name.length === end + 1 + arrivalLength;
-};
-
-/** Whether these bytes can be the name of an item. */
-export const isItemName = (name: Buffer): boolean => isListName(name.subarray(0, -indexLength));
 
 /** The number or the member that an item is for. */
 export type Subject = { readonly phone: string } | { readonly memberId: number | string };

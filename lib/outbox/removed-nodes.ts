@@ -1,8 +1,7 @@
-import { endOf, keptAfterRemoval, key, type Operation, tables, type Store, type Table } from '../state/store';
+import { endOf, keptAfterRemoval, key, removeUnder, tables, type Store, type Table } from '../state/store';
 import { queueKinds } from './records';
-import { removeIndexes } from './repairs';
+import { removeIndexed } from './repairs';
 
-const removedAtOnce = 500;
 const absentKey = (node: string): Buffer => key('absent', node);
 
 /** A node inside a subflow has the id of the instance, a dash and its own: it exists while both do. */
@@ -18,17 +17,6 @@ export const idsUnder = async (store: Store, table: Table, prefix: Buffer): Prom
     const id = first.toString('utf8', prefix.length, first.indexOf(0, prefix.length));
     ids.push(id);
     from = endOf(key(prefix, id));
-  }
-};
-
-const removeAll = async (store: Store, table: Table, node: string): Promise<void> => {
-  for (const kind of [...queueKinds, 'event-told', 'event-first']) {
-    const prefix = key(kind, node);
-    for (;;) {
-      const found = await store.keys(table, { from: prefix, to: endOf(prefix), limit: removedAtOnce });
-      if (found.length === 0) break;
-      await store.write(found.map((remove): Operation => ({ table, remove })));
-    }
   }
 };
 
@@ -104,8 +92,10 @@ export const forgetRemovedNodes = async (store: Store, existing: ReadonlySet<str
     const since = await store.get<number>('work', absentKey(id));
     if (!since) await store.write([{ table: 'work', put: absentKey(id), value: now }]);
     else if (now - since.value >= keptAfterRemoval) {
-      await removeIndexes(store, id);
-      for (const table of tables) await removeAll(store, table, id);
+      await removeIndexed(store, (item) => item.node === id);
+      for (const table of tables)
+        for (const kind of [...queueKinds, 'event-told', 'event-first'])
+          await removeUnder(store, table, key(kind, id));
     }
   }
 };

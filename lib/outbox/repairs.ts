@@ -1,12 +1,19 @@
 import { memoryOf } from './lanes';
-import { endOf, pagesUnder, unchanged, type Operation, type Store } from '../state/store';
+import {
+  endOf,
+  key,
+  pagesUnder,
+  unchanged,
+  type Operation,
+  type Store,
+  type StoreEntry,
+} from '../state/store';
 import {
   after,
   arrivalIn,
   heldLane,
   indexedIn,
   indexKeysOf,
-  indexOf,
   itemAt,
   keysOf,
   keysUnder,
@@ -21,65 +28,35 @@ import {
   type SharedRecord,
 } from './records';
 
-interface FoundItem {
-  readonly arrival: Buffer;
-  readonly isWait: boolean;
-  readonly record: ItemRecord;
-  /** The keys by which it is found, if it waits or is held. */
-  readonly indexKeys: readonly Buffer[];
-}
-
 const readAtOnce = 64;
 const indexedAtOnce = 1000;
 /** A start waits for the removal. */
 const removedAtOnce = 1000;
-
-/** The saved items of a node, a page at a time. */
-async function* savedItems(store: Store, node: string): AsyncGenerator<readonly FoundItem[]> {
-  const { items, waits, list } = keysOf(node);
-  for (const kind of [items, waits])
-    for await (const page of pagesUnder<ItemRecord>(store, records, kind, readAtOnce))
-      yield await Promise.all(
-        page.map(async ({ key: at, value: record }): Promise<FoundItem> => {
-          const { arrival } = itemAt(at);
-          const { item, single, seen } = record;
-          const isWait = kind === waits;
-          const shared = single ?? (await store.get<SharedRecord>(records, list(arrival)))?.value;
-          const indexKeys = shared ? indexKeysOf(store, node, shared, arrival, item, isWait, seen) : [];
-          return { arrival, isWait, record, indexKeys };
-        }),
-      );
-}
-
-const put = (at: Buffer): Operation => ({ table: timetable, put: at, value: 0 });
 
 /**
  * Rewrites the timetable of a node where entries of it were lost, as after damage. The indexes alone are missing after
  * a move to another store, which has other hashes.
  */
 export const restoreTimetable = async (store: Store, node: string, isMoved: boolean): Promise<void> => {
-  const { dues, due } = keysOf(node);
+  const { items, waits, list, dues, due } = keysOf(node);
   const isLost = await store.hasLost(timetable, dues, endOf(dues));
   if (!isLost && !isMoved) return;
-  for await (const page of savedItems(store, node))
-    await store.write(
-      page.flatMap(({ arrival, isWait, record: { state, notBefore, item }, indexKeys }) => {
-        const isHeld = state === 'accepted' && notBefore !== undefined;
-        const isIndexed = isHeld || (isWait && state === 'accepted');
-        const place = isHeld
-          ? due(heldLane, notBefore, arrival, item.index)
-          : due(laneFor(1, isWait), 0, arrival, item.index);
-        return [...(isIndexed ? indexKeys : []), ...(isLost ? [place] : [])].map(put);
-      }),
-    );
-};
-
-/** Removes what finds the waits and held items of a node by their numbers. */
-export const removeIndexes = async (store: Store, node: string): Promise<void> => {
-  for await (const page of savedItems(store, node))
-    await store.write(
-      page.flatMap(({ indexKeys }) => indexKeys).map((remove) => ({ table: timetable, remove })),
-    );
+  const placesOf = async ({ key: at, value }: StoreEntry<ItemRecord>, isWait: boolean): Promise<Buffer[]> => {
+    const { arrival, index } = itemAt(at);
+    const { state, notBefore, item, single, seen } = value;
+    const isHeld = state === 'accepted' && notBefore !== undefined;
+    const shared = single ?? (await store.get<SharedRecord>(records, list(arrival)))?.value;
+    const isIndexed = shared && (isHeld || (isWait && state === 'accepted'));
+    const indexKeys = isIndexed ? indexKeysOf(store, node, shared, arrival, item, isWait, seen) : [];
+    if (!isLost) return indexKeys;
+    const [lane, time] = isHeld ? [heldLane, notBefore] : [laneFor(1, isWait), 0];
+    return [...indexKeys, due(lane, time, arrival, index)];
+  };
+  for (const kind of [items, waits])
+    for await (const page of pagesUnder<ItemRecord>(store, records, kind, readAtOnce)) {
+      const places = await Promise.all(page.map((each) => placesOf(each, kind === waits)));
+      await store.write(places.flat().map((put): Operation => ({ table: timetable, put, value: 0 })));
+    }
 };
 
 /**
@@ -122,14 +99,10 @@ export const cancelPausedWait = async (
   return written.finally(() => cancelling.delete(written));
 };
 
-/** Removes what finds waits of an environment by number that are meant: those whose records are damaged tell no number. */
-export const removeIndexed = async (
-  store: Store,
-  space: string,
-  isMeant: (wait: Indexed) => boolean,
-): Promise<void> => {
-  for (const kind of ['number', 'member'] as const)
-    for await (const found of keysUnder(store, timetable, indexOf(store, kind, space), indexedAtOnce)) {
+/** Removes what finds waits and held items by number that are meant: one whose record is damaged tells no number. */
+export const removeIndexed = async (store: Store, isMeant: (item: Indexed) => boolean): Promise<void> => {
+  for (const kind of ['number', 'member', 'held'])
+    for await (const found of keysUnder(store, timetable, key(kind), indexedAtOnce)) {
       const meant = found.filter((at) => isMeant(indexedIn(at)));
       if (meant.length > 0) await store.write(meant.map((remove) => ({ table: timetable, remove })));
     }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { consentIn, type Consent, type ListedWait } from '../consent/consent';
 import type { Queue } from '../outbox/queue';
 import { pendingIn, QueueReader, type Pending } from '../outbox/queue-reader';
-import { isItemName, isListName, itemIn, listIn, records } from '../outbox/records';
+import { arrivalIn, arrivalLength, indexLength, itemAt, records } from '../outbox/records';
 import { idsUnder } from '../outbox/removed-nodes';
 import { cancelPausedWait } from '../outbox/repairs';
 import { systemClock, within } from '../service/clock';
@@ -82,7 +82,8 @@ const mostScanned = 20_000;
 const table = 'work';
 
 type IdKind = 'w' | 'q' | 'l';
-const itemId = (kind: IdKind, name: Buffer): string => kind + name.toString('base64url');
+const idOf = (kind: IdKind, node: string, arrival: Buffer, ...index: readonly number[]): string =>
+  kind + key(node, arrival, ...index).toString('base64url');
 
 /** What an id names: without an index, a whole list. */
 interface Named {
@@ -96,8 +97,12 @@ interface Named {
 const namedBy = (id: string, kinds: readonly IdKind[] = ['w', 'q', 'l']): Named | undefined => {
   const kind = kinds.find((each) => id.startsWith(each));
   const name = Buffer.from(id.slice(1), 'base64url');
-  if (!kind || itemId(kind, name) !== id || !(kind === 'l' ? isListName : isItemName)(name)) return undefined;
-  return { ...(kind === 'l' ? listIn(name) : itemIn(name)), isWait: kind === 'w' };
+  const end = name.indexOf(0);
+  const length = end + 1 + arrivalLength + (kind === 'l' ? 0 : indexLength);
+  if (!kind || kind + name.toString('base64url') !== id || end < 1 || name.length !== length)
+    return undefined;
+  const place = kind === 'l' ? { arrival: arrivalIn(name) } : itemAt(name);
+  return { node: name.toString('utf8', 0, end), ...place, isWait: kind === 'w' };
 };
 
 interface Searched {
@@ -190,12 +195,11 @@ const placeOf = (node: string, { peers }: Store): string => `${peers?.part ?? ''
 const isElsewhere = ({ peers }: Store): boolean => peers?.isElsewhere === true;
 
 async function* queuedOf({ node, reader }: Read, skip: number, now: number): AsyncGenerator<QueueItem> {
-  for await (const { key: name, item, advisor, since, isStarted, notBefore = 0, list } of reader.items(
-    skip,
-  )) {
+  for await (const queued of reader.items(skip)) {
+    const { arrival, item, advisor, since, isStarted, notBefore = 0, isOfList } = queued;
     const isHeld = notBefore > now && !isStarted;
     yield {
-      id: itemId('q', name),
+      id: idOf('q', node.id, arrival, item.index),
       node,
       phone: item.phone ?? null,
       ...(item.name !== undefined && { name: item.name }),
@@ -203,14 +207,14 @@ async function* queuedOf({ node, reader }: Read, skip: number, now: number): Asy
       since,
       state: isStarted ? 'sending' : isHeld ? 'held' : 'queued',
       notBefore: isHeld ? notBefore : null,
-      list: list ? itemId('l', list) : null,
+      list: isOfList ? idOf('l', node.id, arrival) : null,
     };
   }
 }
 
 async function* listsOf({ node, reader }: Read, skip: number): AsyncGenerator<ListItem> {
-  for await (const { key: name, ...list } of reader.lists(skip))
-    yield { id: itemId('l', name), node, ...list };
+  for await (const { arrival, ...list } of reader.lists(skip))
+    yield { id: idOf('l', node.id, arrival), node, ...list };
 }
 
 const isFor = (
@@ -529,7 +533,7 @@ export class Activity {
 
   private readerOf(store: Store, node: string): QueueReader {
     const { space } = this.environment;
-    return new QueueReader({ store, node, space, isCancelled: () => false });
+    return new QueueReader(store, node, space);
   }
 
   /**
@@ -555,8 +559,8 @@ export class Activity {
 
   private waitItems(found: readonly ListedWait[]): WaitItem[] {
     const nodes = this.nodesHere();
-    return found.map(({ item, node, advisor, subject, start, pace, name, next }) => ({
-      id: itemId('w', item),
+    return found.map(({ item: { node, arrival, index }, advisor, subject, start, pace, name, next }) => ({
+      id: idOf('w', node, arrival, index),
       node: nodes.get(node) ?? { id: node, name: '' },
       phone: 'phone' in subject ? subject.phone : null,
       ...('memberId' in subject && { memberId: subject.memberId }),

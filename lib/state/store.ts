@@ -225,7 +225,7 @@ export const nextKey = (key: Buffer): Buffer => Buffer.concat([key, Buffer.of(0)
 /** Removes all records whose keys begin with `prefix`. */
 export const removeUnder = async (store: Store, table: Table, prefix: Buffer): Promise<void> => {
   for (;;) {
-    const found = await store.keys(table, { from: prefix, to: endOf(prefix), limit: 100 });
+    const found = await store.keys(table, { from: prefix, to: endOf(prefix), limit: 500 });
     if (found.length === 0) return;
     await store.write(found.map((remove) => ({ table, remove })));
   }

@@ -129,7 +129,8 @@ export const create = itemNode<Recipient, CheckShared>(spec, (tools) => {
           },
         ];
         tools.whenStarted(() => {
-          if (!tools.closed.aborted) ends.push(consent.attach(tools.node.id, queue, outcomeOfWait, draw));
+          const waits = { queue, outcomeOf: outcomeOfWait, changed: draw };
+          if (!tools.closed.aborted) ends.push(consent.attach(tools.node.id, waits));
         });
         return {
           draw,

@@ -240,7 +240,7 @@ export class RunningEnvironment implements SharedStoreHost {
     const store = orphan ?? (await this.store());
     if (isItemCommand(command)) return activityOf(this).handleCommand(command, store);
     if (isAcceptedCommand(command)) {
-      await consentIn(this, store).onRemoteAcceptance(command);
+      await consentIn(this, store).accepted(command.advisor, command.subject, command.status, true);
       return true;
     }
     if (command.kind !== 'control') return true;

@@ -599,12 +599,11 @@ class Boxes {
         ? { type: 'ok' }
         : { type: 'failed', code: outcome.kind === 'failed' ? outcome.problem.code : outcome.reason };
     this.waiting = queue;
-    this.detach = consent.attach(
-      'wait',
+    this.detach = consent.attach('wait', {
       queue,
-      (outcome) => ({ port: 0, payload: endingOf(outcome) }),
-      () => undefined,
-    );
+      outcomeOf: (outcome) => ({ port: 0, payload: endingOf(outcome) }),
+      changed: () => undefined,
+    });
     await queue.start();
   }
 

@@ -64,7 +64,7 @@ export class WaitingQueue<I extends WaitItem, O extends WaitShared, E = string> 
   async start(): Promise<void> {
     const { consent, outcomeOf, changed = () => undefined } = this.options;
     const decided = (outcome: WaitOutcome): Outcome => ({ port: 0, payload: outcomeOf(outcome) });
-    this.detach = consent.attach(this.node, this.queue, decided, changed);
+    this.detach = consent.attach(this.node, { queue: this.queue, outcomeOf: decided, changed });
     await this.queue.start();
   }
 

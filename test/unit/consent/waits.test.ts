@@ -407,12 +407,11 @@ describe('waits', () => {
     const world = new World();
     const [consent, { queue }] = await Promise.all([world.consent, world.node]);
     const attach = () =>
-      consent.attach(
-        'node',
+      consent.attach('node', {
         queue,
-        (outcome) => ({ port: 0, payload: outcome }),
-        () => undefined,
-      );
+        outcomeOf: (outcome) => ({ port: 0, payload: outcome }),
+        changed: () => undefined,
+      });
     const detachEarlier = attach();
     const detach = attach();
     detachEarlier();
