@@ -1,4 +1,5 @@
 import { button, icon } from './dom';
+import { locale } from './locale';
 import type { Form, Say } from './red';
 import { isVariable, savedOr } from './values';
 import { linkTo, openWindow } from './window';
@@ -45,7 +46,7 @@ export const serviceOfEnvironment = (environment: unknown): unknown => {
 /** Opens the phones page; `note` shows an error, or a link when the browser has blocked the window. */
 export const phonesButton = (say: Say, note: JQuery): JQuery =>
   button('mobile', say('badge.phones'), () => {
-    void openWindow({ say, path: 'simulator/open' }).then((sent) => {
+    void openWindow({ say, path: 'simulator/open', query: `&lang=${locale()}` }).then((sent) => {
       note.empty();
       if (sent.state === 'failed') note.text(sent.message);
       if (sent.state === 'blocked') {

@@ -6,6 +6,8 @@ interface Errand {
   /** The route that answers with the address of the window, as `{ url }`. */
   readonly path: string;
   readonly body?: object;
+  /** Is added to that address. */
+  readonly query?: string;
 }
 
 export type Sent =
@@ -13,7 +15,7 @@ export type Sent =
   | { readonly state: 'failed'; readonly message: string };
 
 /** Browsers open a window only on a click: it is opened immediately, and gets its address when that is known. */
-export const openWindow = async ({ say, path, body }: Errand): Promise<Sent> => {
+export const openWindow = async ({ say, path, body, query = '' }: Errand): Promise<Sent> => {
   const opened = window.open('', '_blank', 'width=600,height=780');
   if (opened) {
     opened.document.body.textContent = say('window.moment');
@@ -22,7 +24,7 @@ export const openWindow = async ({ say, path, body }: Errand): Promise<Sent> => 
   }
   try {
     const { url } = (await ask(say, 'POST', path, body)) as { url: string };
-    const address = editorAddress(url);
+    const address = editorAddress(url + query);
     opened?.location.replace(address);
     return { state: opened ? 'opened' : 'blocked', url: address, isClosed: () => opened?.closed === true };
   } catch (fault) {

@@ -94,7 +94,7 @@ export const environmentOf = (RED: Red, id: unknown): Environment | undefined =>
 };
 
 /**
- * Makes a node anew whose environment was missing, once it is there: Node-RED restarts the nodes of an environment that
+ * Makes a node again whose environment was missing, once it is there: Node-RED restarts the nodes of an environment that
  * is removed or changed by a deploy of modified nodes, but not those of one that is added.
  */
 export const whenAdded = (RED: Red, node: RunningNode, environment: unknown, make: () => void): void => {

@@ -91,12 +91,14 @@ const entryOf = (entry: unknown, { country, field }: PhoneRules): PhoneEntry => 
 const givenIn = (
   value: unknown,
   where: MessageValue,
+  column: string,
 ): { readonly list: boolean; readonly given: readonly unknown[] } => {
   if (Array.isArray(value)) {
     const given = entriesOf(value, where);
     if (given.length === 0) throw invalidInput('phones_empty', { where });
     return { list: true, given };
   }
+  if (isRecord(value)) throw invalidInput('phones_object', { where, column });
   if (typeof value !== 'string' && typeof value !== 'number') throw invalidInput('phones_kind', { where });
   return { list: false, given: [value] };
 };
@@ -130,6 +132,8 @@ interface Whereabouts {
   readonly where: MessageValue;
   /** The value is an entry of a list. */
   readonly list: boolean;
+  /** The position of the entry, from 1. */
+  readonly row?: number;
   /** The name of the number's field in the objects of a list. */
   readonly field?: string;
 }
@@ -138,9 +142,10 @@ interface Whereabouts {
 export const notANumber = (
   given: unknown,
   country: string,
-  { where, list, field = 'phone' }: Whereabouts,
+  { where, list, row = 1, field = 'phone' }: Whereabouts,
 ): ServiceError => {
-  if (isNothing(given)) return invalidInput(list ? 'phone_entry' : 'phone_missing', { where, column: field });
+  if (isNothing(given))
+    return invalidInput(list ? 'phone_entry' : 'phone_missing', { where, row, column: field });
   if (typeof given !== 'string' && typeof given !== 'number') return invalidInput('phone_kind');
   const text = String(given);
   return isJsonText(text) ? invalidInput('phone_json', { where }) : wrongNumber(text, country);
@@ -168,29 +173,25 @@ const likelyField = (record: Readonly<Record<string, unknown>>): string | undefi
 /** What to tell the user about an object in a list that has no number where one was looked for. */
 const noNumberIn = (
   record: Readonly<Record<string, unknown>>,
-  { field }: PhoneRules,
-  where: MessageValue,
+  { field: column }: PhoneRules,
+  { where, row = 1 }: Whereabouts,
 ): ServiceError => {
   const names = Object.keys(record);
-  if (names.length === 0) return invalidInput('phone_entry', { where, column: field });
-  if (names.some((name) => name.toLowerCase() === field.toLowerCase()))
-    return invalidInput('phone_field_empty', { where, column: field });
+  const place = { where, row, column };
+  if (names.length === 0) return invalidInput('phone_entry', place);
+  if (names.some((name) => name.toLowerCase() === column.toLowerCase()))
+    return invalidInput('phone_field_empty', place);
   const shown = names.slice(0, mostNames).map(excerpt).join(', ');
   const fields = hideNumbers(names.length > mostNames ? `${shown}, …` : shown);
   const likely = likelyField(record);
   return likely === undefined
-    ? invalidInput('phone_field_missing', { where, column: field, fields })
-    : invalidInput('phone_field_likely', {
-        where,
-        column: field,
-        fields,
-        likely: hideNumbers(excerpt(likely)),
-      });
+    ? invalidInput('phone_field_missing', { ...place, fields })
+    : invalidInput('phone_field_likely', { ...place, fields, likely: hideNumbers(excerpt(likely)) });
 };
 
 const wrongEntry = ({ given, record }: PhoneEntry, rules: PhoneRules, found: Whereabouts): ServiceError =>
   record && isNothing(given)
-    ? noNumberIn(record, rules, found.where)
+    ? noNumberIn(record, rules, found)
     : notANumber(given, rules.country, { ...found, field: rules.field });
 
 /**
@@ -200,10 +201,10 @@ const wrongEntry = ({ given, record }: PhoneEntry, rules: PhoneRules, found: Whe
 export const phonesOfControl = (msg: Message, rules: PhoneRules): readonly string[] | undefined => {
   if (msg.phone === undefined) return undefined;
   const where = 'msg.phone';
-  const { list, given } = givenIn(msg.phone, where);
-  return given.map((each) => {
+  const { list, given } = givenIn(msg.phone, where, rules.field);
+  return given.map((each, index) => {
     const entry = entryOf(each, rules);
-    if (entry.phone === undefined) throw wrongEntry(entry, rules, { where, list });
+    if (entry.phone === undefined) throw wrongEntry(entry, rules, { where, list, row: index + 1 });
     return entry.phone;
   });
 };
@@ -305,7 +306,7 @@ export const recipientsOf = <T extends Recipient = Recipient>(
   /** For a list: leaves those out that become duplicates of others. */
   distinct = (items: readonly T[]): readonly T[] => items,
 ): Recipients<T> | Promise<Recipients<T>> => {
-  const { list, given } = givenIn(value, where);
+  const { list, given } = givenIn(value, where, rules.field);
   let isAnyRecord = false;
   const recipients = mapInSlices(given, (each, index): T => {
     const entry = entryOf(each, rules);
@@ -314,7 +315,7 @@ export const recipientsOf = <T extends Recipient = Recipient>(
     // All other fields of a recipient are optional.
     const recipient = { index } as Mutable<T>;
     if (phone === undefined) {
-      recipient.wrong = wrongEntry(entry, rules, { where, list }).problem;
+      recipient.wrong = wrongEntry(entry, rules, { where, list, row: index + 1 }).problem;
       if (list) recipient.given = asGiven(entry);
       return recipient;
     }

@@ -5,7 +5,7 @@ import { isVariable, savedOr } from '../../lib/editor/values';
 import { choiceOf } from '../../lib/editor/words';
 import { addAdvisors } from './dialog/advisors';
 import { addServiceBanner } from './dialog/badge';
-import { askBeforeGoingLive, obeyDisabledDone } from './dialog/going-live';
+import { askBeforeGoingLive, noteService, obeyDisabledDone, warnOfUndo } from './dialog/going-live';
 import { addHours } from './dialog/hours';
 import { addKeptNote, addLostStoreNote, addNameNote, addPendingNote, openPagesApart } from './dialog/notes';
 import { addSearchWords, keepWordsWhole } from './dialog/palette';
@@ -23,6 +23,7 @@ addSearchWords();
 keepWordsWhole();
 warnOfRemoval();
 obeyDisabledDone();
+warnOfUndo();
 
 const lists = new WeakMap<Form, { close(): void }>();
 
@@ -42,7 +43,9 @@ export const opened = (form: Form): void => {
 };
 
 export const saving = (form: Form): Values => {
-  const isMoved = savedOr(form.node['service'], 'simulator') !== form.values()['service'];
+  const { service } = form.values();
+  noteService(form.node, service);
+  const isMoved = savedOr(form.node['service'], 'simulator') !== service;
   if (isMoved) clearStatuses(usersOf(form.node));
   return {};
 };

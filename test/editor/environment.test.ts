@@ -117,7 +117,7 @@ for (const version of versions) {
       // Its name, and the recipients' country and zone.
       (await environmentForm(page).locator('input:visible, .advisor-card:visible').count()).should.equal(3);
       const phones = await windowFrom(page, badge.getByRole('button', { name: 'Open the phones' }));
-      await phones.waitForURL('**/red/advisor-texting/simulator/**');
+      await phones.waitForURL(/\/red\/advisor-texting\/simulator\/.*[?&]lang=en/);
       await phones.getByText('Nobody', { exact: false }).first().waitFor();
       await phones.close();
       await closeEnvironment(page, 'cancel');

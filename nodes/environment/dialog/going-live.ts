@@ -1,4 +1,5 @@
-import { locale } from '../../../lib/editor/locale';
+import { notify } from '../../../lib/editor/dom';
+import { environmentSays, locale } from '../../../lib/editor/locale';
 import type { EditedNode, Form, Say, Values } from '../../../lib/editor/red';
 import { usersOf } from '../../../lib/editor/status';
 import { isVariable } from '../../../lib/editor/values';
@@ -66,12 +67,32 @@ export const obeyDisabledDone = (): void => {
   );
 };
 
+/** The service of each environment whose dialog was opened. */
+const services = new Map<string, unknown>();
+
+export const noteService = ({ id }: EditedNode, service: unknown): void => void services.set(id, service);
+
+/** Says when an undo makes nodes text real people: no dialog has asked then. */
+export const warnOfUndo = (): void => {
+  const say: Say = (...said) => environmentSays(...said) ?? '';
+  RED.events.on('nodes:change', (about) => {
+    const node = about as EditedNode;
+    if (!services.has(node.id)) return;
+    const { service } = node;
+    const users = usersOf(node).filter(({ d }) => d !== true);
+    if (users.length > 0 && goesLive(services.get(node.id), { service }))
+      notify(say('live.nodes', { service: nameOf(service, say), nodes: namesOf(users, say) }), 'warning');
+    noteService(node, service);
+  });
+};
+
 /** Before the nodes of a simulator text real people: names them, and keeps *Done* disabled until somebody agrees. */
 export const askBeforeGoingLive = (form: Form): void => {
   const { say, node } = form;
   const users = usersOf(node).filter(({ d }) => d !== true);
   if (users.length === 0) return;
   const { service: before } = form.values();
+  noteService(node, before);
   const starters = startersOf(users);
   const id = 'advisor-going-live';
   const nodes = $('<p>');

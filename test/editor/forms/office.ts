@@ -200,6 +200,13 @@ export const office = inSharedEditor('an office in the editor of', flows, () => 
     await service.selectOption('simulator');
     should(await agree.isVisible()).be.false();
     await closeEnvironment(page);
+
+    await page.evaluate(`RED.actions.invoke('core:undo')`);
+    should(await saved(page, 'env')).have.property('service', 'production');
+    const live = 'From the next deploy, these nodes use the service “Production”';
+    await page.locator('.red-ui-notification', { hasText: live }).waitFor();
+    await page.evaluate(`RED.actions.invoke('core:redo')`);
+    should(await saved(page, 'env')).have.property('service', 'simulator');
   });
 
   it('names the waits before an environment is deleted, and no other replaces it', async () => {

@@ -161,7 +161,7 @@ describe("a recipient's own fields", () => {
 
     it('is suggested by the name of another field, or by its contents', async () => {
       should(await saidOf({ name: 'Ann', mobile: '' })).equal(
-        'This entry of the list in msg.rows has no field "phone". Its fields are name, mobile: enter "mobile" under "Column" in the node.',
+        'Entry 1 of the list in msg.rows has no field "phone". Its fields are name, mobile: enter "mobile" under "Column" in the node.',
       );
       await Flow.unload();
       should(await saidOf({ id: 7, contact_no: '(202) 555-0101', zip: '10001' })).match(
@@ -174,7 +174,7 @@ describe("a recipient's own fields", () => {
     });
 
     it('is reported as empty if it is empty, not as missing', async () => {
-      should(await saidOf({ name: 'Ann', Phone: '' })).match(/^The field "phone" of this entry .+ is empty/);
+      should(await saidOf({ name: 'Ann', Phone: '' })).match(/^The field "phone" of entry 1 .+ is empty/);
     });
 
     it('is reported with no more than ten other fields', async () => {

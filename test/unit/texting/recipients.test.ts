@@ -48,8 +48,8 @@ describe('the error for an invalid phone number', () => {
   }
 
   it('names the place of a list entry without one, and the required field name', () => {
-    const { message } = notANumber(undefined, '', { where: 'msg.phone', list: true });
-    message.should.match(/^This entry of the list in msg\.phone has no phone number: .+ the field phone\.$/);
+    const { message } = notANumber(undefined, '', { where: 'msg.phone', list: true, row: 3 });
+    message.should.match(/^Entry 3 of the list in msg\.phone has no phone number: .+ the field phone\.$/);
   });
 
   for (const written of [
@@ -120,6 +120,15 @@ describe('send text node, recipients that cannot be found', () => {
     ]);
   });
 
+  it('says of an object that is not in a list where its number may be', async () => {
+    const { environment } = alsoClose(await startSimulated());
+    const flow = await sendNode(environment);
+    const [row] = await flow.ask({ phone: { name: 'Ann', phone: numbers.consented }, text: 'Hi' });
+    should(errorOf(row?.msg ?? {}).message).match(
+      /^msg\.phone contains an object, .+ such as msg\.phone\.phone,/,
+    );
+  });
+
   it('fails a hole of a sparse array once, at its index, and sends to all others', async () => {
     const { environment, received } = alsoClose(await startSimulated());
     const flow = await sendNode(environment);
@@ -131,9 +140,7 @@ describe('send text node, recipients that cannot be found', () => {
     should(arrived.map(({ msg }) => (msg.parts as { index: number }).index)).deepEqual([0, 1, 2, 3]);
     should(arrived.map(({ port }) => port === 1)).deepEqual([false, true, false, false]);
     should(errorOf(arrived[1]?.msg ?? {})).containEql({ code: 'invalid_input' });
-    should(errorOf(arrived[1]?.msg ?? {}).message).match(
-      /^This entry of the list in msg\.phone has no phone/,
-    );
+    should(errorOf(arrived[1]?.msg ?? {}).message).match(/^Entry 2 of the list in msg\.phone has no phone/);
     should(received('sendMessage')).equal(2);
     should(flow.arrivals.all).have.length(4);
   });
