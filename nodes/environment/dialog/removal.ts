@@ -170,6 +170,8 @@ export const warnOfRemoval = (): void => {
 
   const warnOfMove = async (about: unknown): Promise<void> => {
     const node = about as EditedNode;
+    // It may be back where its work is.
+    notice?.close();
     const asked = environmentsOf(node).map((environment) => unfinishedIn(environment, [node.id]));
     const loss = lossIn((await Promise.all(asked)).flat(), (work) => say('removal.node', { work }));
     if (loss !== undefined) warn(loss);
