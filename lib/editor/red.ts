@@ -48,6 +48,8 @@ interface Editor {
     filterNodes(filter: { z: unknown }): EditedNode[];
     /** Ends when the callback returns false. */
     eachConfig(callback: (node: EditedNode) => boolean): void;
+    /** What was loaded or deployed last. */
+    originalFlow(): readonly { readonly id: string }[] | null | undefined;
   };
   /** The result says whether it worked. */
   clipboard: { copyText(text: string): boolean };

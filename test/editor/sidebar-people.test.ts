@@ -9,6 +9,7 @@ import { adminAuth, startRed, type FlowNode, type RealRed } from '../support/nod
 import { toldIn } from '../support/numbers';
 import { setTheme, violations } from '../support/editor/looks';
 import {
+  acceptsDeploy,
   environments,
   forbidden,
   unasked,
@@ -46,14 +47,6 @@ const flows: FlowNode[] = [
 
 /** Makes the sidebar read all environments. */
 const comesIntoView = `document.dispatchEvent(new Event('visibilitychange'))`;
-
-/** As somebody who accepts what another has deployed. */
-const acceptsDeploy = `$.getJSON('flows').then((flows) => {
-  RED.nodes.clear();
-  RED.nodes.import(flows.flows ?? flows);
-  RED.nodes.version(flows.rev);
-  RED.events.emit('deploy');
-})`;
 
 /** What the editor itself needs. */
 const editorOnly = ['flows', 'settings', 'nodes', 'plugins', 'library', 'icons', 'context', 'status'].map(

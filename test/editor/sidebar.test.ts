@@ -10,6 +10,7 @@ import type { FlowNode } from '../support/node-red';
 import { numbers } from '../support/numbers';
 import { setTheme, themesOf, violations } from '../support/editor/looks';
 import {
+  acceptsDeploy,
   environments,
   forbidden,
   unasked,
@@ -461,16 +462,28 @@ for (const version of versions) {
         .filter(({ id }) => id !== 'empty' && id !== 'send empty')
         .map((node) => (node.id === 'send env' ? { ...node, name: 'renamed' } : node));
       await red.deploy(changed, 'nodes');
-      // The editor asks whether to accept what somebody else has deployed.
-      await page.evaluate(`$.getJSON('flows').then((flows) => {
-        RED.nodes.clear();
-        RED.nodes.import(flows.flows ?? flows);
-        RED.nodes.version(flows.rev);
-        RED.events.emit('deploy');
-      })`);
+      await page.evaluate(acceptsDeploy);
       await sidebar.section('Empty').waitFor({ state: 'detached' });
       await sidebar.part('failures').locator('li', { hasText: 'renamed' }).first().waitFor();
       should(await sidebar.wait(silent).count()).equal(1);
+    });
+
+    it('does not ask about an environment before its first deploy, and says so', async () => {
+      const { page } = editor;
+      await page.evaluate(
+        `RED.nodes.import([{ id: 'later', type: 'advisor-environment', name: 'Later' }]) && undefined`,
+      );
+      const later = sidebar.section('Later').getByText('This environment is not deployed yet.');
+      await later.waitFor();
+      const before = editor.errors.filter((error) => error.includes('/later/'));
+      should([before, readings.get('later')]).deepEqual([[], undefined]);
+      await editor.red.deploy([
+        ...(await editor.red.flows()),
+        { id: 'later', type: 'advisor-environment', name: 'Later' },
+      ]);
+      await page.evaluate(acceptsDeploy);
+      await later.waitFor({ state: 'hidden' });
+      should(readings.get('later')).be.above(0);
     });
 
     for (const theme of themesOf(version)) {

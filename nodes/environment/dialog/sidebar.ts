@@ -197,8 +197,11 @@ class Section implements SidebarSection {
         return undefined;
       }
     };
+    // A request for one that was never deployed would show up as an error in the browser's console.
+    const isDeployed = RED.nodes.originalFlow()?.some(({ id }) => id === this.id) !== false;
+    if (!isDeployed) problems.add(say('sidebar.undeployed'));
     // The service is read first: the buttons depend on it, and without it nothing can be shown.
-    const service = await get<ServiceState>(this.servicePart);
+    const service = isDeployed && (await get<ServiceState>(this.servicePart));
     if (service) {
       if (service.mayWrite !== this.mayWrite) this.clear(this.lists);
       this.mayWrite = service.mayWrite;

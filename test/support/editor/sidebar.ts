@@ -93,6 +93,14 @@ export const sendNodes = (
     },
   ]);
 
+/** As somebody who accepts what another has deployed. */
+export const acceptsDeploy = `$.getJSON('flows').then((flows) => {
+  RED.nodes.clear();
+  RED.nodes.import(flows.flows ?? flows);
+  RED.nodes.version(flows.rev);
+  RED.events.emit('deploy');
+})`;
+
 export type How = 'mouse' | 'Enter' | 'Space';
 
 /** The sidebar as a person uses it; `name` is the default environment. */
