@@ -366,13 +366,14 @@ describe('the sidebar, for each kind of user', function () {
     await admin.section('Slow').getByText('This environment is disabled').waitFor();
   });
 
-  it('lists equal failures as often as they are counted', async () => {
+  it('lists equal failures as often as they are counted, and names a deleted node as such', async () => {
     const rows = admin.part('failures').locator('li');
     await rows.first().waitFor();
     const before = await rows.count();
     await admin.page.route(/env\/failures/, async (route) => {
       const response = await route.fetch();
-      const { data, advice, ...rest } = (await response.json()) as { data: object[]; advice: string[] };
+      const { data: all, advice, ...rest } = (await response.json()) as { data: object[]; advice: string[] };
+      const data = all.map((failure) => ({ ...failure, node: { id: 'gone', name: '' } }));
       const twice = <T>([first, ...others]: readonly T[]): (T | undefined)[] => [first, first, ...others];
       const pageInfo = { page: 1, pageSize: 20, totalRecord: data.length + 1 };
       await route.fulfill({ json: { ...rest, data: twice(data), advice: twice(advice), pageInfo } });
@@ -380,6 +381,7 @@ describe('the sidebar, for each kind of user', function () {
     await admin.page.evaluate(comesIntoView);
     await rows.nth(before).waitFor();
     should(await admin.part('failures').locator('summary').textContent()).endWith(String(before + 1));
+    should(await rows.first().textContent()).match(/M · deleted node · \+/);
     await admin.page.unroute(/env\/failures/);
   });
 

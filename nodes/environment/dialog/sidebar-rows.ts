@@ -33,7 +33,7 @@ export const nodeLabel = ({ id, name }: NodeName): string =>
     .map((node) => RED.utils.getNodeLabel(node, node.id))
     .join(' › ') ||
   name ||
-  id;
+  say('sidebar.deletedNode');
 
 /**
  * Shows a node on the canvas. The node may be removed or imported while its row is shown: `refresh` hides or shows the
