@@ -5,6 +5,7 @@ import {
   chmodSync,
   closeSync,
   constants,
+  existsSync,
   lstatSync,
   openSync,
   statfsSync,
@@ -202,6 +203,8 @@ export class DatabaseFile {
       txnStartThreshold: 1,
     } as const;
     checkFiles(path);
+    // lmdb makes its lock in memory that is mapped to the file: on a full disk, that ends the process.
+    if (!existsSync(`${path}-lock`)) this.space.check(0, 0);
     this.root = lmdb.open<Buffer, Buffer>(path, options);
     try {
       const open = (name: string, useVersions = false): Raw =>

@@ -60,6 +60,8 @@ const mostRebuilds = 3;
 /** Bytes that must fit on the disk before a failed commit is repeated. */
 const roomNeeded = 1024 * 1024;
 
+const whyOf = (fault: unknown): string => reasonOf(fault instanceof CommitFailed ? fault.cause : fault);
+
 type FoundOwner = NonNullable<ReturnType<typeof ownerIn>>;
 const ownerIn = (file: DatabaseFile): { readonly value: Ownership; readonly version: number } | undefined =>
   file.meta('owner');
@@ -268,7 +270,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
       return `${state} was written by a newer version of this package and is not used: nothing is sent. Install that version again.`;
     if (fault instanceof OtherSecret)
       return `${state} is encrypted with another credentialSecret than that of this Node-RED: nothing is sent. Set the same credentialSecret again, or start once with the previous one in the environment variable ADVISOR_TEXTING_PREVIOUS_SECRET. If it is lost, move that directory away.`;
-    return `${state} cannot be opened (${reasonOf(fault)}): nothing is sent until this is fixed. Make the directory writable, or free some space; sending then resumes on its own.`;
+    return `${state} cannot be opened (${whyOf(fault)}): nothing is sent until this is fixed. Make the directory writable, or free some space; sending then resumes on its own.`;
   }
 
   private async lookOnce(): Promise<void> {
@@ -507,7 +509,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     this.failures += 1;
     if (this.isInPlace())
       this.setTrouble(
-        `The state in ${this.directory} cannot be written (${reasonOf(fault instanceof CommitFailed ? fault.cause : fault)}): ` +
+        `The state in ${this.directory} cannot be written (${whyOf(fault)}): ` +
           'nothing is sent until this is fixed. Free some space, or make the directory writable; sending then resumes on its own.',
       );
     else this.noteGone();

@@ -8,7 +8,7 @@ export interface SmallDisk {
   readonly before: readonly string[];
   /** Whether the system can detect that it is full before anything is written. */
   readonly tellsFree: boolean;
-  fill(): void;
+  fill(left?: number): void;
   makeRoom(pid: number): void;
   /** The final contents of the disk, at the directory itself. */
   unmount(): void;
@@ -39,9 +39,9 @@ const mountedDisk = async (directory: string): Promise<SmallDisk> => {
   return {
     before: ['nsenter', '--target', pid, '--user', '--preserve-credentials', '--mount', '--'],
     tellsFree: true,
-    fill: () => {
+    fill: (left = leftFree) => {
       const { bavail, bsize } = statfsSync(seen);
-      writeFileSync(filler, Buffer.alloc(Math.max(0, bavail * bsize - leftFree)));
+      writeFileSync(filler, Buffer.alloc(Math.max(0, bavail * bsize - left)));
     },
     makeRoom: () => rmSync(filler),
     unmount: () => {

@@ -175,6 +175,20 @@ describe('a failing store', function () {
       await store.close();
     });
 
+    it('does not end the process at its first start, says why, and resumes when there is room', async function () {
+      if (process.platform !== 'linux') leaveOut(this, 'a small disk needs Linux');
+      const disk = await smallDisk(directory);
+      disk.fill(0);
+      const writer = start([directory, 'a', 'write'], { before: disk.before });
+      const why = 'cannot be opened (no space left on the disk';
+      if (disk.tellsFree) await writer.said((line) => line.startsWith('trouble') && line.includes(why));
+      disk.makeRoom(writer.pid);
+      await writer.said(isNumber);
+      writer.signal('SIGKILL');
+      await writer.ended;
+      disk.unmount();
+    });
+
     it('waits for a directory that cannot be created, and resumes when it can', async () => {
       const blocked = join(directory, 'file', 'store');
       writeFileSync(join(directory, 'file'), '');
