@@ -37,31 +37,15 @@ const isTooDeep = (text: string): boolean => {
   return false;
 };
 
-const isDigit = (char: number): boolean => char >= 0x30 && char <= 0x39;
+/** The strings and numbers of a JSON text (RFC 8259, sections 6 and 7). */
+const literals = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/gs;
 const longInteger = /^-?\d{16,}$/;
-/** All characters of a JSON number (RFC 8259, section 6). */
-const inNumber = new Set(Array.from('0123456789+-.eE', (char) => char.charCodeAt(0)));
 
 /** The JSON text in which every integer that a number would round is a string. */
-const quoteLongIntegers = (text: string): string => {
-  let written = '';
-  let kept = 0;
-  for (let at = 0; at < text.length; at++) {
-    const char = text.charCodeAt(at);
-    if (char === 0x22) {
-      for (at++; at < text.length && text.charCodeAt(at) !== 0x22; at++)
-        if (text.charCodeAt(at) === 0x5c) at++;
-    } else if (char === 0x2d || isDigit(char)) {
-      const from = at;
-      while (inNumber.has(text.charCodeAt(at + 1))) at++;
-      const number = text.slice(from, at + 1);
-      if (!longInteger.test(number) || Number.isSafeInteger(Number(number))) continue;
-      written += `${text.slice(kept, from)}"${number}"`;
-      kept = at + 1;
-    }
-  }
-  return written + text.slice(kept);
-};
+const quoteLongIntegers = (text: string): string =>
+  text.replaceAll(literals, (literal) =>
+    longInteger.test(literal) && !Number.isSafeInteger(Number(literal)) ? `"${literal}"` : literal,
+  );
 
 /** Sixteen digits in a row: without them, nothing was rounded. */
 const mayBeRounded = /\d{16}/;
