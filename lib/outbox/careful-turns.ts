@@ -53,7 +53,7 @@ export class CarefulTurns {
     });
     try {
       // Work may wait for other work, such as a text for the first one with its key: that ends when it is calm.
-      await Promise.race([before, this.calm()]);
+      await Promise.race([before, new Promise<void>((resolve) => this.onCalm(resolve))]);
       if (this.isOn) await this.note({ noted: item, suspects: this.suspects });
       let result: T | undefined;
       try {
@@ -82,12 +82,6 @@ export class CarefulTurns {
 
   private note(value: Note): Promise<boolean> {
     return this.store.write([{ table, put: place, value }]);
-  }
-
-  private calm(): Promise<void> {
-    return new Promise((resolve) => {
-      this.onCalm(resolve);
-    });
   }
 }
 
