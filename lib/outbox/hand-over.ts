@@ -108,7 +108,12 @@ interface Returns {
 /** By the id of the node. It is never changed, because messages share it. */
 export type Visits = ReadonlyMap<string, Returns>;
 
-const noReturns: Returns = { count: 0, since: -Infinity };
+export const noReturns: Returns = { count: 0, since: -Infinity };
+
+export const oneMore = (before: Returns, now: number, period: number): Returns => {
+  const isOver = now < before.since || now - before.since >= period;
+  return isOver ? { count: 1, since: now } : { count: before.count + 1, since: before.since };
+};
 
 export const visitsIn = (msg: object): Visits | undefined => {
   const visits = (msg as Marked)[visitsMark];
@@ -129,9 +134,7 @@ export const countReturn = (
   const visits = visitsIn(msg);
   const before = visits?.get(node);
   if (!before) return undefined;
-  const now = clock.now();
-  const isOver = now < before.since || now - before.since >= period;
-  const returns = isOver ? { count: 1, since: now } : { count: before.count + 1, since: before.since };
+  const returns = oneMore(before, clock.now(), period);
   setVisits(msg, new Map(visits).set(node, returns));
   return returns;
 };

@@ -1,5 +1,5 @@
 import { minute } from '../durations';
-import { countReturn, handOver } from '../outbox/hand-over';
+import { countReturn, handOver, noReturns, oneMore } from '../outbox/hand-over';
 import type { ItemData } from '../outbox/records';
 import { readable, removeUnreadable } from '../outbox/storable-message';
 import { closeLimit, systemClock, within, type Clock } from '../service/clock';
@@ -75,6 +75,8 @@ export interface Handler {
   failed(why: Problem, msg: Message): Outcome;
   /** Whether the node has work that a pause of the service holds up. */
   isBusy(): boolean;
+  /** Whether one message may leave as very many. */
+  readonly multiplies: boolean;
   close(): Promise<void>;
 }
 
@@ -209,10 +211,13 @@ const spaceOf = (environment: Environment | undefined): string => {
 /** A message may come back to a node this often within a minute. */
 const mostReturns = 20;
 
+type Cancelled = 'cancelled' | 'cancelled_by_close';
+
 /** Delays messages that run in a circle: a flow that is wired so would send thousands of requests a minute. */
 class Brake {
   /** Until when each is delayed, by its release. */
-  private readonly delayed = new Map<() => void, number>();
+  private readonly delayed = new Map<(why: Cancelled) => void, number>();
+  private returns = noReturns;
 
   /** `onDelay` is called with the number of delayed messages, and the time until which the first is. */
   constructor(
@@ -221,28 +226,36 @@ class Brake {
     private readonly onDelay: (count: number, until: number) => void,
   ) {}
 
-  /** Calls `enter` at once; for a message that has come back too often, when its minute is over. */
-  admit(msg: Message, enter: () => void): void {
-    const returns = countReturn(msg, this.node, this.clock, minute);
+  /**
+   * Calls `enter` at once; for a message that has come back too often, when its minute is over. Where one message
+   * becomes very many, they are counted together, and `cancel` is called for those that would enter all at once.
+   */
+  admit(msg: Message, enter: () => void, cancel?: (why: Cancelled) => void): void {
+    let returns = countReturn(msg, this.node, this.clock, minute);
+    if (returns && cancel) returns = this.returns = oneMore(this.returns, this.clock.now(), minute);
     if (!returns || returns.count <= mostReturns) {
       enter();
       return;
     }
     const until = returns.since + minute;
-    const release = (): void => {
+    const release = (why: Cancelled): void => {
       forget();
       this.delayed.delete(release);
-      enter();
+      (cancel ?? enter)(why);
     };
-    const forget = this.clock.after(until - this.clock.now(), release);
+    const forget = this.clock.after(until - this.clock.now(), () => {
+      this.delayed.delete(release);
+      if (cancel) this.admit(msg, enter, cancel);
+      else enter();
+    });
     this.delayed.set(release, until);
     const [first = until] = this.delayed.values();
     this.onDelay(this.delayed.size, first);
   }
 
-  /** Lets all delayed messages enter now: before a close, so that none is lost, and before a reset, which is for them too. */
-  release(): void {
-    for (const each of [...this.delayed.keys()]) each();
+  /** Ends all delays: before a close, so that no message is lost, and before a reset, which is for them too. */
+  release(why: Cancelled): void {
+    for (const each of [...this.delayed.keys()]) each(why);
   }
 }
 
@@ -451,7 +464,7 @@ export const flowNode = (
       try {
         // A reset is also for what is delayed.
         const isReset = isControl(msg, 'reset');
-        if (isReset) brake.release();
+        if (isReset) brake.release('cancelled');
         if (handler.opening) {
           enter();
           return;
@@ -490,11 +503,11 @@ export const flowNode = (
       }
     };
     if (unreadable) fail(unreadable);
-    else brake.admit(msg, enter);
+    else brake.admit(msg, enter, handler.multiplies ? (why) => fail(nodeError('cancelled', why)) : undefined);
   });
 
   node.on('close', (closed: () => void) => {
-    brake.release();
+    brake.release('cancelled_by_close');
     closing.abort();
     status.close();
     forgetStart();

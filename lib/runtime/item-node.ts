@@ -525,6 +525,7 @@ const itemHandler = <D extends ItemData, S extends Shared>(
       changed();
       return options.failedFields?.(failure, msg) ?? failure;
     },
+    multiplies: searches !== undefined,
     isBusy: () => searches?.isBusy === true || Array.from(queues.values()).some((each) => each.isBusy),
     async close() {
       await searches?.close();

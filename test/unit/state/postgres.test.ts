@@ -768,7 +768,7 @@ describe('several processes on one PostgreSQL', () => {
     try {
       await assert.rejects(store.write([put('item', 1)]), /taken over/);
       const again = one.opened;
-      // Each attempt connects anew; between two, there is no connection, and several pulses. A pool has at most four.
+      // Each attempt connects again; between two, there is no connection, and several pulses. A pool has at most four.
       const before = connections;
       await until(() => connections > before + 10);
       setting('off');

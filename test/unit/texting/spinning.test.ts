@@ -15,6 +15,7 @@ import { Flow, type Arrived, type FlowOptions } from '../../support/flow';
 import { errorOf } from '../../support/outcomes';
 import { sent } from '../../support/sent';
 import { startServer, type Reply } from '../../support/server';
+import { startSimulated } from '../../support/simulated';
 import { checkFolder } from '../../support/texting/setup';
 
 const begin = 1_750_000_000_000;
@@ -164,6 +165,26 @@ describe('a message that keeps returning to a node', () => {
     for (const { msg } of first) flow.send(msg);
     await flow.arrivals.next(50);
     should(flow.warnings).be.empty();
+  });
+
+  it('is delayed, with all that it becomes, where each round makes many of one, and closes in time', async () => {
+    const on = alsoClose(await startSimulated({ clock }));
+    const members = { type: 'advisor-group', operation: 'members', groupId: 'Clients', groupIdType: 'str' };
+    const flow = await load(members, { environment: on.environment, wires: [['node', 0, 'node']] });
+    flow.send({});
+    await warned(flow);
+    const size = 6;
+    await left(flow, round * size);
+    await clock.move(minute - 1);
+    should(flow.arrivals.all).have.length(round * size);
+    await clock.move(1);
+    await left(flow, (round + 20) * size);
+    const before = on.received('getContact');
+    flow.send({ reset: true });
+    const cancelled = (await left(flow, 2 * (round + 20) * size - 40)).slice((round + 20) * size);
+    should(new Set(cancelled.map(({ msg }) => errorOf(msg).code))).eql(new Set(['cancelled']));
+    await Flow.unload();
+    should(on.received('getContact')).equal(before);
   });
 
   it('is recognized after a restart', async () => {
