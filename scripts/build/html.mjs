@@ -6,20 +6,28 @@ import { formOf } from './form.mjs';
 /** A closing tag in a string would end the script that contains it. */
 const inScript = (code) => code.trim().replaceAll('</script', '<\\/script');
 
+/** What a module exports as an object: the format `iife` of esbuild adds code for CommonJS to every bundle. */
+const asFunction = (code, name) => {
+  const body = code.replace(/export\{([^{}]*)\};?\s*$/, (_, exported) => {
+    const pairs = exported.split(',').map((each) => each.split(' as '));
+    return `return{${pairs.map(([own, shown = own]) => `${shown}:${own}`).join()}}`;
+  });
+  return `var ${name}=(()=>{"use strict";${body}})();`;
+};
+
 const bundle = async (contents, globalName) => {
   const { outputFiles } = await build({
     stdin: { contents, resolveDir: at() },
     bundle: true,
     write: false,
     minify: true,
-    format: 'iife',
-    globalName,
+    format: 'esm',
     target: 'es2020',
     charset: 'utf8',
     tsconfig: at('tsconfig.editor.json'),
     logLevel: 'warning',
   });
-  return inScript(outputFiles[0].text);
+  return inScript(asFunction(outputFiles[0].text.trim(), globalName));
 };
 
 const stylesIn = async (...folders) => {
