@@ -1,8 +1,9 @@
 import { notify } from '../../../lib/editor/dom';
-import { environmentSays, locale } from '../../../lib/editor/locale';
-import type { EditedNode, Form, Say, Values } from '../../../lib/editor/red';
+import { locale } from '../../../lib/editor/locale';
+import type { EditedNode, Form, Values } from '../../../lib/editor/red';
 import { usersOf } from '../../../lib/editor/status';
 import { isVariable } from '../../../lib/editor/values';
+import { say } from './removal';
 
 /** The number of nodes that are named. */
 const mostNames = 3;
@@ -34,7 +35,7 @@ const startersOf = (nodes: readonly EditedNode[]): readonly EditedNode[] => {
   return [...found].filter(startsItself);
 };
 
-const namesOf = (nodes: readonly EditedNode[], say: Say): string => {
+const namesOf = (nodes: readonly EditedNode[]): string => {
   const names = nodes.slice(0, mostNames).map((node) => RED.utils.getNodeLabel(node, node.type));
   const further = nodes.length - names.length;
   return new Intl.ListFormat(locale()).format(
@@ -42,8 +43,11 @@ const namesOf = (nodes: readonly EditedNode[], say: Say): string => {
   );
 };
 
-const nameOf = (service: unknown, say: Say): string =>
-  isVariable(service) ? String(service) : say(`option.service.${String(service)}`);
+/** Which nodes will text real people, at this service. */
+const liveNodes = (service: unknown, users: readonly EditedNode[]): string => {
+  const name = isVariable(service) ? String(service) : say(`option.service.${String(service)}`);
+  return say('live.nodes', { service: name, nodes: namesOf(users) });
+};
 
 /** Whether another service is chosen that may text real people, for an environment that did not text them before. */
 const goesLive = (before: unknown, { service }: Values): boolean =>
@@ -74,21 +78,20 @@ export const noteService = ({ id }: EditedNode, service: unknown): void => void 
 
 /** Says when an undo makes nodes text real people: no dialog has asked then. */
 export const warnOfUndo = (): void => {
-  const say: Say = (...said) => environmentSays(...said) ?? '';
   RED.events.on('nodes:change', (about) => {
     const node = about as EditedNode;
     if (!services.has(node.id)) return;
     const { service } = node;
     const users = usersOf(node).filter(({ d }) => d !== true);
     if (users.length > 0 && goesLive(services.get(node.id), { service }))
-      notify(say('live.nodes', { service: nameOf(service, say), nodes: namesOf(users, say) }), 'warning');
+      notify(liveNodes(service, users), 'warning');
     noteService(node, service);
   });
 };
 
 /** Before the nodes of a simulator text real people: names them, and keeps *Done* disabled until somebody agrees. */
 export const askBeforeGoingLive = (form: Form): void => {
-  const { say, node } = form;
+  const { node } = form;
   const users = usersOf(node).filter(({ d }) => d !== true);
   if (users.length === 0) return;
   const { service: before } = form.values();
@@ -99,9 +102,7 @@ export const askBeforeGoingLive = (form: Form): void => {
   const box = $('<input>', { type: 'checkbox', id });
   const note = $('<div>', { class: 'advisor-warning advisor-going-live', role: 'status' }).append(
     nodes,
-    ...(starters.length > 0
-      ? [$('<p>', { text: say('live.starters', { nodes: namesOf(starters, say) }) })]
-      : []),
+    ...(starters.length > 0 ? [$('<p>', { text: say('live.starters', { nodes: namesOf(starters) }) })] : []),
     $('<label>', { for: id }).append(box, $('<span>', { text: say('live.agree') })),
   );
   form.row('service').after(note);
@@ -109,8 +110,7 @@ export const askBeforeGoingLive = (form: Form): void => {
   form.onChange((values) => {
     const isAsked = goesLive(before, values);
     note.toggle(isAsked);
-    if (isAsked)
-      nodes.text(say('live.nodes', { service: nameOf(values['service'], say), nodes: namesOf(users, say) }));
+    if (isAsked) nodes.text(liveNodes(values['service'], users));
     else box.prop('checked', false);
     const isOpen = isAsked && !box.prop('checked');
     // The editor ignores clicks on a button with this class, and its keyboard shortcut.

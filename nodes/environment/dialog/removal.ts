@@ -18,7 +18,7 @@ const mostNames = 3;
 
 const environmentType = 'advisor-environment';
 
-const say: Say = (...said) => environmentSays(...said) ?? '';
+export const say: Say = (...said) => environmentSays(...said) ?? '';
 
 const allEnvironments = (): string[] => {
   const found: string[] = [];
