@@ -9,8 +9,9 @@ const written = (parts: Parameters<Say>[1]): Parameters<Say>[1] =>
     Object.entries(parts).map(([name, part]) => [name, typeof part === 'number' ? localNumber(part) : part]),
   );
 
-export const environmentSays = (key: string, parts?: Parameters<Say>[1]): string | undefined =>
-  RED.nodes.getType('advisor-environment')?._(key, written(parts));
+/** The strings of the environment and of all dialogs. */
+export const environmentSays: Say = (key, parts) =>
+  RED.nodes.getType('advisor-environment')?._(key, written(parts)) ?? key;
 
 /**
  * Returns a node's own strings, else those of all dialogs. Only the environment has the latter, because Node-RED reads
@@ -20,11 +21,11 @@ export const sayOf =
   (node: EditedNode): Say =>
   (key, parts) => {
     const own = node._(key, written(parts));
-    return own === key ? (environmentSays(key, parts) ?? key) : own;
+    return own === key ? environmentSays(key, parts) : own;
   };
 
 /** The language of our own strings. The editor may lack one of our languages, and we may lack one of its. */
-export const language = (): string => environmentSays('language') ?? '';
+export const language = (): string => environmentSays('language');
 
 /** The locale of numbers and dates: the language of the strings, in the region of the browser. */
 export const locale = (): string => {

@@ -77,7 +77,7 @@ const typedProblem = (
     case 'num':
       return Number.isFinite(Number(text))
         ? literalProblem(field, Number(text), values, around)
-        : say('invalid.number');
+        : say('invalid.numberTyped');
     case 'json': {
       const json = parsed(text);
       return json ? literalProblem(field, json.value, values, around) : say('invalid.json');

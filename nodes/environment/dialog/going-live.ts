@@ -1,9 +1,8 @@
 import { notify } from '../../../lib/editor/dom';
-import { locale } from '../../../lib/editor/locale';
+import { environmentSays as say, locale } from '../../../lib/editor/locale';
 import type { EditedNode, Form, Values } from '../../../lib/editor/red';
 import { usersOf } from '../../../lib/editor/status';
 import { isVariable } from '../../../lib/editor/values';
-import { say } from './removal';
 
 /** The number of nodes that are named. */
 const mostNames = 3;

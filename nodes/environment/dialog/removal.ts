@@ -1,7 +1,7 @@
 import { ask } from '../../../lib/editor/ask';
 import { notify } from '../../../lib/editor/dom';
-import { environmentSays, locale } from '../../../lib/editor/locale';
-import type { EditedNode, Form, Notice, Say } from '../../../lib/editor/red';
+import { environmentSays as say, locale } from '../../../lib/editor/locale';
+import type { EditedNode, Form, Notice } from '../../../lib/editor/red';
 import { clearStatuses, leavesEnvironment, usersOf } from '../../../lib/editor/status';
 import { isVariable } from '../../../lib/editor/values';
 import { second } from '../../../lib/durations';
@@ -17,8 +17,6 @@ const idsAtOnce = 200;
 const mostNames = 3;
 
 const environmentType = 'advisor-environment';
-
-export const say: Say = (...said) => environmentSays(...said) ?? '';
 
 const allEnvironments = (): string[] => {
   const found: string[] = [];

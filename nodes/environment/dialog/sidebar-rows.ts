@@ -1,10 +1,10 @@
 import type { NodeName } from '../../../lib/runtime/activity-items';
 import { button, disable, iconButton, setText } from '../../../lib/editor/dom';
-import { environmentSays, localNumber } from '../../../lib/editor/locale';
-import type { EditedNode, Say } from '../../../lib/editor/red';
+import { environmentSays as say, localNumber } from '../../../lib/editor/locale';
+import type { EditedNode } from '../../../lib/editor/red';
 import { second } from '../../../lib/durations';
 
-export const say: Say = (key, parts) => environmentSays(key, parts) ?? key;
+export { say };
 
 /** Milliseconds for which a button asks for confirmation. */
 const doubt = 5 * second;

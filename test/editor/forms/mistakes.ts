@@ -70,7 +70,7 @@ export const mistakes = inSharedEditor('mistakes in a form in', flows, () => {
     others.should.eql([]);
     const rowOf = (row: string) =>
       page.locator(`.advisor-row:has(#node-input-fields-entry-${row}) .advisor-error`);
-    (await rowOf('gender').textContent())?.should.equal('Enter a number.');
+    (await rowOf('gender').textContent())?.should.equal('Enter a number, or choose another type.');
     (await rowOf('city').textContent())?.should.match(/^This JSONata expression is invalid/);
     const box = boxOf(page, 'fields-entry-gender');
     (await box.getAttribute('aria-invalid'))?.should.equal('true');

@@ -170,7 +170,7 @@ describe('the complaints of a form', () => {
     [contact.fields, 'fields', filled(['firstName', 'Ann', 'str'], ['gender', '2', 'num']), undefined],
     [contact.fields, 'fields', filled(), 'invalid.noFields'],
     [contact.fields, 'fields', filled(['gender', ' ', 'num']), 'invalid.noFields'],
-    [contact.fields, 'fields', filled(['gender', 'abc', 'num']), 'row.gender: invalid.number'],
+    [contact.fields, 'fields', filled(['gender', 'abc', 'num']), 'row.gender: invalid.numberTyped'],
     [contact.fields, 'fields', filled(['city', 'a[', 'msg']), 'row.city: invalid.property'],
     [contact.fields, 'fields', filled(['city', '$(', 'jsonata']), 'row.city: invalid.jsonata'],
     [contact.fields, 'fields', filled(['city', '$(', 'str']), undefined],
@@ -303,7 +303,7 @@ describe('the complaints of a form about several values', () => {
   it('name each wrong row, and what is wrong with it', () => {
     const values = filled(['firstName', 'Ann', 'str'], ['gender', 'abc', 'num'], ['city', 'a[', 'msg']);
     should(fieldProblem(fieldOf(contact.fields, 'fields'), values.fields, values, speaking)).equal(
-      'row.gender: invalid.number row.city: invalid.property',
+      'row.gender: invalid.numberTyped row.city: invalid.property',
     );
   });
 

@@ -235,7 +235,7 @@ describe('an environment that is pointed to another service', function () {
       should(new Set(warnings.map(({ id, text }) => `${id} ${/\d+/.exec(text)?.[0] ?? ''}`))).deepEqual(
         new Set(['waiter 3', 'sender 5', 'holder 4', 'asker 2']),
       );
-      for (const { text } of warnings) should(text).match(/now points to another service/);
+      for (const { text } of warnings) should(text).match(/now uses another environment or service/);
       should(statuses.get('idle')).equal('');
       for (const [id, text] of statuses)
         if (id !== 'env')
