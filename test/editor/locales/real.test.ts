@@ -107,7 +107,7 @@ describe('a Node-RED 5 whose language is German', function () {
     const failed = (await red.messages('failed', 2)).map(text).sort();
     String(failed[0]).should.match(/^Die Telefonnummer hat keine Landesvorwahl: /);
     String(failed[1]).should.match(
-      /^„Büro“ ist nicht bereit: .*: Dienstadresse, Autorisierungsadresse, .* und API-Schlüssel\.$/,
+      /^„Büro“ ist nicht bereit: .*: Dienstadresse, Autorisierungs-Adresse, .* und API-Schlüssel\.$/,
     );
   });
 
@@ -232,8 +232,12 @@ describe('a Node-RED 5 whose language is German', function () {
       await german.evaluate(`$('#node-input-onceKey').typedInput('type', 'text')`);
       await german.locator('.advisor-advanced summary').click();
       await german.locator('[data-field=maxSegments]').waitFor();
-      should(await touchingLabels(german)).deepEqual([]);
+      should([...(await touchingLabels(german)), ...(await ragged(german))]).deepEqual([]);
       await closeNode(german, 'cancel');
+      await openEnvironment(german, 'office');
+      await german.locator('.advisor-advanced summary').click();
+      should([...(await touchingLabels(german)), ...(await ragged(german))]).deepEqual([]);
+      await closeEnvironment(german, 'cancel');
       await german.evaluate(`RED.sidebar.show('advisor-texting')`);
       const sections = german.locator('.advisor-side-environment h3');
       await sections.nth(1).waitFor();

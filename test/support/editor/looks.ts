@@ -59,7 +59,7 @@ export const ragged = (page: Page): Promise<string[]> =>
     const wide = shown('input, select, textarea, button, .red-ui-typedInput-container, span, small, code')
       .filter((one) => one.getBoundingClientRect().right > edge + 0.5)
       .map((one) => 'wide: ' + one.outerHTML.slice(0, 120));
-    const broken = shown('label').flatMap((label) => {
+    const broken = shown('label, label > span, .advisor-caption > span').flatMap((label) => {
       const texts = [...label.childNodes].filter((child) => child.nodeType === Node.TEXT_NODE);
       return texts.flatMap((text) => [...text.data.matchAll(/[^\\s-]+/g)].filter(({ 0: word, index }) => {
         const range = document.createRange();
