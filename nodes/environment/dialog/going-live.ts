@@ -35,7 +35,8 @@ const startersOf = (nodes: readonly EditedNode[]): readonly EditedNode[] => {
 };
 
 const namesOf = (nodes: readonly EditedNode[]): string => {
-  const names = nodes.slice(0, mostNames).map((node) => RED.utils.getNodeLabel(node, node.type));
+  const all = new Set(nodes.map((node) => RED.utils.getNodeLabel(node, node.type)));
+  const names = [...all].slice(0, mostNames);
   const further = nodes.length - names.length;
   return new Intl.ListFormat(locale()).format(
     further > 0 ? [...names, say('removal.more', { count: further })] : names,

@@ -1,6 +1,7 @@
 import { ask, faultText } from '../../../lib/editor/ask';
 import { button } from '../../../lib/editor/dom';
 import type { Form, Say, Values } from '../../../lib/editor/red';
+import { isVariable } from '../../../lib/editor/values';
 
 /** The phones page, and the two pages that examples serve. */
 const pages = ['advisor-texting/simulator/', 'new-contact', 'address-book']
@@ -52,13 +53,13 @@ export const addPendingNote = (form: Form): void => {
   });
 };
 
-/** The word *simulator*, in English as in the examples, and in the language of the editor. */
-const isCalledSimulator = (name: unknown, say: Say): boolean =>
-  ['simulator', say('option.service.simulator').toLowerCase()].some((word) =>
+/** Whether a name has the word for a service, in English as in the examples, or in the language of the editor. */
+const isCalled = (name: unknown, service: string, say: Say): boolean =>
+  [service, say(`option.service.${service}`).toLowerCase()].some((word) =>
     String(name).toLowerCase().includes(word),
   );
 
-/** Suggests another name for an environment that is called a simulator and no longer is one. */
+/** Suggests another name for an environment that is called a simulator and is none, or the other way round. */
 export const addNameNote = (form: Form): void => {
   const { say } = form;
   let proposed = '';
@@ -72,10 +73,11 @@ export const addNameNote = (form: Form): void => {
   );
   form.row('name').append(note);
   form.onChange(({ name, service }) => {
-    const isStale = isReal(service) && isCalledSimulator(name, say);
+    const others = isReal(service) ? ['simulator'] : ['sandbox', 'production'];
+    const isStale = !isVariable(service) && others.some((other) => isCalled(name, other, say));
     note.toggle(isStale);
     if (!isStale) return;
-    proposed = say(`option.service.${service}`);
+    proposed = say(`option.service.${String(service)}`);
     use.children('span').text(say('rename.use', { name: proposed }));
   });
 };

@@ -150,7 +150,7 @@ export const office = inSharedEditor('an office in the editor of', flows, () => 
     should(await labelOf(page, 'content')).equal('content search “retirement”');
   });
 
-  it('suggests another name for a simulator that goes to production', async () => {
+  it('suggests another name for a simulator that goes to production, and back', async () => {
     await openEnvironment(page, 'moving');
     const use = environmentForm(page).getByRole('button', { name: 'Call it “Production”' });
     should(await use.isVisible()).be.false();
@@ -158,6 +158,9 @@ export const office = inSharedEditor('an office in the editor of', flows, () => 
     await use.click();
     should(await page.locator('#node-config-input-name').inputValue()).equal('Production');
     should(await use.isVisible()).be.false();
+    await page.locator('#node-config-input-service').selectOption('simulator');
+    await environmentForm(page).getByRole('button', { name: 'Call it “Simulator”' }).click();
+    should(await page.locator('#node-config-input-name').inputValue()).equal('Simulator');
     await closeEnvironment(page, 'cancel');
   });
 
