@@ -216,6 +216,7 @@ export class StoreKey implements Sealer {
   /** A key is saved that none of the secrets unwraps, or that is damaged. */
   private isLocked = false;
   private isDirty = false;
+  isUnsaved = false;
   /** Whether the key file may still hold the key, which is wrapped now. */
   private isFileStale = false;
   /** The key should be in the key file, which could not be written yet. */
@@ -235,7 +236,10 @@ export class StoreKey implements Sealer {
     // Another process may have made it meanwhile.
     const stored = isNew ? await this.options.holder.reread?.() : undefined;
     if (!this.key) this.unlock(stored);
-    if (!this.key && !(this.isLocked && this.options.isNeeded())) this.keep((this.key = newDataKey()));
+    if (!this.key && !(this.isLocked && this.options.isNeeded())) {
+      this.isUnsaved = true;
+      this.keep((this.key = newDataKey()));
+    }
     this.isDirty ||= isNew && this.key !== undefined;
     await (this.isDirty ? this.save() : this.saving);
   }
@@ -278,6 +282,7 @@ export class StoreKey implements Sealer {
     const written = await this.options.holder.write(document);
     if (this.isUnfiled) this.isUnfiled = !this.putIntoFile(key);
     if (this.isUnfiled || written === 'failed') this.saveLater();
+    else this.isUnsaved = false;
     if (written === 'stored') {
       if (wrapped && this.isFileStale) this.clearFile(key.id);
       return;

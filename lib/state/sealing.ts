@@ -14,6 +14,8 @@ import type { Table } from './store';
 /** Gives the data key of a store; undefined when it cannot be unwrapped, and the store must not be opened. */
 export interface Sealer {
   readonly key: DataKey | undefined;
+  /** The key is new and could not be saved yet: what is encrypted with it would be lost with the process. */
+  readonly isUnsaved?: boolean;
 }
 
 /** The place of a wrapped key. */
@@ -178,6 +180,7 @@ const unseal = (key: DataKey, sealed: Buffer, name: string): Buffer | undefined 
 /** Encrypts values to bytes and decrypts them: a store's engine sees bytes alone. */
 export interface Sealing {
   readonly keyId: string | undefined;
+  readonly isUnsaved?: boolean;
   seal(table: Table, key: Buffer, value: unknown): Buffer;
   /** Undefined when the record is damaged. */
   open(table: Table, key: Buffer, sealed: Buffer): { readonly value: unknown } | undefined;
@@ -193,6 +196,9 @@ export const sealingWith = (sealer: Sealer): Sealing => {
   return {
     get keyId() {
       return sealer.key?.id;
+    },
+    get isUnsaved() {
+      return sealer.isUnsaved === true;
     },
     seal: (table, key, value) => seal(unlocked(), encode(value), recordName(table, key)),
     open(table, key, sealed) {

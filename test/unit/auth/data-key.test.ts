@@ -302,7 +302,9 @@ describe('the data key', () => {
     const sealed = await full.seal('text');
     should(full.warnings.join()).match(/cannot be written to disk/);
     should(start().open(sealed)).be.undefined();
+    should(full.key.isUnsaved).be.true();
     full.settings.isFull = false;
-    while (start().open(sealed) !== 'text') await pause(5);
+    while (full.key.isUnsaved) await pause(5);
+    should(start().open(sealed)).equal('text');
   });
 });

@@ -124,6 +124,22 @@ describe('a failing store', function () {
     });
   });
 
+  describe('under a key that could not be saved', () => {
+    it('is not started, says why, and is as soon as the key is saved', async () => {
+      const sealer = { ...sealerOf('test'), isUnsaved: true };
+      const store = await open({ sealer });
+      assert.match(
+        store.trouble ?? '',
+        /cannot be opened \(its encryption key could not be saved\): nothing is sent/,
+      );
+      assert.equal(existsSync(join(directory, 'store.mdb')), false);
+      const written = store.write([{ table: 'work', put: key('a'), value: 1 }]);
+      sealer.isUnsaved = false;
+      assert.equal(await written, true);
+      await store.close();
+    });
+  });
+
   describe('of another version', () => {
     it('is left alone when it is newer: nothing is saved, and the trouble says why', async () => {
       let store = await open();
