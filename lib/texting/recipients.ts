@@ -95,7 +95,7 @@ const givenIn = (
 ): { readonly list: boolean; readonly given: readonly unknown[] } => {
   if (Array.isArray(value)) {
     const given = entriesOf(value, where);
-    if (given.length === 0) throw invalidInput('phones_empty', { where });
+    if (given.length === 0) throw invalidInput('list_empty', { where });
     return { list: true, given };
   }
   if (isRecord(value)) throw invalidInput('phones_object', { where, column });

@@ -29,8 +29,9 @@ describe('the status of a failure', () => {
     failureLook(wordsIn('en-US'), why, at, at).text;
 
   it('says what is invalid about an invalid input', () => {
-    inEnglish(invalidInput('phones_empty', { where: 'msg.phone' }).problem).should.equal(
-      'invalid number 2:05 PM',
+    inEnglish(invalidInput('phone_none').problem).should.equal('invalid number 2:05 PM');
+    inEnglish(invalidInput('list_empty', { where: 'msg.phone' }).problem).should.equal(
+      'invalid input 2:05 PM',
     );
     inEnglish(invalidInput('text_literal_empty').problem).should.equal('invalid text 2:05 PM');
     inEnglish(invalidInput('date_past').problem).should.equal('invalid date 2:05 PM');
