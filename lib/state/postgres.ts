@@ -31,6 +31,7 @@ import {
   pagesUnder,
   reasonOf,
   storeClosed,
+  StoreClosed,
   TakenOver,
   type Condition,
   type JointWriter,
@@ -566,7 +567,8 @@ class SlotRegister implements JointWriter {
   /** Shows the trouble; resolves when the task may be repeated, and rejects when the database is closed. */
   async failed(fault: unknown): Promise<void> {
     if (this.isClosed) throw storeClosed();
-    this.setTrouble(troubleIn(fault));
+    // Between two attempts to connect again there is no connection: the attempts say why they fail.
+    if (!(fault instanceof StoreClosed)) this.setTrouble(troubleIn(fault));
     this.failures += 1;
     return pause(Math.min(longestPause, shortestPause * 2 ** (this.failures - 1)));
   }
