@@ -312,14 +312,14 @@ const onlyOne = (
   found: readonly EnvironmentValues[],
   running: readonly EnvironmentValues[],
   flowFile: string,
+  named: string | undefined,
 ): EnvironmentValues => {
   const [one, another] = found;
   if (one && !another) return one;
+  if (!one && running.length === 0) throw new UsageError(`${flowFile} has no active environment.`);
   if (!one)
     throw new UsageError(
-      running.length === 0
-        ? `${flowFile} has no active environment.`
-        : `${flowFile} has no such active environment: name one with --environment, or set its Service to sandbox or production. Active environments: ${listed(running)}`,
+      `${flowFile} has no active environment ${named === undefined ? 'that is set to sandbox or production' : `"${named}"`}: choose another with --environment. Active environments: ${listed(running)}`,
     );
   throw new UsageError(`There are several environments: choose one with --environment. ${listed(found)}`);
 };
@@ -355,7 +355,7 @@ const checkedEnvironment = (options: CheckOptions, variables: Variables): Checke
   const place = placeIn(userDir, runtime, flows);
   const nodes = savedNodesIn(place.flowFile);
   const running = runningIn(nodes).filter(isEnvironment);
-  const one = onlyOne(environmentsMeant(nodes, environment), running, place.flowFile);
+  const one = onlyOne(environmentsMeant(nodes, environment), running, place.flowFile, environment);
   const unknown = (options.also ?? []).find((name) => environmentsMeant(running, name).length === 0);
   if (unknown !== undefined)
     throw new UsageError(

@@ -456,7 +456,7 @@ describe('the command check on a user directory', function () {
     should((await run(['--environment', 'Office'])).code).equal(0);
     should((await run(['--environment', 'env'])).code).equal(0);
     (await run(['--environment', 'nobody'])).err.should.match(
-      /no such active environment.*environments: env \(Office\), example/,
+      /no active environment "nobody".*environments: env \(Office\), example/,
     );
     (await run(['--environment', 'Office', '--also', 'nobody'])).err.should.match(
       /"nobody". Active environments: env \(Office\)/,
