@@ -61,7 +61,7 @@ describe('consent nodes', () => {
       const flow = await request();
       const { msg } = only(await flow.ask({ phone: [] }));
       should(errorOf(msg).code).equal('invalid_input');
-      should(flow.statuses.at(-1)?.text).match(/^sim (unsaved )?invalid number \d{1,2}:\d\d( [AP]M)?$/);
+      should(flow.statuses.at(-1)?.text).match(/^sim (unsaved )?invalid input \d{1,2}:\d\d( [AP]M)?$/);
     });
 
     it('does not ask again within "every", in a list or over a restart', async () => {
