@@ -67,7 +67,7 @@ const programs = [
     usedBy: 'test/support/browser.ts',
     find: findChromium,
     apt: [['chromium-headless-shell', 'fonts-liberation'], ['chromium']],
-    others: { dnf: 'chromium', brew: '--cask chromium', winget: 'Google.Chrome' },
+    others: { dnf: 'chromium', brew: 'chromium', winget: 'Google.Chrome' },
   },
   {
     name: 'PostgreSQL',

@@ -81,7 +81,10 @@ const changedFiles = () => {
 /** A linter that uses types takes a minute for all files: `npm test` checks those that have changed, the long run all. */
 const checkLooks = async () => {
   const [what, files] = isLong ? ['', ['.']] : [' of what has changed', changedFiles()];
-  if (files.length === 0) return;
+  if (files.length === 0) {
+    console.log('No file has changed: lint and format are left to `npm run test:long`.');
+    return;
+  }
   const others = '--no-error-on-unmatched-pattern';
   await check(`lint${what}`, [bin('eslint', 'bin/eslint.js'), '--no-warn-ignored', others, ...files]);
   const options = ['--check', '--log-level', 'warn', '--ignore-unknown', others];

@@ -12,7 +12,8 @@ const start = (env) => {
   require(at('test', 'support', 'typescript.cjs'));
   const child = fork(at('scripts', 'test', 'worker.mjs'), [], {
     cwd: at(),
-    env: { ...process.env, ...env },
+    // The locale of a process is fixed when it starts.
+    env: { ...process.env, LC_ALL: 'C.UTF-8', TZ: 'UTC', ...env },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
   let said = '';

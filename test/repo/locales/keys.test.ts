@@ -175,8 +175,10 @@ describe('the languages', () => {
     [...fields, ...parts].filter((name) => !all.includes(name)).should.eql([]);
   });
 
-  it('link from the help of every node with failures to all error codes', () => {
-    for (const language of languages) textOf(language, 'common.md').should.containEql('/docs/errors.md)');
+  it('link from the help of every node with failures to all error codes and to the recipes', () => {
+    for (const language of languages)
+      for (const page of ['errors', 'recipes'])
+        textOf(language, 'common.md').should.containEql(`/docs/${page}.md)`);
   });
 
   /** About two screens in the narrowest sidebar. */

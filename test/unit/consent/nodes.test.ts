@@ -14,7 +14,7 @@ import { until } from '../../support/until';
 import { errorOf, inOrder } from '../../support/outcomes';
 import { startServer } from '../../support/server';
 import { simulatedForEach, startSimulated } from '../../support/simulated';
-import { checkFolder, requestFolder } from '../../support/texting/setup';
+import { checkFolder, requestFolder, sendNode } from '../../support/texting/setup';
 import { begin, hours, seconds } from '../../support/consent/world';
 import { gate } from '../../support/gate';
 
@@ -44,6 +44,19 @@ describe('consent nodes', () => {
       { id, service: 'simulator', clock: on.simulator.clock, store: on.store, settings },
     );
   };
+
+  it('keep the contact of a member, whose name is used in the text behind them', async () => {
+    const contact = { contactId: 7, firstName: 'Ann', phone: unasked };
+    const asked = only(await (await request()).ask({ phone: unasked, contact, payload: contact }));
+    await Flow.unload();
+    on.simulator.accept(unasked);
+    const accepted = only(await (await check()).ask(asked.msg));
+    await Flow.unload();
+    const send = await sendNode(on.environment, { text: 'Hello {{firstName}}', textType: 'str' });
+    const { port, msg } = only(await send.ask(accepted.msg));
+    should(port).equal(0);
+    should(msg).containEql({ text: 'Hello Ann', contact });
+  });
 
   describe('request consent', () => {
     it('asks, and reports what the service said', async () => {
