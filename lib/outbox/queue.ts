@@ -169,6 +169,8 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   private readonly reads = new Set<Set<string>>();
   private nextLane = 0;
   private active = 0;
+  /** A wait that ends by the look of another is here until its own look is over. */
+  private readonly inWork = new Set<Item<D, S>>();
   private ending = 0;
   private underWay = 0;
   private isStarted = false;
@@ -380,7 +382,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       for (const item of lane.hand.splice(0))
         if (!item.isEnding) this.track(this.saved(item).then(() => this.release(item)));
     }
-    for (const item of this.items.values()) item.cancel(false);
+    for (const item of this.inWork) item.cancel(false);
     for (const wake of this.waiting) wake();
   }
 
@@ -914,6 +916,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   private async carryOut(item: Item<D, S>, isOutOfTurn: boolean): Promise<void> {
     const release = this.keepClockStill();
     item.started = release;
+    this.inWork.add(item);
     item.isOutOfTurn = isOutOfTurn;
     item.isToRecheck = false;
     let outcome: Outcome | undefined;
@@ -928,6 +931,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       held = thrown;
     } finally {
       release();
+      this.inWork.delete(item);
       this.active -= 1;
     }
     let step: Promise<void> | undefined;
