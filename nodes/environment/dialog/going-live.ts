@@ -103,6 +103,7 @@ export const askBeforeGoingLive = (form: Form): void => {
   const note = $('<div>', { class: 'advisor-warning advisor-going-live', role: 'status' }).append(
     nodes,
     ...(starters.length > 0 ? [$('<p>', { text: say('live.starters', { nodes: namesOf(starters) }) })] : []),
+    ...(before === 'simulator' ? [$('<p>', { text: say('live.list') })] : []),
     $('<label>', { for: id }).append(box, $('<span>', { text: say('live.agree') })),
   );
   form.row('service').after(note);

@@ -177,6 +177,9 @@ export const office = inSharedEditor('an office in the editor of', flows, () => 
     await environmentForm(page)
       .getByText(/^These start on their own: Every day\W+$/)
       .waitFor();
+    await environmentForm(page)
+      .getByText('The do-not-text list of simulators does not apply there')
+      .waitFor();
     should(await violations(page)).deepEqual([]);
 
     const closings = [
