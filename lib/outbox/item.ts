@@ -299,7 +299,7 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   state: ItemState | 'gone' = 'accepted';
   outcome: Outcome | undefined;
   /** The outcome may have been emitted before the process was killed. */
-  readonly isRepeated: boolean;
+  readonly isRepeated: boolean = false;
   /** The time until which it is or was held. */
   heldUntil: number | undefined;
   lane: number;
@@ -350,11 +350,11 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.lane = due?.lane ?? laneFor(message.record.count, isWait);
     this.dueAt = due?.time ?? 0;
     this.losses = tools.store.losses;
-    // Where the database has lost commits, an outcome may be among them.
-    const isInDoubt = tools.store.peers?.isInDoubt(message.record.at) ?? false;
-    this.isRepeated = found !== undefined && (isInDoubt || found.record.state === 'emitting');
     this.hasPlace = !found || found.due !== undefined;
     if (!found) return;
+    // Where the database has lost commits, an outcome may be among them.
+    const isInDoubt = tools.store.peers?.isInDoubt(message.record.at) ?? false;
+    this.isRepeated = isInDoubt || found.record.state === 'emitting';
     const { state, outcome, delays, notBefore, seen } = found.record;
     this.state = state;
     this.outcome = outcome;
