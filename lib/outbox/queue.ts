@@ -168,7 +168,6 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** For each read under way, the ids of the items that have left memory since it began: they may be read in an old state. */
   private readonly reads = new Set<Set<string>>();
   private nextLane = 0;
-  private active = 0;
   /** A wait that ends by the look of another is here until its own look is over. */
   private readonly inWork = new Set<Item<D, S>>();
   private ending = 0;
@@ -698,10 +697,10 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   private pump(): void {
     if (!this.isStarted || this.isClosing) return;
     if (this.losses !== this.store.losses) this.startOver();
-    while (this.active < this.mostActive && this.ending < mostEnding) {
+    while (this.inWork.size < this.mostInWork && this.ending < mostEnding) {
       const item = this.nextAtHand();
       if (!item) break;
-      this.take(item);
+      this.turn(item);
     }
     for (const lane of this.lanes) {
       if (lane.hasMore && !lane.isReading && lane.hand.length < mostAtHand / 4 && this.ending < mostEnding)
@@ -711,7 +710,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     for (const wake of this.waiting) wake();
   }
 
-  private get mostActive(): number {
+  private get mostInWork(): number {
     return this.careful.isOn ? 1 : 2 * this.options.width;
   }
 
@@ -856,36 +855,12 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   // A turn.
 
-  /** It is the item's turn, once its message is in memory. */
-  private take(item: Item<D, S>): void {
-    // A look needs no message.
-    const loading = item.isWait ? undefined : item.message.load(this.store);
-    if (!loading) {
-      this.turn(item);
-      return;
-    }
-    this.active += 1;
-    this.track(
-      loading.then(() => {
-        if (this.isClosing) this.release(item);
-        else this.turn(item);
-      }),
-      () => {
-        this.active -= 1;
-        this.pump();
-      },
-    );
-  }
-
   private turn(item: Item<D, S>, isOutOfTurn = false): void {
     const { outcome } = item;
     const reason = outcome ? undefined : this.reasonNotTo(item);
     if (outcome) this.emitAgain(item, outcome);
     else if (reason) this.endWithout(reason, item);
-    else {
-      this.active += 1;
-      this.track(this.carryOut(item, isOutOfTurn));
-    }
+    else this.track(this.carryOut(item, isOutOfTurn));
   }
 
   private reasonNotTo(item: Item<D, S>): Reason | undefined {
@@ -922,17 +897,20 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     let outcome: Outcome | undefined;
     let held: Held | undefined;
     try {
+      // A look needs no message.
+      const loading = item.isWait ? undefined : item.message.load(this.store);
+      if (loading) await loading;
       // A look brings no process down.
-      outcome = await (this.careful.isOn && !item.isWait
-        ? this.careful.turn(this.nameOf(item), () => this.options.work(item))
-        : this.options.work(item));
+      if (!this.isClosing && !item.isReset)
+        outcome = await (this.careful.isOn && !item.isWait
+          ? this.careful.turn(this.nameOf(item), () => this.options.work(item))
+          : this.options.work(item));
     } catch (thrown) {
       if (!(thrown instanceof Held)) throw thrown;
       held = thrown;
     } finally {
       release();
       this.inWork.delete(item);
-      this.active -= 1;
     }
     let step: Promise<void> | undefined;
     // An outcome is saved also while the node closes.
@@ -1160,7 +1138,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   /** Gives one wait a turn now; false when it has ended. */
   async check(arrival: Buffer, index: number): Promise<boolean> {
-    while (!this.isClosing && (!this.isStarted || this.active >= this.mostActive)) await this.someLeft();
+    while (!this.isClosing && (!this.isStarted || this.inWork.size >= this.mostInWork)) await this.someLeft();
     const found = await this.takeUp({ arrival, index, isWait: true });
     if (found?.isNew && this.hasClosed()) this.release(found.item);
     else if (found?.isNew) this.turn(found.item, true);
