@@ -279,7 +279,7 @@ export const flowNode = (
   let isUnsaved = false;
   const prefix = (): string =>
     simulatorMark(words, environment?.service) + (isUnsaved ? `${words.say('status.unsaved')} ` : '');
-  const status = createStatus(node, prefix, systemClock, environment?.clock);
+  const status = createStatus(node, prefix, systemClock, environment?.clock, shownFor.has(node.id));
   let hasWarned = false;
   let forgetStart = (): void => undefined;
   const started = new Promise<void>((resolve) => {

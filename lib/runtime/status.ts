@@ -130,12 +130,16 @@ const leastInterval = second;
 /** Shortly after the next midnight: the times of the day before then need a date. */
 const tomorrowAfter = (now: number): number => new Date(now).setHours(24, 0, 1, 0);
 
-/** `calendar` is the clock of the times in statuses: a simulator's can be moved by a day. */
+/**
+ * `calendar` is the clock of the times in statuses: a simulator's can be moved by a day. A status from before a deploy
+ * (`hasOld`) stays in the editor until the node shows another, or until midnight, because it would then need a date.
+ */
 export const createStatus = (
   node: Pick<RunningNode, 'status'>,
   prefix: () => string,
   clock: Clock = systemClock,
   calendar: Clock = clock,
+  hasOld = false,
 ) => {
   let latest: (() => StatusLook) | undefined;
   let lastDrawn = -Infinity;
@@ -145,17 +149,22 @@ export const createStatus = (
   let cancelTomorrow: (() => void) | undefined;
   let isClosed = false;
 
+  const drawTomorrow = (): void => {
+    cancelTomorrow ??= atTime(calendar, tomorrowAfter(calendar.now()), () => {
+      cancelTomorrow = undefined;
+      latest ??= shown;
+      if (latest) draw();
+      else node.status({});
+    });
+  };
+
   const draw = (): void => {
     cancel = undefined;
     if (!latest) return;
     const { fill, shape, text } = latest();
     shown = latest;
     latest = undefined;
-    cancelTomorrow ??= atTime(calendar, tomorrowAfter(calendar.now()), () => {
-      cancelTomorrow = undefined;
-      latest ??= shown;
-      draw();
-    });
+    drawTomorrow();
     lastDrawn = clock.now();
     const whole = visible(prefix() + text);
     const key = `${fill} ${shape} ${whole}`;
@@ -163,6 +172,7 @@ export const createStatus = (
     lastText = key;
     node.status({ fill, shape, text: whole });
   };
+  if (hasOld) drawTomorrow();
 
   return {
     /** Shows a look. It is made only when it is drawn, at most once a second. */

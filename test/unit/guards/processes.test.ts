@@ -254,7 +254,11 @@ describe('several processes on one PostgreSQL', function () {
     const own = await handle.opened;
     const environment: Environment = {
       ...(service
-        ? environmentOn(service, { store: process.over(own), settings: { journal: true } })
+        ? environmentOn(service, {
+            clock: process.clock(simulator.clock),
+            store: process.over(own),
+            settings: { journal: true },
+          })
         : environmentIn(process, own)),
       onStore: (listener) =>
         handle.database.onOrphan((left) => {

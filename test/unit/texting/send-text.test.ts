@@ -1,4 +1,5 @@
 import { inspect } from 'node:util';
+import helper from 'node-red-node-test-helper';
 import should from 'should';
 import { MovableClock } from '../../../simulator/movable-clock';
 import { alsoClose, closeAll } from '../../support/closing';
@@ -635,6 +636,18 @@ describe('send text node', () => {
       await flow.completed.next();
       await on.simulator.clock.move(86_400_000);
       should(flow.statuses.at(-1)?.text).match(/^sim sent [A-Z][a-z]+ \d+, \d{1,2}:\d\d( [AP]M)?$/);
+    });
+
+    it('clears a status from before a deploy at midnight, when it would need a date', async () => {
+      const first = await sendNode(on.environment);
+      await first.ask({ phone: numbers.consented, text: 'Hi' });
+      await first.completed.next();
+      await Flow.unload();
+      await sendNode(on.environment);
+      const statuses: unknown[] = [];
+      helper.getNode('send')?.on('call:status', ({ args }: { args: unknown[] }) => statuses.push(...args));
+      await on.simulator.clock.move(86_400_000);
+      should(statuses).eql([{}]);
     });
 
     it('says how many of a list left by each output, regardless of the last', async () => {
