@@ -144,8 +144,14 @@ const installWithApt = (missing) => {
  */
 export const getPrograms = (reached) => {
   const needed = programs.filter(({ usedBy }) => reached.has(usedBy));
-  const lacking = () =>
-    needed.filter(({ isFor, find }) => (isFor?.(process.platform) ?? true) && find() === undefined);
+  const lacking = () => {
+    try {
+      return needed.filter(({ isFor, find }) => (isFor?.(process.platform) ?? true) && find() === undefined);
+    } catch ({ message }) {
+      console.error(message);
+      process.exit(1);
+    }
+  };
   if (lacking().length > 0 && asRoot()) installWithApt(lacking());
   const missing = lacking();
   if (missing.length > 0) {

@@ -1,5 +1,6 @@
 import should from 'should';
-import { delimiter } from 'node:path';
+import { spawnSync } from 'node:child_process';
+import { delimiter, join } from 'node:path';
 
 describe('finding Chromium', () => {
   const find = async (env: Record<string, string>, ...present: string[]): Promise<string | undefined> => {
@@ -15,6 +16,20 @@ describe('finding Chromium', () => {
     await find({ CHROMIUM_PATH: '/opt/gone' }, '/usr/bin/chromium').should.be.rejectedWith(
       /CHROMIUM_PATH is \/opt\/gone, but there is no such file/,
     );
+  });
+
+  it('ends a run with one sentence about a wrong CHROMIUM_PATH', () => {
+    const run = `import { getPrograms } from './scripts/programs.mjs';
+      getPrograms(new Set(['test/support/browser.ts']));`;
+    const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '--eval', run], {
+      cwd: join(__dirname, '..', '..', '..'),
+      env: { ...process.env, CHROMIUM_PATH: '/opt/gone' },
+      encoding: 'utf8',
+    });
+    should([status, stderr]).eql([
+      1,
+      'CHROMIUM_PATH is /opt/gone, but there is no such file. Correct it or unset it.\n',
+    ]);
   });
 
   it('prefers the headless shell', async () => {
