@@ -259,16 +259,17 @@ for (const version of versions) {
       await closeNode(page, 'cancel');
     });
 
-    it('says how much is cancelled before it is pointed elsewhere, and only then', async () => {
+    it('says what is cancelled before it is pointed elsewhere, and only then', async () => {
       await red.send('ask', { phone: ['+12145550104', '+12155550105'] });
       const pending = async (): Promise<unknown> =>
         ((await red.request('GET', 'advisor-texting/simulated/pending')).json as { count: number }).count;
       while ((await pending()) !== 2) await new Promise((resolve) => setTimeout(resolve, 50));
       await openEnvironment(page, 'simulated');
-      const note = environmentForm(page).getByText('Accepted but not finished: 2 ');
+      const note = environmentForm(page).getByText('has unfinished work: 2 waits for consent.');
       should(await note.count()).equal(0);
       await field('service').selectOption('sandbox');
       await note.waitFor();
+      (await note.textContent())?.should.endWith(' Waiting for consent: +12145550104 and +12155550105.');
       await field('service').selectOption('simulator');
       await note.waitFor({ state: 'hidden' });
       await closeEnvironment(page, 'cancel');
@@ -443,13 +444,25 @@ for (const version of versions) {
       await stateOf('bob', 'Not authorized yet');
     });
 
-    it('tests the connection, with a tick, a cross or a dash for each part', async () => {
+    it('tests the connection, with a tick, a cross or a dash for each part, in sight', async () => {
       const results = card('default').locator('.advisor-results > li');
       const ticks = (): Promise<(string | null)[]> =>
         results.locator('.fa').evaluateAll((icons) => icons.map((icon) => icon.getAttribute('aria-label')));
-      await press('default', 'Test connection').click();
+      await press('default', 'Test connection').evaluate((button) => {
+        button.scrollIntoView({ block: 'end' });
+        (button as HTMLElement).click();
+      });
       await results.nth(5).waitFor();
       (await ticks()).should.eql(Array(6).fill('OK'));
+      const inSight = await results.nth(5).evaluate(
+        (row) =>
+          new Promise<number>((resolve) => {
+            new IntersectionObserver(([entry]) => {
+              resolve(entry?.intersectionRatio ?? 0);
+            }).observe(row);
+          }),
+      );
+      should(inSight).be.above(0.9);
       await field('apiKey').fill('wrong');
       await press('default', 'Test connection').click();
       await results.filter({ hasText: 'correct it' }).waitFor();

@@ -104,7 +104,9 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
   /** One action at a time: the message of the previous one disappears when the next starts. */
   const begin = (work: () => Promise<void>): void => {
     show(say('advisors.moment'));
-    work().catch(fail);
+    work()
+      .catch(fail)
+      .finally(() => panel[0]?.scrollIntoView({ block: 'nearest' }));
   };
 
   const authorize = button('key', say('advisors.authorize'), () => {

@@ -2,6 +2,7 @@ import { ask, faultText } from '../../../lib/editor/ask';
 import { button } from '../../../lib/editor/dom';
 import type { Form, Say, Values } from '../../../lib/editor/red';
 import { isVariable } from '../../../lib/editor/values';
+import { lossIn, unfinishedIn } from './removal';
 
 /** The phones page, and the two pages that examples serve. */
 const pages = ['advisor-texting/simulator/', 'new-contact', 'address-book']
@@ -29,7 +30,7 @@ const placeOf = ({ service, baseUrl }: Values): string => {
   return JSON.stringify([service, URL.canParse(address) ? new URL(address).origin : address]);
 };
 
-/** Says, before an environment is pointed elsewhere, how many accepted items will be cancelled. */
+/** Says, before an environment is pointed elsewhere, what will be cancelled. */
 export const addPendingNote = (form: Form): void => {
   const { say, node } = form;
   const note = $('<p>', { class: 'advisor-warning', role: 'status' }).hide();
@@ -41,15 +42,10 @@ export const addPendingNote = (form: Form): void => {
     note.toggle(isElsewhere && note.text() !== '');
     if (!isElsewhere || isAsked) return;
     isAsked = true;
-    ask(say, 'GET', `${encodeURIComponent(node.id)}/pending`).then(
-      (answer) => {
-        const { count } = answer as { count: number };
-        if (count === 0) return;
-        note.text(say('pending.moved', { count })).toggle(placeOf(form.values()) !== before);
-      },
-      // Without an answer there is no number to show.
-      () => undefined,
-    );
+    void unfinishedIn(node.id).then((found) => {
+      const loss = lossIn(found, (work) => say('pending.moved', { work }));
+      if (loss !== undefined) note.text(loss).toggle(placeOf(form.values()) !== before);
+    });
   });
 };
 

@@ -44,7 +44,10 @@ interface Unfinished {
 }
 
 /** Without an answer, as for an environment that is not deployed, there is nothing to show. */
-const unfinishedIn = async (environment: string, ids: readonly string[] = []): Promise<Unfinished[]> => {
+export const unfinishedIn = async (
+  environment: string,
+  ids: readonly string[] = [],
+): Promise<Unfinished[]> => {
   const query = new URLSearchParams(ids.map((id) => ['node', id])).toString();
   const asked = ask(say, 'GET', `${encodeURIComponent(environment)}/pending?${query}`) as Promise<Unfinished>;
   return asked.then(
@@ -61,7 +64,10 @@ const counted = (count: number, one: string, many: string): string[] =>
   count === 0 ? [] : [count === 1 ? one : many];
 
 /** Says what would stop, and who waits; undefined when nothing would stop. */
-const lossIn = (found: readonly Unfinished[], sentence: (work: string) => string): string | undefined => {
+export const lossIn = (
+  found: readonly Unfinished[],
+  sentence: (work: string) => string,
+): string | undefined => {
   const waits = sumOf(found.map((each) => each.waits));
   const texts = sumOf(found.map(({ count }) => count)) - waits;
   if (waits + texts === 0) return undefined;
