@@ -1,6 +1,6 @@
+import { createHash } from 'node:crypto';
 import { nodeError } from '../runtime/errors';
 import type { ResultPage } from '../service/endpoints';
-import { RecentIds } from './recent-ids';
 
 const pageNumberOf = ({ pageInfo }: ResultPage): number | undefined => pageInfo?.page ?? undefined;
 
@@ -77,6 +77,36 @@ const lastPage = (answer: ResultPage, page: number, read: number, pageSize: numb
   const mayCountPage = total === undefined || total < read || page === 1;
   return isFull && mayCountPage ? page + 1 : page;
 };
+
+/** Characters: of a longer id, only a digest is kept. */
+const longestId = 64;
+
+const briefly = (id: number | string): number | string =>
+  typeof id === 'string' && id.length > longestId ? createHash('sha256').update(id).digest('base64') : id;
+
+/**
+ * The ids that were added last. Two generations bound the memory: at least the last `generation` ids are known, so that an
+ * address book of that size is known whole.
+ */
+export class RecentIds {
+  private recent = new Set<number | string>();
+  private older = new Set<number | string>();
+
+  constructor(private readonly generation = 100_000) {}
+
+  has(given: number | string): boolean {
+    const id = briefly(given);
+    return this.recent.has(id) || this.older.has(id);
+  }
+
+  add(given: number | string): void {
+    if (this.recent.size >= this.generation) {
+      this.older = this.recent;
+      this.recent = new Set();
+    }
+    this.recent.add(briefly(given));
+  }
+}
 
 /** An address book may grow while it is read, but not to this many times its first total. */
 const mostGrowth = 10;

@@ -1,5 +1,11 @@
 import { consentIn, consentOf, subjectOf, waitOf, type Consent } from '../../lib/consent/consent';
-import { resultOfFault, nothingKnown, consentStatusOf } from '../../lib/consent/consent-status';
+import {
+  resultOfFault,
+  nothingKnown,
+  consentStatusOf,
+  type ConsentStatus,
+  type WaitOutcome,
+} from '../../lib/consent/consent-status';
 import { paceOf } from '../../lib/consent/pace';
 import { ownListOf } from '../../lib/guards/do-not-text';
 import type { Environment } from '../../lib/runtime/environment';
@@ -9,6 +15,9 @@ import type { Item } from '../../lib/outbox/item';
 import { itemNode } from '../../lib/runtime/item-node';
 import { isNothing } from '../../lib/runtime/kinds';
 import type { Outcome } from '../../lib/outbox/outcome';
+import type { Subject } from '../../lib/outbox/records';
+import { failedOutcome } from '../../lib/runtime/outcomes';
+import type { Problem } from '../../lib/service/errors';
 import {
   readRecipients,
   recipientsOf,
@@ -17,7 +26,6 @@ import {
   type Recipient,
   type Recipients,
 } from '../../lib/texting/recipients';
-import { accepted, cancelledWait, notAccepted, outcomeOfWait } from './outcome';
 import { spec } from './spec';
 import { WaitStatus, type CheckQueue, type CheckShared } from './wait-status';
 
@@ -32,6 +40,42 @@ const recipientsByMember = (value: unknown, { where }: Source): Recipients => {
       : { index, memberId };
   });
   return { list, items, count: items.length, ...(list && { entries: given }) };
+};
+
+/** The failure that an outcome of the third output becomes when nothing is wired there: its code and its sentence. */
+const failures = {
+  not_accepted: ['consent_required', 'not_accepted'],
+  dry_run: ['consent_required', 'not_accepted'],
+  expired: ['consent_required', 'consent_expired'],
+  cancelled: ['cancelled', 'wait_cancelled'],
+  unknown_number: ['not_found', 'unknown_number'],
+} as const;
+
+const accepted = (status: ConsentStatus): Outcome => ({ port: 0, payload: { ...status } });
+
+/** `said` is what else is known for `msg.error`: the service's words, and the number of requests. */
+const notAccepted = (
+  reason: keyof typeof failures,
+  status: ConsentStatus,
+  subject?: Subject,
+  said: Partial<Problem> = {},
+): Outcome => {
+  const [code, key] = failures[reason];
+  const isUnknown = reason === 'unknown_number';
+  const sentence = isUnknown && subject && 'memberId' in subject ? 'unknown_member' : key;
+  const { problem } = nodeError(code, sentence, {}, { ...(isUnknown && { status: 404 }), ...said });
+  return { port: 2, payload: { ...status, reason }, problem };
+};
+
+const cancelled = (status: ConsentStatus): Outcome => notAccepted('cancelled', status);
+
+/** The problem as the service gave it, without its sentence and code: our own say what to do. */
+const saidIn = ({ message: _message, code: _code, ...said }: Problem): Partial<Problem> => said;
+
+const outcomeOfWait = (ended: WaitOutcome, subject: Subject): Outcome => {
+  if (ended.kind === 'accepted') return accepted(ended.status);
+  if (ended.kind === 'failed') return failedOutcome(ended.problem);
+  return notAccepted(ended.reason, ended.status, subject, ended.problem && saidIn(ended.problem));
 };
 
 /** Checks one recipient's consent once. */
@@ -55,11 +99,7 @@ const checkOnce = async (item: Item<Recipient, CheckShared>, environment: Enviro
   } catch (fault) {
     const result = resultOfFault(fault);
     if (result.kind !== 'unknown_number') throw fault;
-    const { problem } = result;
-    const unknown = outcomeOfWait(
-      { kind: 'not_accepted', reason: 'unknown_number', status: nothingKnown, problem },
-      subject,
-    );
+    const unknown = notAccepted('unknown_number', nothingKnown, subject, saidIn(result.problem));
     return dryRun ? { ...unknown, payload: { ...nothingKnown, reason: 'dry_run' } } : unknown;
   }
 };
@@ -107,8 +147,8 @@ export const create = itemNode<Recipient, CheckShared>(spec, (tools) => {
     async endedBy(item, reason) {
       const isSaved = reason !== 'refused' && reason !== 'taken_over';
       if (item.isWait && isSaved)
-        return cancelledWait(await (await consentOf(tools.environment(), item)).seenOf(waitOf(item)));
-      return reason === 'reset' ? cancelledWait() : undefined;
+        return cancelled(await (await consentOf(tools.environment(), item)).seenOf(waitOf(item)));
+      return reason === 'reset' ? cancelled(nothingKnown) : undefined;
     },
     statusTexts: { first: 'status.accepted', third: 'status.notAccepted' },
     waits: {

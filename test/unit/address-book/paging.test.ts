@@ -1,8 +1,7 @@
 import should from 'should';
-import { pagesOf, type Fetch } from '../../../lib/address-book/paging';
+import { pagesOf, RecentIds, type Fetch } from '../../../lib/address-book/paging';
 import type { ResultPage } from '../../../lib/service/endpoints';
 import { oneAtATime } from '../../../lib/service/concurrency';
-import { RecentIds } from '../../../lib/address-book/recent-ids';
 import { nextIteration } from '../../support/event-loop';
 
 describe('seen records', () => {
