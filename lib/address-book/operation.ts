@@ -1,7 +1,7 @@
 import type { Answer } from '../service/client';
 import type { EndpointName, Id, RequestOf, ResponseOf } from '../service/endpoints';
 import { closeLimit, systemClock } from '../service/clock';
-import { onAbort } from '../service/concurrency';
+import { abortOf, wokenBy } from '../service/concurrency';
 import type { Environment } from '../runtime/environment';
 import type { Source } from '../runtime/inputs';
 import { anyAdvisor, type Tools } from '../runtime/flow-node';
@@ -164,20 +164,17 @@ export class Searches<C = Caller> {
   }
 
   private async settle(stream: Stream<C>, breakOff: (why: Problem) => void): Promise<void> {
-    let forget = (): void => undefined;
-    // A search may wait for as long as the store is unavailable.
-    const givenUp = new Promise<void>((resolve) => {
-      forget = onAbort(stream.givenUp, resolve);
-    });
     try {
-      await Promise.race([this.search(stream), givenUp]);
+      const searching = this.search(stream);
+      // A search may wait for as long as the store is unavailable.
+      await wokenBy(searching, abortOf(stream.givenUp));
+      if (!stream.givenUp.aborted) await searching;
     } catch (thrown) {
       const why = problemOf(thrown);
       const at = this.tools.clock.now();
       this.tools.status.show(() => failureLook(this.tools.words, why, at, this.tools.clock.now()));
       stream.job.fail(failedOutcome(why));
     } finally {
-      forget();
       this.running.delete(stream);
     }
     if (stream.closing && !stream.job.isSettled)

@@ -249,10 +249,7 @@ export class Consent {
       if (isAborted()) return undefined;
       const asking = this.ask(wait, group);
       // A close does not wait for the answer: the next start looks again.
-      await wokenBy(abortOf(item.signal), (wake) => {
-        asking.then(wake, wake);
-        return () => undefined;
-      });
+      await wokenBy(abortOf(item.signal), asking);
       if (isAborted()) return undefined;
       const answer = await asking;
       const outcome =

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { setImmediate as nextTick } from 'node:timers/promises';
-import { minute, second } from '../durations';
-import { atTime, closeLimit, type Clock } from '../service/clock';
+import { second } from '../durations';
+import { atTime, closeLimit, longestSleep, type Clock } from '../service/clock';
 import { endOf, nextKey, pagesUnder, TakenOver, type Operation, type Store } from '../state/store';
 import { Cancels } from './cancels';
 import { carefulTurnsOf, type CarefulTurns } from './careful-turns';
@@ -135,8 +135,6 @@ const mostAtHand = 128;
 const mostEnding = 256;
 /** The number of ticks for which an item may keep the clock still: a machine that stops meanwhile loses one, not all. */
 const clockTicks = { count: 10, ms: 50 };
-/** Milliseconds: so a clock that was set is noticed. */
-const longestSleep = minute;
 /** Milliseconds after which a read that failed is made again. */
 const retriedAfter = second;
 

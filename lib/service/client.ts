@@ -1,7 +1,7 @@
 import { second } from '../durations';
 import { assess, endAs } from './answers';
 import { closeLimit, elapsedBy, systemClock, type Clock } from './clock';
-import { abortOf, wokenBy } from './concurrency';
+import { abortOf, wokenBy, type Waker } from './concurrency';
 import { endpoints, type EndpointName, type RequestOf, type ResponseOf } from './endpoints';
 import { serviceError, ServiceError } from './errors';
 import { Limits, type QueuePlace } from './limits';
@@ -279,11 +279,7 @@ export class Call {
 
   /** Ends the wait when the call is stopped: a token may take long when the token endpoint pauses. */
   private async unlessStopped(token: Promise<string>): Promise<string> {
-    const arrival = (wake: () => void) => {
-      token.then(wake, wake);
-      return () => undefined;
-    };
-    if (!this.isStopped()) await this.until(arrival);
+    if (!this.isStopped()) await this.until(token);
     // Once the call is stopped, nobody awaits the token: its rejection must not count as unhandled.
     token.catch(() => undefined);
     if (this.isStopped()) throw this.stopped();
@@ -316,7 +312,7 @@ export class Call {
     if (!this.isStopped()) await this.until((wake) => this.shared.clock.after(ms, wake));
   }
 
-  private until(waker: (wake: () => void) => () => unknown): Promise<void> {
+  private until(waker: Waker): Promise<void> {
     const { signal } = this.options;
     return wokenBy(waker, abortOf(this.shared.closing), ...(signal ? [abortOf(signal)] : []));
   }

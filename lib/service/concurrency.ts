@@ -32,14 +32,20 @@ export const onAbort = (signal: AbortSignal, task: () => void): (() => void) => 
 /** How many tasks wait for the signal: none may be left by work that has ended. */
 export const listenersOn = (signal: AbortSignal): number => listeners.get(signal)?.size ?? 0;
 
-/** Resolves when the first waker calls `wake`; then all wakers are cleaned up. */
-export const wokenBy = (...wakers: readonly ((wake: () => void) => () => unknown)[]): Promise<void> =>
+export type Waker = Promise<unknown> | ((wake: () => void) => () => unknown);
+
+/** Resolves when the first waker calls `wake`, or settles; then all wakers are cleaned up. */
+export const wokenBy = (...wakers: readonly Waker[]): Promise<void> =>
   new Promise((resolve) => {
     const wake = (): void => {
       for (const forget of forgets) forget();
       resolve();
     };
-    const forgets = wakers.map((waker) => waker(wake));
+    const forgets = wakers.map((waker) => {
+      if (typeof waker === 'function') return waker(wake);
+      waker.then(wake, wake);
+      return () => undefined;
+    });
   });
 
 export const abortOf =
