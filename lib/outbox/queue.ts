@@ -899,7 +899,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       const loading = item.isWait ? undefined : item.message.load(this.store);
       if (loading) await loading;
       // A look brings no process down.
-      if (!this.isClosing && !item.isReset)
+      if (!loading || (!this.isClosing && !item.isReset))
         outcome = await (this.careful.isOn && !item.isWait
           ? this.careful.turn(this.nameOf(item), () => this.options.work(item))
           : this.options.work(item));

@@ -9,7 +9,7 @@ import type { ItemData, Shared } from '../outbox/records';
 import { systemClock } from '../service/clock';
 import type { Problem } from '../service/errors';
 import { ageClock, StoreClosed, TakenOver, type Peers, type Store } from '../state/store';
-import { activityOf, isCancelling } from './activity';
+import { activityOf, isCancelling, type Activity } from './activity';
 import { setAt, withoutList, type Job, type Part } from './delivery';
 import type { Environment } from './environment';
 import { nodeError } from './errors';
@@ -225,6 +225,7 @@ const itemHandler = <D extends ItemData, S extends Shared>(
   const { searches, waits, isLocal = false } = options;
   let guards: readonly Guard<D, S>[] = [];
   let environment: Environment | undefined;
+  let activity: Activity | undefined;
   /** The queue that messages enter. */
   let queue: Queue<D, S> | undefined;
   /** All queues: there is one more in the store of each process that ended. */
@@ -237,9 +238,7 @@ const itemHandler = <D extends ItemData, S extends Shared>(
   const shown = outcomeStatus(tools, options.statusTexts, () => queues.values());
   const cancelled = new CancelledCount(tools);
 
-  const changed = (): void => {
-    if (environment) activityOf(environment).changed();
-  };
+  const changed = (): void => activity?.changed();
 
   /** Shows an outcome in the status; without `list`, it is that of a single message. */
   const show = (outcome: Outcome, list?: ShownList): void => {
@@ -417,6 +416,7 @@ const itemHandler = <D extends ItemData, S extends Shared>(
     await openIn(store);
     queue = queues.get(store);
     environment = from;
+    activity = activityOf(from);
   };
 
   const openAfter = (waited: Promise<void>): void => {
