@@ -1,5 +1,5 @@
 import { endOf, keptAfterRemoval, key, removeUnder, tables, type Store, type Table } from '../state/store';
-import { queueKinds } from './records';
+import { queueKinds, timetable } from './records';
 import { removeIndexed } from './repairs';
 
 const absentKey = (node: string): Buffer => key('absent', node);
@@ -98,4 +98,16 @@ export const forgetRemovedNodes = async (store: Store, existing: ReadonlySet<str
           await removeUnder(store, table, key(kind, id));
     }
   }
+};
+
+/** How many waits and held texts are for an environment that does not exist any more. */
+export const countAbandoned = async (store: Store, existing: ReadonlySet<string>): Promise<number> => {
+  let count = 0;
+  for (const kind of ['number', 'held'])
+    for (const space of await idsUnder(store, timetable, key(kind))) {
+      const [environment = ''] = space.split('/');
+      const prefix = key(kind, space);
+      if (!doesExist(environment, existing)) count += await store.count(timetable, prefix, endOf(prefix));
+    }
+  return count;
 };

@@ -93,6 +93,8 @@ export const wordsIn = (...wanted: string[]) => {
       ? `${plain(format.format(at + offset))} ${offsetName(offset)}`
       : plain(format.format(at));
   };
+  const time = (at: number, now: number): string =>
+    dayOf(at) === dayOf(now) ? plain(times.format(at)) : moment(at);
   /** The text of a key that may be missing. */
   const find = (key: string): string | undefined => sentence(language, key) ?? sentence('en-US', key);
   const word = wordFor(language);
@@ -110,8 +112,10 @@ export const wordsIn = (...wanted: string[]) => {
     /** `12,400` */
     number: (value: number): string => numbers.format(value),
     /** Such as `14:05` or `2:05 PM`, as the language writes it; with a date when it is not on the day of `now`. */
-    time: (at: number, now: number): string =>
-      dayOf(at) === dayOf(now) ? plain(times.format(at)) : moment(at),
+    time,
+    /** The same with its zone: `14:05 UTC-6`. */
+    zonedTime: (at: number, now: number): string =>
+      `${time(at, now)} ${offsetName(offsetAt(ownTimeZone(), at))}`,
     moment,
   };
 };

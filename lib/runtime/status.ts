@@ -87,9 +87,9 @@ export const unauthorizedLook = (words: Words, hasEnded: boolean): StatusLook =>
   unauthorized: '',
 });
 
-/** Texts are held until their recipients may be texted; the first until `notBefore`. */
+/** Texts are held until their recipients, who may be in other zones, may be texted; the first until `notBefore`. */
 export const heldLook = (words: Words, count: number, notBefore: number, now: number): StatusLook => {
-  const values = { count: words.number(count), time: words.time(notBefore, now) };
+  const values = { count: words.number(count), time: words.zonedTime(notBefore, now) };
   return look('blue', 'ring', words.say(count === 1 ? 'status.held' : 'status.heldNext', values));
 };
 

@@ -1,6 +1,7 @@
 import { largestPage } from '../../lib/contract-values';
 import type { Request, Response } from 'express';
 import { consentOf } from '../../lib/consent/consent';
+import { countAbandoned } from '../../lib/outbox/removed-nodes';
 import {
   activityOf,
   type Activity,
@@ -211,12 +212,12 @@ export const gaugesOf = (environment: RunningEnvironment): Gauges => {
 };
 
 /** The state of the service and the store. */
-export const serviceState = async (asked: RouteRequest): Promise<object> => {
+export const serviceState = async (RED: Red, asked: RouteRequest): Promise<object> => {
   const { request, mayWrite } = asked;
   const running = runningIn(asked);
   const { service, clock, trouble = null } = running;
   const until = Math.max(...running.uses().map(pausedUntil));
-  const open = trouble === null ? await within(systemClock, mostPatient, stateIn(running)) : 'late';
+  const open = trouble === null ? await within(systemClock, mostPatient, stateIn(RED, running)) : 'late';
   return {
     service,
     pausedUntil: until > clock.now() ? until : null,
@@ -245,21 +246,28 @@ interface StoreState {
   readonly lateBy: number;
   /** Null when the number is unknown. */
   readonly queued: number | null;
+  /** How many waits and held texts are for environments that were deleted. */
+  readonly abandoned: number;
 }
 
-const unopened: StoreState = { store: null, lateBy: 0, queued: null };
+const unopened: StoreState = { store: null, lateBy: 0, queued: null, abandoned: 0 };
 
 /** Where the state is kept, and how late polls are. An environment that is not configured has neither. */
-const stateIn = async (environment: RunningEnvironment): Promise<StoreState> => {
+const stateIn = async (RED: Red, environment: RunningEnvironment): Promise<StoreState> => {
   try {
     const consents = await Promise.all(environment.uses().map((each) => consentOf(each)));
     const lateBy = Math.max(...consents.map((consent) => consent.lateBy));
-    const { durable, peers } = await environment.store();
+    const store = await environment.store();
+    const { durable, peers } = store;
+    const existing = new Set<string>();
+    RED.nodes.eachNode(({ id }) => existing.add(id));
     const { pageInfo } = await activityOf(environment).queue({ page: 1, pageSize: 1 });
     return {
       lateBy,
       store: peers ? 'postgres' : durable ? 'embedded' : 'memory',
       queued: pageInfo.totalRecord,
+      // In a database, they may be for environments of other processes.
+      abandoned: peers ? 0 : await countAbandoned(store, existing),
     };
   } catch {
     return unopened;

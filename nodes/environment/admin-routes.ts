@@ -236,7 +236,7 @@ const table: readonly AdminRoute[] = [
   { ...read, path: 'do-not-text', work: (_, asked) => readBlocked(asked) },
   { ...cancel, path: 'do-not-text/:phone', audit: 'unblock', work: (_, asked) => unblock(asked) },
   { ...read, path: 'bundle', work: (services, asked, RED) => bundleOf(RED, services, asked) },
-  { ...read, path: 'service', work: (_, asked) => serviceState(asked) },
+  { ...read, path: 'service', work: (_, asked, RED) => serviceState(RED, asked) },
   { ...read, path: 'lookup/:what', work: (_, asked) => lookUp(runningIn(asked), asked.request) },
 ];
 

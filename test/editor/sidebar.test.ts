@@ -389,7 +389,9 @@ for (const version of versions) {
       for (const [at, how] of hows.entries()) {
         const row = held.locator('li', { hasText: phones[at] ?? '' });
         await row.waitFor();
-        should(await row.textContent()).match(/my send quiet · Default advisor · since .* · to be sent .*\d/);
+        should(await row.textContent()).match(
+          /my send quiet · Default advisor · since .* · to be sent .*[\dM]\sUTC/,
+        );
         should(await row.locator('strong').textContent()).equal(at === 0 ? 'Grace <i>' : phones[at]);
         should(await row.textContent()).not.match(/confidential/);
         await sidebar.confirm(row, 'Cancel', how);
@@ -456,14 +458,19 @@ for (const version of versions) {
       should((readings.get('empty') ?? 0) - before).be.belowOrEqual(minutes);
     });
 
-    it('continues over a deploy that renames its node and removes an environment', async () => {
+    it('continues over a deploy that renames its node and removes environments, and counts what pauses there', async () => {
       const { red, page } = editor;
+      await red.send('text quiet', { phone: '+18005550109', text: 'x' });
+      await sidebar.part('held', 'Quiet').locator('li').waitFor();
+      const paused = page.getByText('Paused because their environment was deleted: 1 (waits, held texts).');
+      should(await paused.count()).equal(0);
       const changed = flows
-        .filter(({ id }) => id !== 'empty' && id !== 'send empty')
+        .filter(({ id }) => !['empty', 'send empty', 'quiet'].includes(id))
         .map((node) => (node.id === 'send env' ? { ...node, name: 'renamed' } : node));
       await red.deploy(changed, 'nodes');
       await page.evaluate(acceptsDeploy);
       await sidebar.section('Empty').waitFor({ state: 'detached' });
+      await paused.waitFor();
       await sidebar.part('failures').locator('li', { hasText: 'renamed' }).first().waitFor();
       should(await sidebar.wait(silent).count()).equal(1);
     });
@@ -492,8 +499,10 @@ for (const version of versions) {
         should(await violations(editor.page, '.advisor-sidebar')).deepEqual([]);
         should(await sidebar.wide()).deepEqual([]);
         await picture(theme);
-        // The deploy may have removed it while it was read.
-        should(editor.errors.filter((error) => !error.includes('/advisor-texting/empty/'))).deepEqual([]);
+        // The deploy may have removed them while they were read.
+        should(editor.errors.filter((error) => !/advisor-texting\/(empty|quiet)\//.test(error))).deepEqual(
+          [],
+        );
       });
     }
   });

@@ -8,6 +8,7 @@ import type {
   QueueItem,
   WaitItem,
 } from '../../../lib/runtime/activity-items';
+import { offsetName } from '../../../lib/runtime/dates';
 import { visible } from '../../../lib/visible';
 import { ask, editorAddress, faultText } from '../../../lib/editor/ask';
 import { badgeOf } from '../../../lib/editor/badge';
@@ -41,6 +42,8 @@ export interface ServiceState {
   /** What must be filled in before anything can be done. */
   readonly fault: string | null;
   readonly clock: number | null;
+  /** How many waits and held texts are for environments that were deleted. */
+  readonly abandoned: number;
   readonly mayWrite: boolean;
 }
 /** A failure, with the sentence that says what to do. */
@@ -414,6 +417,9 @@ export class HeldPart extends PagedPart<QueueItem, Listed<QueueItem>> {
       update: ({ phone, name, advisor, since: started, notBefore }) => {
         reveal.refresh();
         setText(head, name ?? phone ?? '');
+        const leavesAt = notBefore ?? started;
+        // The hours are those of the recipient, who may be in another zone.
+        const zone = offsetName(-new Date(leavesAt).getTimezoneOffset() * minute);
         setText(
           facts,
           joined(
@@ -421,7 +427,7 @@ export class HeldPart extends PagedPart<QueueItem, Listed<QueueItem>> {
             nodeLabel(node),
             advisorName(advisor),
             this.since(started),
-            say('sidebar.leaves', { time: this.timeOf(notBefore ?? started) }),
+            say('sidebar.leaves', { time: `${this.timeOf(leavesAt)}\u00a0${zone}` }),
           ),
         );
       },

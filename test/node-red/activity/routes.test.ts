@@ -340,7 +340,11 @@ describe('activity, for programs', () => {
     // Only users with permissions here may read why.
     should(healthOf(RED)).deepEqual({ status: 503, body: { status: 'unavailable' } });
     const shown = (): Promise<object> =>
-      serviceState({ form: { running: environment }, request: { headers: {} }, mayWrite: false } as never);
+      serviceState(RED, {
+        form: { running: environment },
+        request: { headers: {} },
+        mayWrite: false,
+      } as never);
     should(await shown()).containEql({ trouble: 'The disk is full.' });
     become(undefined);
     should(healthOf(RED).status).equal(200);

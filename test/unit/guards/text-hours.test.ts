@@ -173,7 +173,7 @@ describe('text hours', () => {
     should(texts().length).equal(2);
   });
 
-  it('show in the status what was sent, and what is held', async () => {
+  it('show in the status what was sent, and what is held, until when and in which zone', async () => {
     await start(evening);
     const flow = await load('hold');
     const shows = async (text: RegExp): Promise<void> => {
@@ -184,7 +184,7 @@ describe('text hours', () => {
     await flow.ask({ phone: consented, text: 'Hi again' });
     await shows(/sent.*, 1 held until/);
     flow.send({ phone: '+442079460019', text: 'Hi' });
-    await shows(/2 held, next /);
+    await shows(/2 held, next .*:\d\d UTC$/);
     await flow.ask({ phone: '+442079460019', reset: true });
     await shows(/1 held until/);
     await flow.ask({ reset: true });
