@@ -22,11 +22,17 @@ const countryCodes =
 
 export const isCountry = (code: string): boolean => countryCodes.test(code.toUpperCase());
 
-/** The field of this name in a record, else the first whose name differs only in case. */
+/**
+ * Field names are compared without case and surrounding spaces; `trim` also removes the byte-order mark that Excel puts
+ * before the first column of a CSV file.
+ */
+export const sameName = (one: string, other: string): boolean =>
+  one.trim().toLowerCase() === other.trim().toLowerCase();
+
+/** The field of this name in a record, else the first that has the same name. */
 export const fieldOf = (record: Readonly<Record<string, unknown>>, name: string): unknown => {
   if (Object.hasOwn(record, name)) return record[name];
-  const wanted = name.toLowerCase();
-  const found = Object.keys(record).find((each) => each.toLowerCase() === wanted);
+  const found = Object.keys(record).find((each) => sameName(each, name));
   return found === undefined ? undefined : record[found];
 };
 

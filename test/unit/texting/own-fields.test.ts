@@ -152,6 +152,16 @@ describe("a recipient's own fields", () => {
       });
     }
 
+    it('and placeholders are found despite a byte-order mark or spaces around the name of the field', async () => {
+      const { flow, texts } = await nodeOf('advisor-send-text', { phoneField: 'mobile' });
+      const phone = [
+        { '\ufeffMobile': ann, 'Name ': 'Ann' },
+        { mobile: bob, '\ufeffname': 'Bob' },
+      ];
+      await flow.ask({ phone, text: 'Hi {{name}}', advisor: 'alex' }, 2);
+      should(texts().toSorted()).eql(['Hi Ann', 'Hi Bob']);
+    });
+
     const saidOf = async (entry: object, config = {}): Promise<string> => {
       const { flow } = await sendOn({ phone: 'rows', ...config });
       const { msg } = only(await flow.ask({ rows: [entry], advisor: 'alex' }));
@@ -174,7 +184,7 @@ describe("a recipient's own fields", () => {
     });
 
     it('is reported as empty if it is empty, not as missing', async () => {
-      should(await saidOf({ name: 'Ann', Phone: '' })).match(/^The field "phone" of entry 1 .+ is empty/);
+      should(await saidOf({ name: 'Ann', '\ufeffPhone': '' })).match(/^The field "phone" of entry 1 .+ is empty/);
     });
 
     it('is reported with no more than ten other fields', async () => {
