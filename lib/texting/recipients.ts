@@ -3,7 +3,15 @@ import type { Id } from '../service/endpoints';
 import type { CountryCode, parsePhoneNumberFromString as parse } from 'libphonenumber-js';
 import type { Mutable } from '../mutable';
 import { e164 } from '../contract-values';
-import { digitsTogether, fieldOf, isJsonText, isNothing, isRecord, withoutMarks } from '../runtime/kinds';
+import {
+  digitsTogether,
+  fieldOf,
+  isJsonText,
+  isNothing,
+  isRecord,
+  sameName,
+  withoutMarks,
+} from '../runtime/kinds';
 import { invalidInput } from '../runtime/errors';
 import { entriesOf, excerpt, readAll, type Source } from '../runtime/inputs';
 import { hideNumbers } from '../runtime/log';
@@ -33,12 +41,24 @@ export interface PhoneEntry {
 
 let parsePhoneNumber: typeof parse | undefined;
 
-const national = (number: string, country: string): string | undefined => {
-  // The tables of this module take a hundred kilobytes: it is loaded when the first number without a plus comes.
+const parsed = (number: string, country?: string): ReturnType<typeof parse> => {
+  // The tables of this module take a hundred kilobytes: it is loaded when they are first needed.
   parsePhoneNumber ??= (require('libphonenumber-js') as { parsePhoneNumberFromString: typeof parse })
     .parsePhoneNumberFromString;
-  const found = parsePhoneNumber(number, country as CountryCode);
+  return parsePhoneNumber(number, country as CountryCode);
+};
+
+const national = (number: string, country: string): string | undefined => {
+  const found = parsed(number, country);
   return found?.isPossible() && e164.test(found.number) ? found.number : undefined;
+};
+
+/** Throws when no number of its country is as long: it was mistyped. An unknown country code is accepted. */
+export const checkLength = (phone: string): void => {
+  const found = parsed(phone);
+  if (!found || found.isPossible()) return;
+  const { countryCallingCode: code, nationalNumber } = found;
+  throw invalidInput('phone_length', { code, count: nationalNumber.length });
 };
 
 /** No number that is written without its country code is shorter. */
@@ -179,8 +199,7 @@ const noNumberIn = (
   const names = Object.keys(record);
   const place = { where, row, column };
   if (names.length === 0) return invalidInput('phone_entry', place);
-  if (names.some((name) => name.toLowerCase() === column.toLowerCase()))
-    return invalidInput('phone_field_empty', place);
+  if (names.some((name) => sameName(name, column))) return invalidInput('phone_field_empty', place);
   const shown = names.slice(0, mostNames).map(excerpt).join(', ');
   const fields = hideNumbers(names.length > mostNames ? `${shown}, …` : shown);
   const likely = likelyField(record);

@@ -12,7 +12,14 @@ import { faultOf, itemNode, type ItemNodeOptions } from '../../lib/runtime/item-
 import { fieldOf, isNothing } from '../../lib/runtime/kinds';
 import type { Outcome } from '../../lib/outbox/outcome';
 import type { MessageValue } from '../../lib/service/errors';
-import { phoneRules, recipientsOf, texting, whenRead, type Recipient } from '../../lib/texting/recipients';
+import {
+  checkLength,
+  phoneRules,
+  recipientsOf,
+  texting,
+  whenRead,
+  type Recipient,
+} from '../../lib/texting/recipients';
 import { spec } from './spec';
 
 interface ListShared extends Shared {
@@ -86,7 +93,9 @@ const reader = (tools: Tools, operation: string): ItemNodeOptions<NumberToList, 
         who,
         source.where,
         rulesOf(reading),
-        (entry, { record }) => {
+        (entry, { phone, record }) => {
+          // Who says stop with a mistyped number must not believe to be on the list.
+          if (operation === 'block' && phone !== undefined) checkLength(phone);
           // A list that was exported has a reason for each number.
           const own = record && fieldOf(record, 'reason');
           const given = typeof own === 'string' && own !== '' ? own : reason;

@@ -75,6 +75,24 @@ describe('the do-not-text list', () => {
     should(other.msg.payload).deepEqual({ phone: '+12025550100', blocked: false, since: null, reason: null });
   });
 
+  it('refuses numbers that are too long or too short for their country, but removes and finds them', async () => {
+    const flow = await load(
+      blockNode,
+      { ...blockNode, id: 'n-check', operation: 'check' },
+      { ...blockNode, id: 'n-unblock', operation: 'unblock' },
+    );
+    // No country has the code 999.
+    const phone = ['+1 213 555 01033', '+213 555 0103', '+44 20 7946 0018', '+99912345678'];
+    const arrived = inOrder(await ask(flow, { phone }, 'block', 4));
+    should(arrived.map(({ port }) => port)).deepEqual([1, 1, 0, 0]);
+    should(arrived.slice(0, 2).map(({ msg }) => errorOf(msg).message)).deepEqual([
+      'A phone number with the country code +1 cannot have 11 further digits: check the digits and the country code.',
+      'A phone number with the country code +213 cannot have 7 further digits: check the digits and the country code.',
+    ]);
+    for (const to of ['n-check', 'n-unblock'])
+      should(only(await ask(flow, { phone: phone[0] }, to)).port).equal(0);
+  });
+
   it('keeps entries and their dates until they are removed', async () => {
     const flow = await load(blockNode, { ...blockNode, id: 'n-unblock', operation: 'unblock' }, sendNode);
     await ask(flow, { phone: consented }, 'block');

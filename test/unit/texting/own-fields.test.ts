@@ -184,7 +184,9 @@ describe("a recipient's own fields", () => {
     });
 
     it('is reported as empty if it is empty, not as missing', async () => {
-      should(await saidOf({ name: 'Ann', '\ufeffPhone': '' })).match(/^The field "phone" of entry 1 .+ is empty/);
+      should(await saidOf({ name: 'Ann', '\ufeffPhone': '' })).match(
+        /^The field "phone" of entry 1 .+ is empty/,
+      );
     });
 
     it('is reported with no more than ten other fields', async () => {
