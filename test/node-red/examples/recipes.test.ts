@@ -99,9 +99,10 @@ describe('the recipes', function () {
 
   recipeDoes('Get a list of who failed', async (flow) => {
     await flow.press('Text a list');
-    const rows = (await flow.shown('row of the file', 2)).map(({ payload }) => String(payload));
+    const rows = (await flow.shown('row of the file', 3)).map(({ payload }) => String(payload));
     should(rows.some((row) => row.startsWith('Lee,+12025550115,failed,'))).be.true();
     should(rows.some((row) => row.startsWith("Kim,'=1+2,failed,"))).be.true();
+    should(rows.some((row) => row.startsWith('Max,,failed,'))).be.true();
   });
 
   recipeDoes('Ask for consent first, and text when it is given', async (flow) => {
@@ -196,6 +197,11 @@ describe('the recipes', function () {
     const { contactId } = await flow.one('saved');
     await flow.press('Save Nora');
     should(await flow.one('saved')).containEql({ contactId });
+    await flow.press('Save a form with an empty field');
+    should(await flow.one('saved')).containEql({
+      contactId,
+      contact: { firstName: 'Nora', emailAddress: 'nora@example.com', city: 'Dallas' },
+    });
   });
 
   recipeDoes('Add a contact to a group', async (flow) => {
