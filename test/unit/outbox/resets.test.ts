@@ -108,3 +108,58 @@ describe('the scope of a reset', () => {
     should(cancels.isMeant(early, { index: 0 })).be.false();
   });
 });
+
+describe('an item whose message is read from the store as its turn comes', () => {
+  const world = async () => {
+    const memory = createMemoryStore();
+    const told: string[] = [];
+    let [isReading, open] = [false, (): void => undefined];
+    const opened = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const store: Store = {
+      ...memory,
+      get: async (table, key) => {
+        isReading ||= key.toString('latin1').startsWith('message\0');
+        if (isReading) await opened;
+        return memory.get(table, key);
+      },
+    };
+    const work = async ({ data }: { readonly data: { readonly phone?: string } }): Promise<string> => {
+      told.push(`${data.phone ?? ''} begins`);
+      return 'sent';
+    };
+    const outbox = () => requestsOn(store, { work, ...tellingWhom(told) });
+    const before = outbox();
+    const items = [{ index: 0, phone: phoneOf(0) }];
+    // A longer message has a record of its own.
+    before.accept({ payload: 'x'.repeat(2000) }, { shared: { advisor: '' }, items, count: 1 });
+    await before.close();
+    const after = outbox();
+    await after.start();
+    while (!isReading) await nextIteration();
+    return { told, outbox, after, open };
+  };
+
+  it('is not carried out when a reset comes meanwhile', async () => {
+    const { told, after, open } = await world();
+    after.reset();
+    open();
+    while (told.length === 0) await nextIteration();
+    await after.close();
+    should(told).eql([`${phoneOf(0)} reset`]);
+  });
+
+  it('is left to the next start when the node closes meanwhile', async () => {
+    const { told, outbox, after, open } = await world();
+    const closed = after.close();
+    open();
+    await closed;
+    should(told).be.empty();
+    const next = outbox();
+    await next.start();
+    while (told.length < 2) await nextIteration();
+    await next.close();
+    should(told).eql([`${phoneOf(0)} begins`, `${phoneOf(0)} sent`]);
+  });
+});
