@@ -58,7 +58,7 @@ export const compileTemplate = (template: string): ((sources: readonly FieldSour
       for (const fieldIn of sources) value ??= asText(fieldIn(name));
       if (value === undefined) return { missing: name };
       if (value.includes('{{')) return { withBraces: name };
-      text += (pieces[index] ?? '') + value;
+      text += (pieces[index] ?? '') + value.trim();
     }
     return { text: text + tail };
   };

@@ -196,13 +196,14 @@ describe("a recipient's own fields", () => {
   });
 
   describe('placeholders', () => {
-    it('are replaced in its own text, and in one that came with the message', async () => {
+    it('are replaced in its own text, and in one that came with the message, without spaces around the value', async () => {
       const { flow, texts } = await nodeOf('advisor-send-text');
       const phone = [
         { phone: ann, name: 'Ann', text: 'Dear {{name}}' },
         { phone: bob, Name: 'Bob' },
+        { phone: bob, Name: ' Bob ' },
       ];
-      await flow.ask({ phone, text: 'Hi {{name}}', name: 'nobody', advisor: 'alex' }, 2);
+      await flow.ask({ phone, text: 'Hi {{name}}', name: 'nobody', advisor: 'alex' }, 3);
       should(texts().toSorted()).eql(['Dear Ann', 'Hi Bob']);
     });
 
