@@ -198,10 +198,15 @@ for (const run of runs) {
           'Happy birthday, Ben! All the best from your advisor.',
         ]);
         should((await phones.ledger('getContact')).length).equal(10);
+        await flow.press('Whose birthday is it?');
+        await flow.shown('greeted', 2);
+        should((await phones.ledger('sendMessage')).length).equal(2);
       });
 
       it('6: a birth date in another format is shown by name, and the others are still greeted', async () => {
         const flow = example(6);
+        // Nobody is greeted twice within a day.
+        await phones.advance(72 * hour);
         await red.send('change contact', { contactId: 1002, payload: { birthDate: '11/16/1976' } });
         await red.messages('contact changed', 1);
         await flow.press('Whose birthday is it?');
