@@ -416,7 +416,7 @@ for (const version of versions) {
       const advisor = sidebar.part('advisors', 'Office').locator('li');
       for (const how of ['mouse', key] as const) {
         const phones = sidebar.named(sidebar.section(), 'Open the phones');
-        should(await opened(phones, how)).match(/advisor-texting\/simulator\//);
+        should(await opened(phones, how)).match(/advisor-texting\/simulator\/.*&lang=en/);
         const asked = page.waitForResponse(/office\/authorize$/);
         await opened(sidebar.named(advisor, 'Authorize'), how);
         should(((await (await asked).json()) as { url: string }).url).match(/response_type=code/);

@@ -98,8 +98,8 @@ const copy = (text: string): void => {
 };
 
 /** When the browser blocks the window, a link is shown beside `where`. */
-const openBeside = async (where: JQuery, path: string, body: object): Promise<void> => {
-  const sent = await openWindow({ say, path, body });
+const openBeside = async (where: JQuery, path: string, body: object, query = ''): Promise<void> => {
+  const sent = await openWindow({ say, path, body, query });
   where.next('.advisor-side-link').remove();
   if (sent.state === 'failed') notify(sent.message, 'error');
   if (sent.state === 'blocked')
@@ -559,7 +559,7 @@ export class ServicePart extends SidebarPart<ServiceState> {
     (fact) => ({ row: $('<li>', { text: fact }), update: () => undefined }),
   );
   private readonly phones = button('mobile', say('sidebar.phones'), () => {
-    void openBeside(this.phones, 'simulator/open', {});
+    void openBeside(this.phones, 'simulator/open', {}, `&lang=${locale()}`);
   });
 
   constructor(host: SidebarSection) {
