@@ -485,7 +485,7 @@ export class Activity {
   }
 
   /** Undefined when the environment is incomplete. */
-  private get space(): string | undefined {
+  get space(): string | undefined {
     try {
       return this.environment.space;
     } catch {

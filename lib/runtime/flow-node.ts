@@ -10,6 +10,7 @@ import { activityOf } from './activity';
 import type { Environment } from './environment';
 import { faultInSettings, plainSettings, noSource, source, type Source } from './inputs';
 import { invalidInput, nodeError } from './errors';
+import { asText } from './kinds';
 import { metrics } from './metrics';
 import type { Outcome } from '../outbox/outcome';
 import { problemOf } from './outcomes';
@@ -137,12 +138,6 @@ export const pausedUntil = (environment: Environment): number => {
 const isEmpty = (value: unknown): boolean =>
   value === undefined || value === null || (typeof value === 'string' && value.trim() === '');
 
-/** Undefined for a value that is no key. */
-const keyIn = (value: unknown): string | undefined => {
-  if (typeof value === 'string') return value.trim();
-  return typeof value === 'number' && Number.isFinite(value) ? String(value) : undefined;
-};
-
 const theOnlyOne = (environment: Environment): string => {
   const known = environment.advisors();
   const [only] = known;
@@ -171,7 +166,7 @@ const authorized = (environment: Environment, advisor: string): string => {
 /** The advisor that a recipient's object names; undefined when it names none. Throws when it is not authorized. */
 export const ownAdvisor = (environment: Environment, value: unknown): string | undefined => {
   if (isEmpty(value)) return undefined;
-  const key = keyIn(value);
+  const key = asText(value)?.trim();
   if (key === undefined) throw invalidInput('advisor_own');
   return authorized(environment, key);
 };
@@ -182,7 +177,7 @@ export const anyAdvisor = (chosen: Source, value: unknown, msg: Message): string
   const given = isChosen ? value : msg.advisor;
   const where = isChosen ? chosen.where : 'msg.advisor';
   if (isChosen && isEmpty(given)) throw invalidInput('advisor_empty', { where });
-  const key = isEmpty(given) ? '' : keyIn(given);
+  const key = isEmpty(given) ? '' : asText(given)?.trim();
   if (key === undefined) throw invalidInput('advisor_value', { where });
   return key;
 };
@@ -198,15 +193,6 @@ const isAuthorized = (environment: Environment, advisor: string): boolean => {
 };
 
 const shownFor = processMemory('statuses', new Map<string, string>());
-
-/** Empty where there is no environment, or one that is not configured. */
-const spaceOf = (environment: Environment | undefined): string => {
-  try {
-    return environment?.space ?? '';
-  } catch {
-    return '';
-  }
-};
 
 /** A message may come back to a node this often within a minute. */
 const mostReturns = 20;
@@ -285,13 +271,13 @@ export const flowNode = (
   const started = new Promise<void>((resolve) => {
     forgetStart = atNextStart(RED, resolve);
   });
-  const space = spaceOf(environment);
+  const activity = environment && activityOf(environment);
+  const space = activity?.space ?? '';
   if ((shownFor.get(node.id) ?? space) !== space) node.status({});
   shownFor.set(node.id, space);
   const closing = new AbortController();
   const underWay = new Set<Promise<void>>();
   const release = environment?.keepStoreOpen();
-  const activity = environment && activityOf(environment);
   const measured = metrics();
   const outputs = outputsOf(RED, node, spec.outputs, words.problem, (msg, outcome, problem) => {
     const said = problem ?? (msg.payload as { dryRun?: unknown } | null | undefined);

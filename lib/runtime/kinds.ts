@@ -75,7 +75,8 @@ export const anyId = (value: unknown): number | string | undefined => {
 /** The fields that the service takes for a resource, each with the type of its value. */
 export type FieldKinds = Readonly<Record<string, 'str' | 'num'>>;
 
-const asText = (value: unknown): string | undefined => {
+/** Undefined for what is neither a text nor a number. */
+export const asText = (value: unknown): string | undefined => {
   if (typeof value === 'number' && Number.isFinite(value)) return String(value);
   return typeof value === 'string' ? value : undefined;
 };
