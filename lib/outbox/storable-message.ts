@@ -55,10 +55,16 @@ export const removeUnreadable = (message: Record<string, unknown>, isWhole = fal
   return found;
 };
 
-/** Whether an outcome could not be written to the message: somebody froze a part of it, or gave it a getter. */
+/** Every realm has its own `Object.prototype`, which has no prototype: a function node makes messages in another one. */
+const isOfClass = (message: object): boolean => {
+  const prototype = Object.getPrototypeOf(message) as object | null;
+  return prototype !== null && Object.getPrototypeOf(prototype) !== null;
+};
+
+/** Whether an outcome could not be written to the message: somebody froze a part of it, or its class gave it a getter. */
 const isFixed = (message: object): boolean =>
   !Object.isExtensible(message) ||
-  Array.isArray(message) ||
+  isOfClass(message) ||
   Object.keys(message).some((key) => Object.getOwnPropertyDescriptor(message, key)?.writable !== true);
 
 /** A message that can be read and written to, and why one of its properties is missing there. */

@@ -232,6 +232,16 @@ describe('a message that no flow should create', () => {
         }
     });
 
+  it('leaves where its class has a getter for what an outcome writes', async () => {
+    const flow = await sendNode(environment);
+    for (const property of ['payload', 'outcome', 'error', 'parts', 'summary', 'repeated', 'advisor']) {
+      const inherited = Object.defineProperty({}, property, { get: () => undefined });
+      const message = Object.assign(Object.create(inherited) as object, { phone, text: 'Hi' });
+      const { port, msg } = only(await flow.ask(message as Record<string, unknown>));
+      should([property, port, msg.outcome]).eql([property, 0, 'sent']);
+    }
+  });
+
   it('leaves after the next deploy when it cannot be emitted', async () => {
     const flow = await sendNode(environment);
     const { opened: failed, open: fail } = gate();
