@@ -2,6 +2,7 @@ import type { Express, RequestHandler } from 'express';
 import { isKeyKept, isStateKept, type RuntimeSettings } from '../../lib/auth/data-key';
 import { processMemory } from '../../lib/process-memory';
 import type { Red } from '../../lib/runtime/red';
+import { visible } from '../../lib/visible';
 import type { OpenRoutes } from './open-routes';
 import type { OnDemand } from './on-demand';
 import { runningOf } from './running';
@@ -27,12 +28,25 @@ const isOurRemoval = ({ id, payload }: RuntimeEvent): boolean =>
   Array.isArray(payload) &&
   payload.some((set: { module?: unknown } | undefined) => set?.module === packageName);
 
+/** While npm updates or removes the package, its files are missing: uncaught, that would end Node-RED at a deploy. */
+const isDone = ({ log }: Red, work: () => void): boolean => {
+  try {
+    work();
+    return true;
+  } catch (fault) {
+    log.error(
+      `[advisor-texting] The package could not be loaded (${visible(String(fault))}): restart Node-RED.`,
+    );
+    return false;
+  }
+};
+
 /** Node-RED cannot unmount a route: after the package was removed, requests pass all of ours by. */
 const whileInstalled =
-  (events: Red['events'], handle: RequestHandler): RequestHandler =>
+  (RED: Red, handle: RequestHandler): RequestHandler =>
   (request, response, next) => {
-    if (installations.get(events)?.isInstalled === true) handle(request, response, next);
-    else next('router');
+    if (installations.get(RED.events)?.isInstalled !== true) next('router');
+    else if (!isDone(RED, () => handle(request, response, next))) response.sendStatus(503);
   };
 
 /**
@@ -62,15 +76,15 @@ export const routes = (RED: Red, onDemand: () => OnDemand): void => {
     onDemand().health(RED, response);
   };
   for (const app of [RED.httpAdmin, RED.httpNode] as (Express | undefined)[]) {
-    app?.get('/advisor-texting/callback', whileInstalled(events, open('callback')));
-    app?.get('/advisor-texting/link/:token', whileInstalled(events, open('link')));
-    app?.get('/advisor-texting/health', whileInstalled(events, health));
+    app?.get('/advisor-texting/callback', whileInstalled(RED, open('callback')));
+    app?.get('/advisor-texting/link/:token', whileInstalled(RED, open('link')));
+    app?.get('/advisor-texting/health', whileInstalled(RED, health));
   }
-  RED.httpAdmin.use('/advisor-texting', whileInstalled(events, addAll));
+  RED.httpAdmin.use('/advisor-texting', whileInstalled(RED, addAll));
 
   const onStarted = (): void => {
     const isInDatabase = [...runningOf(RED)].some((environment) => environment.isInDatabase);
-    if (isInDatabase || isStateKept(settings.userDir)) onDemand().forgetRemoved(RED);
+    if (isInDatabase || isStateKept(settings.userDir)) isDone(RED, () => onDemand().forgetRemoved(RED));
   };
   const onRuntimeEvent = (event: RuntimeEvent): void => {
     if (!isOurRemoval(event)) return;

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readlinkSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import should from 'should';
@@ -91,5 +91,32 @@ describe('the package, removed from the palette', function () {
 
   it('keeps what it has stored, for a later installation', () => {
     should(readdirSync(join(userDir, 'advisor-texting'))).containEql('store.mdb');
+  });
+});
+
+describe('the package, whose files are missing for a moment because npm updates it', function () {
+  this.timeout(120_000);
+  let red: RealRed;
+
+  before(async () => {
+    red = await startRed({ version: 5, flows: using });
+  });
+  after(() => red.close());
+
+  it('outlasts a deploy, tells nobody where its files were, and goes on', async () => {
+    const text = { phone: '+12175550107', text: 'Hello' };
+    await red.send('in', text);
+    await red.messages('out');
+    const folder = join(red.userDir, 'node_modules', '@advisor-texting');
+    renameSync(folder, `${folder}-away`);
+    await red.deploy(using);
+    for (const path of ['callback', 'link/x', 'environment/waits']) {
+      const { status, text: said } = await red.request('GET', `advisor-texting/${path}`);
+      should([path, status, said]).eql([path, 503, 'Service Unavailable']);
+    }
+    renameSync(`${folder}-away`, folder);
+    should((await red.request('GET', 'advisor-texting/environment/waits')).status).equal(200);
+    await red.send('in', text);
+    await red.messages('out', 2);
   });
 });
