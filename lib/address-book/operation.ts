@@ -130,6 +130,7 @@ export class Stream<C = Caller> {
 export class Searches<C = Caller> {
   private readonly running = new Map<Stream<C>, Promise<void>>();
   private isClosed = false;
+  private stops = 0;
 
   constructor(
     private readonly tools: Tools,
@@ -142,7 +143,9 @@ export class Searches<C = Caller> {
   }
 
   async run(msg: Message, job: Job, breakOff: (why: Problem) => void): Promise<void> {
+    const { stops } = this;
     const stream = new Stream(this.tools, msg, job, await this.prepare(msg));
+    if (this.stops > stops) throw nodeError('cancelled', 'cancelled');
     if (this.isClosed) stream.stop(true);
     const settled = this.settle(stream, breakOff);
     this.running.set(stream, settled);
@@ -150,6 +153,7 @@ export class Searches<C = Caller> {
   }
 
   stop(): void {
+    this.stops += 1;
     for (const stream of this.running.keys()) stream.stop(false);
   }
 

@@ -197,12 +197,10 @@ const shownFor = processMemory('statuses', new Map<string, string>());
 /** A message may come back to a node this often within a minute. */
 const mostReturns = 20;
 
-type Cancelled = 'cancelled' | 'cancelled_by_close';
-
 /** Delays messages that run in a circle: a flow that is wired so would send thousands of requests a minute. */
 class Brake {
-  /** Until when each is delayed, by its release. */
-  private readonly delayed = new Map<(why: Cancelled) => void, number>();
+  /** Until when each is delayed, by its `enter`. */
+  private readonly delayed = new Map<() => void, { readonly until: number; readonly forget: () => void }>();
   private returns = noReturns;
 
   /** `onDelay` is called with the number of delayed messages, and the time until which the first is. */
@@ -214,34 +212,32 @@ class Brake {
 
   /**
    * Calls `enter` at once; for a message that has come back too often, when its minute is over. Where one message
-   * becomes very many, they are counted together, and `cancel` is called for those that would enter all at once.
+   * becomes very many, they are counted together.
    */
-  admit(msg: Message, enter: () => void, cancel?: (why: Cancelled) => void): void {
+  admit(msg: Message, enter: () => void, together: boolean): void {
     let returns = countReturn(msg, this.node, this.clock, minute);
-    if (returns && cancel) returns = this.returns = oneMore(this.returns, this.clock.now(), minute);
+    if (returns && together) returns = this.returns = oneMore(this.returns, this.clock.now(), minute);
     if (!returns || returns.count <= mostReturns) {
       enter();
       return;
     }
     const until = returns.since + minute;
-    const release = (why: Cancelled): void => {
-      forget();
-      this.delayed.delete(release);
-      (cancel ?? enter)(why);
-    };
     const forget = this.clock.after(until - this.clock.now(), () => {
-      this.delayed.delete(release);
-      if (cancel) this.admit(msg, enter, cancel);
-      else enter();
+      this.delayed.delete(enter);
+      this.admit(msg, enter, together);
     });
-    this.delayed.set(release, until);
-    const [first = until] = this.delayed.values();
-    this.onDelay(this.delayed.size, first);
+    this.delayed.set(enter, { until, forget });
+    const [first] = this.delayed.values();
+    this.onDelay(this.delayed.size, first?.until ?? until);
   }
 
-  /** Ends all delays: before a close, so that no message is lost, and before a reset, which is for them too. */
-  release(why: Cancelled): void {
-    for (const each of [...this.delayed.keys()]) each(why);
+  /** Lets all delayed messages enter now: before a close, so that none is lost, and before a reset, which is for them too. */
+  release(): void {
+    for (const [enter, { forget }] of [...this.delayed]) {
+      forget();
+      this.delayed.delete(enter);
+      enter();
+    }
   }
 }
 
@@ -450,7 +446,7 @@ export const flowNode = (
       try {
         // A reset is also for what is delayed.
         const isReset = isControl(msg, 'reset');
-        if (isReset) brake.release('cancelled');
+        if (isReset) brake.release();
         if (handler.opening) {
           enter();
           return;
@@ -489,11 +485,11 @@ export const flowNode = (
       }
     };
     if (unreadable) fail(unreadable);
-    else brake.admit(msg, enter, handler.multiplies ? (why) => fail(nodeError('cancelled', why)) : undefined);
+    else brake.admit(msg, enter, handler.multiplies);
   });
 
   node.on('close', (closed: () => void) => {
-    brake.release('cancelled_by_close');
+    brake.release();
     closing.abort();
     status.close();
     forgetStart();

@@ -206,6 +206,17 @@ describe('a search of all pages', () => {
     should(flow.completed.all).have.length(2);
   });
 
+  it('is cancelled by a msg.reset that comes right behind it', async () => {
+    const { environment, requests } = await scripted(paging(() => upTo(1000)));
+    const flow = await contactNode(environment, { operation: 'search', all: true, emit: 'item' });
+    flow.send({});
+    flow.send({ reset: true });
+    const { msg } = only(await flow.arrivals.next());
+    should(errorOf(msg).code).equal('cancelled');
+    await flow.completed.next();
+    should(requests()).be.empty();
+  });
+
   for (const [what, pageInfo] of [
     ['with another number', { page: 1, totalRecord: 200 }],
     ['that claims to be the requested one and repeats the previous one', undefined],
