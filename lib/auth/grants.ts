@@ -132,6 +132,13 @@ export const readTokenAnswer = (body: string): TokenAnswer | undefined => {
 export const isBearer = ({ tokenType }: TokenAnswer): boolean =>
   tokenType === '' || tokenType.toLowerCase() === 'bearer';
 
+/**
+ * A refresh does not change the person (OpenID Connect Core 1.0, section 12.2). An access token may call the same person
+ * otherwise than the identity token, which a refresh often lacks.
+ */
+const samePerson = (before: Identity | null, now: Identity | null): Identity | null =>
+  now && (before === null || before.subject === now.subject) ? now : before;
+
 /** The grant after a token was issued or refreshed. Fields that the answer lacks stay as they were. */
 export const renewed = (grant: Grant, answer: TokenAnswer, now: number): Grant => ({
   ...grant,
@@ -141,7 +148,7 @@ export const renewed = (grant: Grant, answer: TokenAnswer, now: number): Grant =
   lifetime: answer.expiresIn,
   refreshedAt: now,
   scopes: answer.scopes ?? (grant.scopes.length > 0 ? grant.scopes : grant.asked),
-  identity: answer.identity ?? grant.identity,
+  identity: samePerson(grant.identity, answer.identity),
   refused: false,
 });
 

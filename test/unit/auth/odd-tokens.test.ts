@@ -137,6 +137,22 @@ describe('odd answers of a third-party token endpoint', () => {
     should((await failureOf(token)).message).match(/"DPoP" token.*only Bearer tokens/);
   });
 
+  it('leaves the person as authorized where a refreshed access token calls them otherwise', async () => {
+    const claims = (body: object): string => `x.${Buffer.from(JSON.stringify(body)).toString('base64url')}.x`;
+    const grant = { ...newGrant(connection, 'default'), refreshToken: 'refresh-0' };
+    const ann = { subject: 'ann', label: 'Ann' };
+    await red.vault.authorized(connection, { ...grant, identity: ann });
+    answering({ body: { ...good, access_token: claims({ sub: 'pairwise' }) } });
+    await token();
+    should(red.vault.get(connection, 'default')?.grant.identity).eql(ann);
+    const again = await red.vault.authorized(connection, { ...grant, identity: ann });
+    should(again.awaiting).be.null();
+    server.service.removeAllListeners();
+    answering({ body: { ...good, id_token: claims({ sub: 'ann', name: 'Ann Lee' }) } });
+    await token();
+    should(red.vault.get(connection, 'default')?.grant.identity?.label).equal('Ann Lee');
+  });
+
   it('knows no end of a token whose end would be no date', async () => {
     answering({ body: { ...good, expires_in: 1e300 } });
     await token();
