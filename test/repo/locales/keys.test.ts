@@ -87,6 +87,11 @@ describe('the languages', () => {
   }
 
   for (const language of languages) {
+    it(`set the page size in the example of the ${language} help of content search: each result would be texted`, () => {
+      const [start = ''] = textOf(language, 'advisor-content.md').split('\n### ');
+      start.should.match(new RegExp(`_${stringsOf(language, 'common.json')['label.pageSize'] ?? ''}_\\D*1`));
+    });
+
     for (const file of filesOf(language, '.md')) {
       const strings = stringsOf(language, file.replace('.md', '.json'));
       const shared = stringsOf(language, 'common.json');
