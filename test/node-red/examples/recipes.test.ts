@@ -153,6 +153,8 @@ describe('the recipes', function () {
       hourCycle: 'h23',
     });
     should(hour.format(Number(deliveryDate))).equal('09');
+    await flow.press('Weekdays at 1:00');
+    should(payloadOf(await flow.one('scheduled'))).containEql({ alreadySent: true });
   });
 
   recipeDoes('Block people who say stop', async (flow) => {
