@@ -44,6 +44,7 @@ describe("the languages of the simulator's page", () => {
     const page = await opened('ja', '?lang=de');
     should(await languageOf(page)).equal('de');
     await page.getByRole('tab', { name: /^Telefone/ }).waitFor();
+    await page.getByRole('heading', { name: 'SMS für Berater – Simulator' }).waitFor();
     await page.route('**/control/clock', (route) => route.continue({ postData: '{' }));
     await page.getByRole('button', { name: '+1 Stunde' }).click();
     await page.getByText('Etwas ist schiefgegangen. Der Body ist kein gültiges JSON.').waitFor();

@@ -192,11 +192,13 @@ for (const run of runs) {
       );
       const phone = Array.from({ length: 300 }, (_, n) => `nobody ${String(n)}`);
       await flow.press('Text a landline', { phone });
-      await flow.shown('it failed', phone.length);
+      await flow.press('Text a landline', { phone: '' });
+      await flow.shown('it failed', phone.length + 1);
       await flow.press('Report now');
       const [, heading, ...lines] = payloadText(await flow.one('the report')).split('\n');
-      should(heading).equal('Failed since yesterday: 301');
+      should(heading).equal('Failed since yesterday: 302');
       should(lines.filter((line) => line.includes('nobody'))).have.length(phone.length);
+      should(lines.filter((line) => / {2}no number {2}invalid_input$/.test(line))).have.length(1);
     });
 
     it('14: the mail names the advisor and has the link', async () => {
