@@ -118,7 +118,10 @@ const environmentFindings = (
   nodes: readonly SavedNode[],
 ): PreparednessFinding[] => {
   const { number, flag, text } = plainSettings(environment, values);
-  const doesSchedule = nodes.some((node) => node['type'] === sendText.type && node['schedule'] === 'at');
+  const doesSchedule = nodes.some(
+    (node) =>
+      node['type'] === sendText.type && node['environment'] === nodeId(values) && node['schedule'] === 'at',
+  );
   const zone = text('timeZone');
   const zoneOfProcess = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const needsZone = doesSchedule || text('textFrom') !== '';

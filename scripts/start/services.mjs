@@ -33,12 +33,22 @@ const whereTo = (flows, { service = 'simulator' }, variables) => {
     : 'nothing: this service does not exist';
 };
 
-/** A sentence about who may really be texted by these flows. Disabled environments do not run. */
+/** Whether a node, or a property of a subflow, may use the environment: a variable can name any of them. */
+const mayBeUsed = (flows, { id }) =>
+  flows.some(
+    (node) =>
+      node.id !== id &&
+      (String(node.environment).includes('${') || JSON.stringify(node).includes(JSON.stringify(id))),
+  );
+
+/** A sentence about who may really be texted by these flows. Disabled and unused environments text nobody. */
 export const whoIsTexted = (flows, variables) => {
   if (!Array.isArray(flows))
     return 'The flows could not be read: check their environments before you send anything.';
-  const environments = flows.filter(({ type, d }) => type === 'advisor-environment' && d !== true);
-  if (environments.length === 0) return 'There is no environment in these flows: nobody is texted.';
+  const environments = flows.filter(
+    (node) => node.type === 'advisor-environment' && node.d !== true && mayBeUsed(flows, node),
+  );
+  if (environments.length === 0) return 'No node in these flows uses an environment: nobody is texted.';
   const places = environments.map((node) => [node.name || node.id, whereTo(flows, node, variables)]);
   const others = places.filter(([, place]) => !/^simulator/.test(place));
   if (others.length === 0) return 'Everything here runs on the simulator: nobody is really texted.';

@@ -124,6 +124,15 @@ describe('npm start', function () {
     ...{ name, service },
   });
 
+  const userOf = (name: string): Node =>
+    ({
+      id: `${name} user`,
+      type: 'advisor-events',
+      z: own.id,
+      environment: name.toLowerCase(),
+      wires: [[]],
+    }) as Node;
+
   describe('for the first time', () => {
     let said: string;
     before(async () => {
@@ -178,6 +187,8 @@ describe('npm start', function () {
         environment('Off', 'production', { d: true }),
         { ...own, env: [{ name: 'TAB_STAGE', value: 'production', type: 'str' }] } as Node,
         environment('Inner', '${TAB_STAGE}', { z: own.id }),
+        ...['Live', 'Trial', 'Unset', 'Odd', 'Off', 'Inner'].map(userOf),
+        environment('Spare', 'production'),
       ]);
       await heard;
     });
@@ -220,7 +231,7 @@ describe('npm start', function () {
       said.should.containEql(
         '"Inner" leads to the service that ${TAB_STAGE} names in the flows, which may be the real one.',
       );
-      said.should.not.containEql('"Off"');
+      for (const name of ['"Off"', '"Spare"']) said.should.not.containEql(name);
     });
 
     it('exits cleanly on Ctrl-C', async () => {

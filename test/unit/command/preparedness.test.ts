@@ -403,9 +403,10 @@ describe('the command check on a user directory', function () {
 
   it("exits with 2 if a node's environment was not checked, unless that one is meant to stay", async () => {
     nodes.push({ ...node('env'), id: 'second', name: 'Second office' });
-    Object.assign(node('send'), { environment: 'second' });
+    Object.assign(node('send'), { environment: 'second', schedule: 'at' });
     const { code, lines } = await run(['--environment', 'Office']);
     should(code).equal(2);
+    should(lineOf(lines, 'deliveryDateUnit')?.ok).be.true();
     should(lineOf(lines, 'environment')).match({
       ok: null,
       mark: 'untried',
