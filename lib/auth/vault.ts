@@ -564,13 +564,14 @@ export const movableGrants = (
 ): Movable<GrantRecord> => {
   const ofSeed = connection?.seed ? seedName(connection) : '';
   return {
-    table,
     prefix: key(grantKind),
     isMeant: ({ seed, grant }) => (seed === undefined ? grant.environment === environment : seed === ofSeed),
     copy: ({ value }, to) => {
       const name = nameIn(value);
-      return [{ table, put: placeOf(to, name), value: recordOf(name, value) }];
+      return { put: placeOf(to, name), value: recordOf(name, value) };
     },
+    // An older one may have a refresh token that was used: most services accept each once.
+    isNewer: (here, there) => (here.grant.refreshedAt ?? 0) > (there.grant.refreshedAt ?? 0),
   };
 };
 

@@ -361,9 +361,8 @@ export const doNotTextOf = async (environment: ListEnvironment): Promise<DoNotTe
 export const movableBlocked = (): Movable<Blocked> => {
   const prefix = key('blocked', 'service' satisfies Realm);
   return {
-    table,
     prefix,
-    copy: ({ value }, to) => [{ table, put: key(prefix, to.hash(value.phone)), value }],
+    copy: ({ value }, to) => ({ put: key(prefix, to.hash(value.phone)), value }),
   };
 };
 

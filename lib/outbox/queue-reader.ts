@@ -40,6 +40,12 @@ export interface Pending {
   readonly waits: number;
 }
 
+export const sumOfPending = (counts: readonly Pending[]): Pending =>
+  counts.reduce((sum, { items, waits }) => ({ items: sum.items + items, waits: sum.waits + waits }), {
+    items: 0,
+    waits: 0,
+  });
+
 const readAtOnce = 100;
 
 export const pendingIn = async (store: Store, node: string): Promise<Pending> => {

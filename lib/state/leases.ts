@@ -60,10 +60,6 @@ export interface Beat {
  */
 const backWithin = 500;
 
-/** Used instead of a holder while work is being moved into a slot. */
-const movingHolder = (id: string): string => `moving ${id}`;
-const isMoving = `holder like 'moving %'`;
-
 const rowOf = 'slot, holder, token, seq, until::text as until, until < now() as "isOver", busy as "isBusy"';
 
 export class Leases {
@@ -90,7 +86,7 @@ export class Leases {
   private async read(): Promise<Beat> {
     const { rows } = await this.pool().query<LeaseRow & { readonly time: string }>(
       `select ${rowOf}, extract(epoch from clock_timestamp()) * 1000 as time
-       from ${schema}.lease where grp = $1 and not ${isMoving} order by slot`,
+       from ${schema}.lease where grp = $1 order by slot`,
       [this.group],
     );
     return { time: Number(rows[0]?.time), rows: rows.filter(({ slot }) => slot !== common) };
@@ -133,30 +129,11 @@ export class Leases {
     return row && { slot, token: row.token, seq: BigInt(row.seq), crashes: row.starts - 1 };
   }
 
-  /** Adds a slot for this process. */
-  add(): Promise<Lease> {
-    return this.insert(this.holder, `now() + ${this.leaseFor} * interval '1 ms'`);
-  }
-
-  /** The slot into which work is moved. Nobody takes it until `release`. */
-  async moving(id: string): Promise<Lease> {
-    const { rows } = await this.pool().query<{ slot: number; token: string; seq: string }>(
-      `select slot, token, seq from ${schema}.lease where grp = $1 and holder = $2`,
-      [this.group, movingHolder(id)],
-    );
-    const [row] = rows;
-    return row ? { ...row, seq: BigInt(row.seq), crashes: 0 } : this.insert(movingHolder(id), `'infinity'`);
-  }
-
-  async release(id: string): Promise<void> {
-    await this.pool().query(
-      `update ${schema}.lease set holder = '', until = now() where grp = $1 and holder = $2`,
-      [this.group, movingHolder(id)],
-    );
-  }
-
-  /** The first token of a slot is the time, so that a slot whose number is used again never has an earlier slot's token. */
-  private async insert(holder: string, until: string): Promise<Lease> {
+  /**
+   * Adds a slot for this process. Its first token is the time, so that a slot whose number is used again never has an
+   * earlier slot's token.
+   */
+  async add(): Promise<Lease> {
     await this.pool().query(
       `insert into ${schema}.lease values ($1, ${common}, '', 0, 0, 'infinity') on conflict do nothing`,
       [this.group],
@@ -164,10 +141,11 @@ export class Leases {
     for (;;) {
       const { rows } = await this.pool().query<{ slot: number; token: string; seq: string }>(
         `insert into ${schema}.lease
-         select $1, max(slot) + 1, $2, (extract(epoch from now()) * 1000)::bigint, 0, ${until}
+         select $1, max(slot) + 1, $2, (extract(epoch from now()) * 1000)::bigint, 0,
+           now() + ${this.leaseFor} * interval '1 ms'
          from ${schema}.lease where grp = $1
          on conflict do nothing returning slot, token, seq`,
-        [this.group, holder],
+        [this.group, this.holder],
       );
       const [row] = rows;
       if (row) return { ...row, seq: BigInt(row.seq), crashes: 0 };

@@ -16,7 +16,6 @@ import {
   type Lease,
   type LeaseRow,
 } from './leases';
-import type { Destination } from './moving';
 import { pause, PostgresConnection } from './postgres-connection';
 import { changesOf, storeOver, type Engine, type RecordChange, type Row } from './engine';
 import type { KeyHolder, Sealer, Sealing } from './sealing';
@@ -452,7 +451,7 @@ class SlotRegister implements JointWriter {
     );
     const unanswered = `select 1 from ${schema}.lease l join ${schema}.work w
        on w.key = $1::bytea || int4send(l.slot) || $2::bytea
-       where l.grp = $1 and l.until > now() and l.until < 'infinity' limit 1`;
+       where l.grp = $1 and l.until > now() limit 1`;
     for (const end = performance.now() + answeredWithin; performance.now() < end;) {
       const { rows } = await this.patiently(() => this.writing.query(unanswered, [this.group, key]));
       if (rows.length === 0) return;
@@ -479,17 +478,6 @@ class SlotRegister implements JointWriter {
       this.writes.rejectLost();
       return true;
     });
-  }
-
-  /** A place for work that is moved here from another store, by the id of the move. */
-  async takeIn(id: string): Promise<Destination> {
-    const lease = await this.patiently(() => this.leases.moving(id));
-    const engine = new SlotEngine(this, lease, 'orphan');
-    return {
-      store: slotOver(engine),
-      release: () => this.patiently(() => this.leases.release(id)),
-      discard: () => this.patiently(() => engine.drop(this.writing)),
-    };
   }
 
   /** Repeats the task while the database is unreachable. */

@@ -41,6 +41,11 @@ export class StoreRecognition {
 
   constructor(private readonly remembered: RememberedStore) {}
 
+  /** Whether this place had a store. */
+  get isKnown(): boolean {
+    return this.remembered.read() !== undefined;
+  }
+
   /** The store is another than the one that this place had, and nobody has confirmed it. */
   get isLost(): boolean {
     return this.isOther;

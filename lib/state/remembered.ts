@@ -46,10 +46,10 @@ export const forgetRemembered = (store: Store, space: string): Promise<void> =>
   removeUnder(store, table, key('known', space));
 
 export const movableRemembered = (environment: string): Movable<Remembered> => ({
-  table,
   prefix: Buffer.concat([all, Buffer.from(`${environment}/`)]),
   copy: ({ key: at, value }, to) => {
     const hash = to.hash(value.of);
-    return [{ table, put: Buffer.concat([at.subarray(0, -hash.length), hash]), value }];
+    return { put: Buffer.concat([at.subarray(0, -hash.length), hash]), value };
   },
+  isNewer: (here, there) => here.until > there.until,
 });

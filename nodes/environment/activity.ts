@@ -10,6 +10,7 @@ import {
   type Listed,
   type WaitItem,
 } from '../../lib/runtime/activity';
+import { sumOfPending, type Pending } from '../../lib/outbox/queue-reader';
 import { processMemory } from '../../lib/process-memory';
 import type { AdvisorItem } from '../../lib/runtime/environment';
 import { pausedUntil } from '../../lib/runtime/flow-node';
@@ -20,7 +21,7 @@ import { ownWords, plainCode } from '../../lib/runtime/own-words';
 import type { Red } from '../../lib/runtime/red';
 import { elapsedBy, systemClock, within } from '../../lib/service/clock';
 import { phoneNumber } from '../../lib/texting/recipients';
-import { isOf, sumOfPending, type RunningEnvironment } from './environment';
+import { isOf, type RunningEnvironment } from './environment';
 import type { RouteRequest } from './form';
 import { numberIn, Refused, textIn, wordsForRequest } from './reply';
 import { runningOf } from './running';
@@ -246,11 +247,13 @@ interface StoreState {
   readonly lateBy: number;
   /** Null when the number is unknown. */
   readonly queued: number | null;
+  /** What must be done before the state can move to the database. */
+  readonly left: Pending | null;
   /** How many waits and held texts are for environments that were deleted. */
   readonly abandoned: number;
 }
 
-const unopened: StoreState = { store: null, lateBy: 0, queued: null, abandoned: 0 };
+const unopened: StoreState = { store: null, lateBy: 0, queued: null, left: null, abandoned: 0 };
 
 /** Where the state is kept, and how late polls are. An environment that is not configured has neither. */
 const stateIn = async (RED: Red, environment: RunningEnvironment): Promise<StoreState> => {
@@ -266,6 +269,7 @@ const stateIn = async (RED: Red, environment: RunningEnvironment): Promise<Store
       lateBy,
       store: peers ? 'postgres' : durable ? 'embedded' : 'memory',
       queued: pageInfo.totalRecord,
+      left: (await environment.leftInFile()) ?? null,
       // In a database, they may be for environments of other processes.
       abandoned: peers ? 0 : await countAbandoned(store, existing),
     };

@@ -18,12 +18,11 @@ import { lazy } from '../../lib/runtime/lazy';
 import { elapsedBy, systemClock, within, type Clock } from '../../lib/service/clock';
 import { abortOf, wokenBy } from '../../lib/service/concurrency';
 import type { ServiceError } from '../../lib/service/errors';
-import type { Pending } from '../../lib/outbox/queue-reader';
+import { sumOfPending, type Pending } from '../../lib/outbox/queue-reader';
 import type { Client, ClientOptions } from '../../lib/service/client';
-import type { PostgresHandle } from '../../lib/state/postgres';
 import { lostTrouble } from '../../lib/state/recognition';
 import { forgetRemembered } from '../../lib/state/remembered';
-import type { Store, StoreCommand } from '../../lib/state/store';
+import { storeClosed, type Store, type StoreCommand } from '../../lib/state/store';
 import { doNotTextOf, forgetLists, isBlockCommand, ownListOf } from '../../lib/guards/do-not-text';
 import { listAdvisors } from './advisor-list';
 import {
@@ -40,7 +39,7 @@ import {
   type Service,
   type EnvironmentValues,
 } from './config';
-import { moveToDatabase, stayInFile } from './moving';
+import { moveToDatabase, unfinishedIn } from './moving';
 import type { Services, SharedServices } from './services';
 import { SharedStore, type SharedStoreHost } from './shared-store';
 import type { VariableValue } from './variables';
@@ -74,24 +73,20 @@ export const isOf =
   (node: string): boolean =>
     ids?.some((id) => node === id || node.split('-').includes(id)) ?? true;
 
-export const sumOfPending = (counts: readonly Pending[]): Pending =>
-  counts.reduce((sum, { items, waits }) => ({ items: sum.items + items, waits: sum.waits + waits }), {
-    items: 0,
-    waits: 0,
-  });
-
 /** An `advisor-environment` that is deployed. */
 export class RunningEnvironment implements SharedStoreHost {
   readonly name: string;
   readonly service: Service;
   readonly clock: Clock;
   readonly settings: EnvironmentSettings;
-  private readonly ownServices: Services;
+  private ownServices: Services;
   /** The monotonic time. */
   private readonly elapsed: () => number;
   private readonly shared: SharedServices | undefined;
   /** For an environment with a database. */
   readonly sharedStore: SharedStore | undefined;
+  /** Until it is known whether the state is in the database or still in the user directory. */
+  private placing: Promise<void> | undefined;
   load = (): number => 0;
   private announcedPause = -Infinity;
   /** Listeners by the id of their node. */
@@ -120,7 +115,7 @@ export class RunningEnvironment implements SharedStoreHost {
   private giveUpStore: (() => void) | undefined;
 
   constructor(
-    services: Services,
+    private readonly inFile: Services,
     readonly id: string,
     readonly values: EnvironmentValues,
     readonly variableValue: VariableValue,
@@ -131,8 +126,8 @@ export class RunningEnvironment implements SharedStoreHost {
     this.name = environmentName(values);
     // An unknown service must do nothing until it is corrected, least of all pretend to send: `sandbox` is never simulated.
     this.service = serviceOf(values) ?? 'sandbox';
-    this.clock = this.service === 'simulator' ? services.simulator.clock : services.clock;
-    this.elapsed = () => elapsedBy(services.clock);
+    this.clock = this.service === 'simulator' ? inFile.simulator.clock : inFile.clock;
+    this.elapsed = () => elapsedBy(inFile.clock);
     this.settings = settingsOf(values);
     this.fault = faultInValues(values);
     this.needsVault = !this.fault && this.service !== 'simulator' && grantOf(values) !== 'client_credentials';
@@ -140,32 +135,55 @@ export class RunningEnvironment implements SharedStoreHost {
     if (this.service !== 'simulator' && (values['store'] ?? 'embedded') !== 'embedded')
       this.storeFault = this.fault;
     const url = this.fault || this.service === 'simulator' ? '' : storeUrlOf(values);
-    this.shared = url === '' ? undefined : services.inDatabase(url, id);
-    this.ownServices = this.shared ?? services;
+    this.shared = url === '' ? undefined : inFile.inDatabase(url, id);
+    this.ownServices = this.shared ?? inFile;
     this.sharedStore = this.shared && new SharedStore(this);
-    if (this.service === 'simulator')
-      this.endings.push(services.simulator.use(() => this.forget(), this.changed));
-    else {
-      const unlisten = this.ownServices.recognition.onChange(this.changed);
-      this.endings.push(async () => {
-        unlisten();
-      });
-      this.openVault();
+    if (this.service === 'simulator') {
+      this.endings.push(inFile.simulator.use(() => this.forget(), this.changed));
+      return;
     }
+    this.placing = this.shared && this.place(this.shared);
+    if (!this.shared) this.useServices();
+    if (this.shared || this.needsVault) void this.store().catch(() => undefined);
   }
 
   /** Authorizations are in the store, even without `journal`. */
-  private openVault(): void {
-    const { vault } = this.ownServices;
-    const unlisten = vault.onChange(this.changed);
-    const unlistenToPauses = this.ownServices.tokens.onPause(this.changed);
+  private useServices(): void {
+    if (this.isClosing) return;
+    const { vault, tokens, recognition } = this.ownServices;
+    const unlisten = [vault, recognition].map((each) => each.onChange(this.changed));
+    unlisten.push(tokens.onPause(this.changed));
     this.endings.push(async () => {
-      unlisten();
-      unlistenToPauses();
+      for (const end of unlisten) end();
     });
-    if (!this.needsVault) return;
-    this.endings.push(vault.keepOpen());
-    void this.store().catch(() => undefined);
+    if (this.needsVault) this.endings.push(vault.keepOpen());
+  }
+
+  /** The state of all uses of a subflow is in one place. */
+  private async place(shared: SharedServices): Promise<void> {
+    const [other] = this.otherUses();
+    await other?.placing;
+    if (other ? !other.isInDatabase : await this.staysInFile(shared)) this.ownServices = this.inFile;
+    this.placing = undefined;
+  }
+
+  /** Whether something in the user directory is unfinished, or was lost without a confirmation. */
+  private async staysInFile({ openFile, recognition }: SharedServices): Promise<boolean> {
+    const file = await openFile();
+    if (!file) return false;
+    const { recognition: ofFile, log } = this.inFile;
+    try {
+      if (!recognition.isKnown) await ofFile.look(file);
+      if (!recognition.isKnown && ofFile.isLost) return true;
+      const { items, waits } = await unfinishedIn(file, this.id);
+      if (items + waits === 0) return false;
+      log.warn(
+        `${this.name}: its state stays in the user directory until what it has accepted there is done (texts and requests: ${items}, waits: ${waits}). It moves to the database at the first start or deploy after that.`,
+      );
+      return true;
+    } finally {
+      await file.close();
+    }
   }
 
   /** After a reset of the simulator, the people it has texted or asked for consent are forgotten here too. */
@@ -175,7 +193,12 @@ export class RunningEnvironment implements SharedStoreHost {
 
   /** Whether the state is in a database that processes share. */
   get isInDatabase(): boolean {
-    return this.shared !== undefined;
+    return this.ownServices === this.shared;
+  }
+
+  /** What must be done in the user directory before the state can move to the database; undefined where it need not. */
+  async leftInFile(): Promise<Pending | undefined> {
+    return this.shared && !this.isInDatabase ? unfinishedIn(await this.store(), this.id) : undefined;
   }
 
   /** The services of this environment; those with a database have their own authorizations. */
@@ -197,7 +220,7 @@ export class RunningEnvironment implements SharedStoreHost {
   }
 
   tellOthers(node: string, message: Readonly<Record<string, unknown>>): void {
-    if (!this.shared) return;
+    if (!this.isInDatabase) return;
     this.store()
       .then((store) =>
         store.peers?.tellOthers({ kind: 'control', at: store.now(), node, order: message } as ControlCommand),
@@ -219,7 +242,7 @@ export class RunningEnvironment implements SharedStoreHost {
    */
   private tellOfPause(ms: number): void {
     const until = performance.now() + ms;
-    if (!this.shared || until < this.announcedPause + second) return;
+    if (!this.isInDatabase || until < this.announcedPause + second) return;
     this.announcedPause = until;
     this.store()
       .then((store) => store.peers?.tellOthers({ kind: 'pause', at: store.now(), ms } as PauseCommand))
@@ -249,14 +272,14 @@ export class RunningEnvironment implements SharedStoreHost {
   }
 
   get opening(): Promise<void> | undefined {
-    const { vault } = this.ownServices;
     // The vault stays open as long as this environment.
-    if (!this.needsVault || (this.isVaultOpen ||= vault.isOpen)) return undefined;
+    if (!this.needsVault || (this.isVaultOpen ||= !this.placing && this.ownServices.vault.isOpen))
+      return undefined;
     // While another process has the store, messages are still accepted, and wait in the outbox.
-    const isElsewhere = (): boolean => !this.shared && this.storeTrouble !== undefined;
+    const isElsewhere = (): boolean => !this.isInDatabase && this.storeTrouble !== undefined;
     if (isElsewhere()) return undefined;
     return this.store()
-      .then(() => (isElsewhere() ? undefined : vault.opening))
+      .then(() => (isElsewhere() ? undefined : this.ownServices.vault.opening))
       .catch(() => undefined);
   }
 
@@ -297,8 +320,14 @@ export class RunningEnvironment implements SharedStoreHost {
 
   async otherListStores(): Promise<readonly Store[]> {
     if (this.service === 'simulator') return [];
+    await this.placed();
     const others = this.otherServices().filter((each) => each.isInDatabase || this.isInDatabase);
     return Promise.all(others.map((each) => each.store()));
+  }
+
+  /** Resolves when it is known where the state of each environment is. */
+  private async placed(): Promise<void> {
+    for (const { placing } of [this, ...this.otherServices()]) await placing;
   }
 
   /** The other environments that run and text real people. */
@@ -374,7 +403,7 @@ export class RunningEnvironment implements SharedStoreHost {
   async pending(ids?: readonly string[]): Promise<Pending> {
     const asked = [...this.pendingCounts].filter(({ path }) => ids?.some((id) => path.includes(id)) ?? true);
     const counts = await Promise.all(asked.map(({ count }) => count()));
-    const elsewhere = this.shared ? await activityOf(this).pendingElsewhere(isOf(ids)) : [];
+    const elsewhere = this.isInDatabase ? await activityOf(this).pendingElsewhere(isOf(ids)) : [];
     return sumOfPending([...counts, ...elsewhere]);
   }
 
@@ -428,30 +457,29 @@ export class RunningEnvironment implements SharedStoreHost {
     opening.then((store) => this.recognize(store)).catch(() => undefined);
   }
 
-  private async openDatabase({ openDatabase }: SharedServices, shared: SharedStore): Promise<Store> {
+  private async openDatabase(
+    { openDatabase, openFile }: SharedServices,
+    shared: SharedStore,
+  ): Promise<Store> {
     const handle = openDatabase();
     this.giveUpStore = () => handle.abandon();
     this.endings.push(() => shared.close());
     const store = await shared.open(handle);
     this.giveUpStore = undefined;
-    await this.moveTo(handle, store);
+    await this.moveTo(store, await openFile());
     await this.recognize(store);
     shared.look();
+    this.useServices();
     return store;
   }
 
-  /** Moves the state that this process kept in a file to the database. */
-  private async moveTo(handle: PostgresHandle, store: Store): Promise<void> {
-    const file = await this.shared?.openFile();
+  /** Moves what all instances share and this process kept in a file to the database. */
+  private async moveTo(store: Store, file: Store | undefined): Promise<void> {
     if (!file) return;
     try {
-      const count = await moveToDatabase(
-        file,
-        { store, takeIn: (id) => handle.database.takeIn(id) },
-        this.id,
-        this.knownConnection(),
-        this.otherServices().every(({ isInDatabase }) => isInDatabase),
-      );
+      await this.placed();
+      const withList = this.otherServices().every(({ isInDatabase }) => isInDatabase);
+      const count = await moveToDatabase(file, store, this.id, this.knownConnection(), withList);
       if (count > 0)
         this.ownServices.log.info(
           `${this.name}: moved ${count} records from the user directory to the database.`,
@@ -531,7 +559,13 @@ export class RunningEnvironment implements SharedStoreHost {
   }
 
   private async openStore(): Promise<Store> {
-    if (this.shared && this.sharedStore) return this.openDatabase(this.shared, this.sharedStore);
+    const { shared, sharedStore } = this;
+    if (shared && sharedStore) {
+      await this.placing;
+      if (this.isClosing) throw storeClosed();
+      if (this.isInDatabase) return this.openDatabase(shared, sharedStore);
+      this.useServices();
+    }
     const store = await this.ownServices.openStore();
     const look = (): void => {
       this.noteTrouble(store.trouble, true, store.isGone);
@@ -544,13 +578,13 @@ export class RunningEnvironment implements SharedStoreHost {
     this.endings.push(async () => {
       unlisten();
     });
-    await stayInFile(store, this.id);
     await this.recognize(store);
     if (this.service === 'simulator') await this.ownServices.simulator.restored(store);
     return store;
   }
 
   private async open(): Promise<Client> {
+    await this.placing;
     const options = this.service === 'simulator' ? await this.simulated() : this.configured();
     const { createClient } = lazy.client();
     const { sharedStore } = this;

@@ -173,14 +173,16 @@ const start = (RED: Red): Services => {
           throw fault;
         }
       };
+      const recognition = new StoreRecognition(rememberedIn(settings, `postgres ${environment}`));
+      const isFileLost = (): boolean => services.recognition.isKnown && !recognition.isKnown;
       const found = shared.get(name) ?? {
         ...services,
         ...authorizing(openShared),
         openStore: openShared,
-        recognition: new StoreRecognition(rememberedIn(settings, `postgres ${environment}`)),
+        recognition,
         outage: { since: undefined },
         openDatabase,
-        openFile: () => (isStateKept(userDir) ? openStore() : undefined),
+        openFile: () => (isStateKept(userDir) || isFileLost() ? openStore() : undefined),
       };
       shared.set(name, found);
       return found;

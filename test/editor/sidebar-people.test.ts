@@ -263,7 +263,8 @@ describe('the sidebar, for each kind of user', function () {
   /** Everything that can be wrong at once. */
   const unwell = async (page: Page): Promise<void> => {
     const soon = Date.now() + 3_600_000;
-    const trouble = { store: null, trouble: 'The disk is full.', lateBy: 95_000, pausedUntil: soon };
+    const left = { items: 1, waits: 200 };
+    const trouble = { store: null, left, trouble: 'The disk is full.', lateBy: 95_000, pausedUntil: soon };
     const advisors = [
       { advisor: 'anna', state: 'authorize_again', expiresAt: null },
       { advisor: 'eve', state: 'confirm', expiresAt: null },
@@ -329,6 +330,7 @@ describe('the sidebar, for each kind of user', function () {
       await sidebar.part('advisors').getByText('zoe').waitFor();
       const alarm = (await sidebar.section().getByRole('status').first().textContent()) ?? '';
       for (const name of ['paused', 'late']) should(alarm).match(saying(words[name]));
+      should(await sidebar.part('service').textContent()).match(saying(words['left']));
       const states = await sidebar.part('advisors').locator('li').allTextContents();
       for (const [at, name] of ['authorizeAgain', 'confirm', 'authorized', 'expires'].entries())
         should(states[Math.min(at, 2)]).match(saying(words[name]));

@@ -27,14 +27,19 @@ export class SharedEnvironments {
     name: string,
     credentialSecret = 'a',
     changes: object = {},
-    /** The environments of the same Node-RED, and the id of this one among them. */
-    { id = `env${this.group}`, running = new Set<RunningEnvironment>() } = {},
+    /** The environments of the same Node-RED, the id of this one among them, its user directory and its log. */
+    {
+      id = `env${this.group}`,
+      running = new Set<RunningEnvironment>(),
+      userDir = freshFolder(),
+      warn = (_: string): void => undefined,
+    } = {},
   ): RunningEnvironment {
-    const settings = new FileSettings(freshFolder(), { credentialSecret });
+    const settings = new FileSettings(userDir, { credentialSecret });
     const quiet = (): void => undefined;
     const services = servicesOf({
       settings: Object.assign(settings, { available: () => true }),
-      log: { info: quiet, warn: quiet, error: quiet },
+      log: { info: quiet, warn, error: quiet },
     } as unknown as Red);
     const { baseUrl, authUrl, tokenUrl, credentials } = this.simulator;
     const values = {

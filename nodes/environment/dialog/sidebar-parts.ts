@@ -38,6 +38,7 @@ export interface ServiceState {
   readonly lateBy: number;
   readonly queued: number | null;
   readonly store: 'embedded' | 'postgres' | 'memory' | null;
+  readonly left: { readonly items: number; readonly waits: number } | null;
   readonly trouble: string | null;
   /** What must be filled in before anything can be done. */
   readonly fault: string | null;
@@ -575,7 +576,8 @@ export class ServicePart extends SidebarPart<ServiceState> {
     );
   }
 
-  show({ service, pausedUntil, lateBy, queued, store, trouble, fault, clock, mayWrite }: ServiceState): void {
+  show(state: ServiceState): void {
+    const { service, pausedUntil, lateBy, queued, store, left, trouble, fault, clock, mayWrite } = state;
     this.due = pausedUntil;
     const paused = pausedUntil !== null && say('sidebar.paused', { time: this.timeOf(pausedUntil) });
     const late =
@@ -594,6 +596,7 @@ export class ServicePart extends SidebarPart<ServiceState> {
       badgeOf(service, say).title,
       ...(queued === null ? [] : [say('sidebar.queued', { count: localNumber(queued) })]),
       ...(store === null ? (fault === null ? [say('sidebar.noStore')] : []) : [stores[store]]),
+      ...(left === null ? [] : [say('sidebar.left', { items: left.items, waits: left.waits })]),
       ...(clock === null ? [] : [say('sidebar.clock', { time: this.timeOf(clock) })]),
     ]);
   }

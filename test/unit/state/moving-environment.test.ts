@@ -3,16 +3,13 @@ import type { Connection } from '../../../lib/auth/connection';
 import { newGrant } from '../../../lib/auth/grants';
 import { Vault } from '../../../lib/auth/vault';
 import { RequestHistory } from '../../../lib/consent/request-history';
-import { recommended } from '../../../lib/consent/pace';
-import { consentOf } from '../../../lib/consent/consent';
 import { doNotTextOf, type DoNotText } from '../../../lib/guards/do-not-text';
 import { Once } from '../../../lib/guards/once';
-import { indexKeysOf, indexOf, keysOf, laterLane } from '../../../lib/outbox/records';
-import { requestsOn } from '../../support/outbox/requests';
+import { heldLane, keysOf, laterLane } from '../../../lib/outbox/records';
 import { systemClock } from '../../../lib/service/clock';
 import { createMemoryStore } from '../../../lib/state/memory';
-import { endOf, key, type Store, type Table } from '../../../lib/state/store';
-import { moveToDatabase } from '../../../nodes/environment/moving';
+import type { Store } from '../../../lib/state/store';
+import { moveToDatabase, unfinishedIn } from '../../../nodes/environment/moving';
 
 const phone = '+12025550101';
 const day = 24 * 3600 * 1000;
@@ -51,114 +48,72 @@ const keyOf = (environment: string) =>
     key: 'k',
   }) as const;
 
-const queues = ['single', 'list'] as const;
-
-/** One of everything that an environment keeps in a store. */
-const fill = async (store: Store, environment: string): Promise<void> => {
+/** One unfinished item of each kind: held, single, of a list, and a wait. */
+const fillQueues = async (store: Store, environment: string): Promise<void> => {
   const space = spaceOf(environment);
-  const at = keysOf(`send ${environment}`);
   const arrival = Buffer.alloc(12, 1);
+  const [held, single, ofList, ofWaits] = ['held', 'single', 'list', 'wait'].map((name) =>
+    keysOf(`${name} ${environment}`),
+  );
+  assert.ok(held && single && ofList && ofWaits);
+  const alone = { state: 'accepted', item: { index: 0 }, single: { space } };
   await store.write([
-    { table: 'work', put: at.home, value: `type ${space}` },
-    {
-      table: 'work',
-      put: at.item(arrival, 0, false),
-      value: { state: 'accepted', item: { index: 0 }, single: { space } },
-    },
-    { table: 'wait', put: at.due(8, 5, arrival, 0), value: 0 },
+    { table: 'work', put: held.item(arrival, 0, false), value: alone },
+    { table: 'wait', put: held.due(heldLane, 5, arrival, 0), value: 0 },
+    { table: 'work', put: single.item(arrival, 0, false), value: alone },
+    { table: 'work', put: ofList.item(arrival, 0, false), value: { state: 'finished', item: { index: 0 } } },
+    { table: 'work', put: ofList.list(arrival), value: { space, isComplete: true } },
+    { table: 'work', put: ofWaits.item(arrival, 0, true), value: alone },
+    { table: 'wait', put: ofWaits.due(laterLane, 5, arrival, 0), value: 0 },
   ]);
-  const [single, ofList] = queues.map((name) => keysOf(`${name} ${environment}`));
-  if (single && ofList)
-    await store.write([
-      { table: 'work', put: single.item(arrival, 0, false), value: { state: 'accepted', single: { space } } },
-      { table: 'wait', put: single.due(0, 0, arrival, 0), value: 0 },
-      { table: 'work', put: ofList.item(arrival, 0, false), value: { state: 'accepted' } },
-      { table: 'work', put: ofList.list(arrival), value: { space, isComplete: true } },
-      { table: 'wait', put: ofList.due(1, 0, arrival, 0), value: 0 },
-    ]);
-  const ofWaits = keysOf(`wait ${environment}`);
-  const seen = { memberId: 7, state: 'pending', lastChanged: 1 };
-  const shared = {
-    space,
-    shared: { advisor: 'default', start: 1000, pace: recommended },
-    type: 'type',
-    count: 1,
-  };
-  const item = { index: 0, phone };
-  const indexes = indexKeysOf(store, `wait ${environment}`, shared, arrival, item, true, seen);
-  await store.write([
-    {
-      table: 'work',
-      put: ofWaits.item(arrival, 0, true),
-      value: { state: 'accepted', item, seen, single: shared },
-    },
-    { table: 'wait', put: ofWaits.due(laterLane, store.now() + 1000, arrival, 0), value: 0 },
-    ...indexes.map((put) => ({ table: 'wait' as const, put, value: 0 })),
-  ]);
-  await historyOf(store, space).ask('default', phone, { every: day, limit: 0 }, async (begin) => {
-    await begin();
-    return { requested: true, memberId: 7, consentState: 'pending' };
-  });
-  const claimed = await new Once(store, keyOf(environment), day, time).claim('item', 0);
+};
+
+const authorize = async (
+  store: Store,
+  environment: string,
+  refreshToken: string,
+  refreshedAt: number,
+): Promise<void> => {
+  const vault = vaultOf(store);
+  const connection = connectionOf(environment);
+  const grant = { ...newGrant(connection, 'default'), refreshToken, refreshedAt };
+  await vault.use(() => vault.authorized(connection, grant));
+};
+
+const sendOnce = async (store: Store, environment: string, now: number): Promise<void> => {
+  const claimed = await new Once(store, keyOf(environment), day, { now: () => now, age: () => now }).claim(
+    'item',
+    0,
+  );
   assert.ok(claimed.kind === 'own');
   await store.write([claimed.claim.ended({ state: 'sent', payload: { messageId: 1 } })]);
   claimed.claim.release();
-  await (await listOf(store)).block(phone, 'asked to stop', 1);
-  const vault = vaultOf(store);
-  await vault.use(() =>
-    vault.authorized(connectionOf(environment), {
-      ...newGrant(connectionOf(environment), 'default'),
-      refreshToken: `of ${environment}`,
-    }),
+};
+
+/** One of everything that all instances of an environment share. */
+const fill = async (store: Store, environment: string): Promise<void> => {
+  await historyOf(store, spaceOf(environment)).ask(
+    'default',
+    phone,
+    { every: day, limit: 0 },
+    async (begin) => {
+      await begin();
+      return { requested: true, memberId: 7, consentState: 'pending' };
+    },
   );
+  await sendOnce(store, environment, Date.now());
+  await (await listOf(store)).block(phone, 'asked to stop', 1);
+  await authorize(store, environment, `of ${environment}`, 1);
 };
 
 const listOf = (store: Store): Promise<DoNotText> => doNotTextOf({ service: 'sandbox', store: () => store });
 
 /** What the modules find of an environment. */
-const contents = async (store: Store, environment: string): Promise<unknown> => {
-  const space = spaceOf(environment);
+const contents = async (store: Store, environment: string) => {
   const vault = vaultOf(store);
-  const clock = { now: () => store.now(), after: () => () => undefined };
-  // A start of the node writes the indexes that another store has otherwise.
-  const queue = requestsOn(
-    store,
-    { work: () => assert.fail(), emit: () => assert.fail() },
-    { node: `wait ${environment}`, space, clock },
-  );
-  await queue.start();
-  await queue.close();
-  const consent = await consentOf({
-    service: 'simulator',
-    space,
-    clock,
-    client: () => assert.fail(),
-    store: () => store,
-    isBlocked: async () => false,
-  });
-  const waits = await consent.list(10, { phone });
-  const countUnder = (table: Table, prefix: Buffer): Promise<number> =>
-    store.count(table, prefix, endOf(prefix));
-  const queued = queues.map(async (name) => {
-    const { items, dues, lists } = keysOf(`${name} ${environment}`);
-    return [
-      await countUnder('work', items),
-      await countUnder('wait', dues),
-      await countUnder('work', lists),
-    ].join(' ');
-  });
   return {
-    queued: await Promise.all(queued),
-    jobs: await store.count(
-      'work',
-      key('item', `send ${environment}`),
-      key('item', `send ${environment}`, 'z'),
-    ),
-    held: await countUnder('wait', keysOf(`send ${environment}`).dues),
-    waits: waits.map(({ seen, start }) => ({ seen, start })),
-    isDue: await countUnder('wait', keysOf(`wait ${environment}`).dues),
-    ofMember: await countUnder('wait', indexOf(store, 'member', space, { memberId: 7 }, 'default')),
-    asked: (await historyOf(store, space).preview('default', phone, { every: day, limit: 0 })).consentState,
+    asked: (await historyOf(store, spaceOf(environment)).preview('default', phone, { every: day, limit: 0 }))
+      .consentState,
     once: (await new Once(store, keyOf(environment), day, time).foresee())?.kind,
     blocked: (await (await listOf(store)).get(phone))?.reason,
     authorized: await vault.use(
@@ -168,56 +123,108 @@ const contents = async (store: Store, environment: string): Promise<unknown> => 
 };
 
 describe('an environment that moves to another store', () => {
-  it('takes all its records along, under their numbers and names, and nothing of another', async () => {
+  it('stays while its nodes have anything left, and says how much', async () => {
+    const store = createMemoryStore();
+    assert.deepEqual(await unfinishedIn(store, 'mine'), { items: 0, waits: 0 });
+    await fillQueues(store, 'other');
+    assert.deepEqual(await unfinishedIn(store, 'mine'), { items: 0, waits: 0 });
+    await fillQueues(store, 'mine');
+    assert.deepEqual(await unfinishedIn(store, 'mine'), { items: 3, waits: 1 });
+  });
+
+  it('stays for what a node has accepted since it has another environment, too', async () => {
+    const store = createMemoryStore();
+    const at = keysOf('changed');
+    for (const [byte, environment] of ['other', 'mine'].entries())
+      await store.write([
+        {
+          table: 'work',
+          put: at.item(Buffer.alloc(12, byte), 0, false),
+          value: { state: 'accepted', single: { space: spaceOf(environment) } },
+        },
+      ]);
+    assert.deepEqual(await unfinishedIn(store, 'mine'), { items: 2, waits: 0 });
+    assert.deepEqual(await unfinishedIn(store, 'other'), { items: 0, waits: 0 });
+  });
+
+  it('stays for an item whose list is missing: it leaves with the next start of its node', async () => {
+    const store = createMemoryStore();
+    const put = keysOf('n').item(Buffer.alloc(12, 1), 0, false);
+    await store.write([{ table: 'work', put, value: { state: 'accepted' } }]);
+    assert.deepEqual(await unfinishedIn(store, 'mine'), { items: 1, waits: 0 });
+  });
+
+  it('takes along what its instances share, under its numbers and names, and nothing of another', async () => {
     const [from, to] = [createMemoryStore(), createMemoryStore()];
     await fill(from, 'mine');
     const before = await contents(from, 'mine');
     assert.deepEqual(before, {
-      queued: ['1 1 0', '1 1 1'],
-      jobs: 1,
-      held: 1,
-      waits: [{ seen: { memberId: 7, state: 'pending', lastChanged: 1 }, start: 1000 }],
-      isDue: 1,
-      ofMember: 1,
       asked: 'pending',
       once: 'sent',
       blocked: 'asked to stop',
       authorized: 'of mine',
     });
     await fill(from, 'other');
-    const takeIn = () =>
-      Promise.resolve({ store: to, release: () => Promise.resolve(), discard: () => assert.fail() });
-    const move = (): Promise<number> =>
-      moveToDatabase(from, { store: to, takeIn }, 'mine', connectionOf('mine'), true);
-    assert.ok((await move()) > 0);
+    const move = (): Promise<number> => moveToDatabase(from, to, 'mine', connectionOf('mine'), true);
+    assert.equal(await move(), 4);
     assert.deepEqual(await contents(to, 'mine'), before);
+    const none = { asked: null, once: undefined, blocked: undefined, authorized: null };
+    assert.deepEqual(await contents(from, 'mine'), none);
     assert.deepEqual(await contents(from, 'other'), {
       ...(before as object),
       blocked: undefined,
       authorized: 'of other',
     });
-    const left = await contents(from, 'mine');
-    assert.deepEqual(left, {
-      queued: ['0 0 0', '0 0 0'],
-      jobs: 0,
-      held: 0,
-      waits: [],
-      isDue: 0,
-      ofMember: 0,
-      asked: null,
-      once: undefined,
+    assert.equal(await move(), 0);
+  });
+
+  it('brings nothing back that was ended in the other store since', async () => {
+    const [from, to] = [createMemoryStore(), createMemoryStore()];
+    await fill(from, 'mine');
+    const move = (): Promise<number> => moveToDatabase(from, to, 'mine', connectionOf('mine'), true);
+    await move();
+    await (await listOf(to)).unblock(phone);
+    const vault = vaultOf(to);
+    await vault.use(() => vault.disconnect('mine', 'default'));
+    await move();
+    assert.deepEqual(await contents(to, 'mine'), {
+      asked: 'pending',
+      once: 'sent',
       blocked: undefined,
       authorized: null,
     });
-    assert.equal(await move(), 0);
+  });
+
+  it('uses the refresh token that was made last, wherever that was', async () => {
+    for (const [here, there] of [
+      [2, 1],
+      [1, 2],
+    ] as const) {
+      const [from, to] = [createMemoryStore(), createMemoryStore()];
+      await authorize(from, 'mine', `made at ${here}`, here);
+      await authorize(to, 'mine', `made at ${there}`, there);
+      await moveToDatabase(from, to, 'mine', connectionOf('mine'), true);
+      assert.equal((await contents(to, 'mine')).authorized, 'made at 2');
+      assert.equal((await contents(from, 'mine')).authorized, null);
+    }
+  });
+
+  it('knows the later of two texts with a key, so that none is sent twice', async () => {
+    const [from, to] = [
+      createMemoryStore(),
+      createMemoryStore({ clock: { now: () => Date.now() - 2 * day } }),
+    ];
+    await sendOnce(to, 'mine', Date.now() - 2 * day);
+    await sendOnce(from, 'mine', Date.now());
+    await moveToDatabase(from, to, 'mine', connectionOf('mine'), true);
+    assert.equal((await contents(to, 'mine')).once, 'sent');
   });
 
   it('leaves the do-not-text list if another environment uses it', async () => {
     const [from, to] = [createMemoryStore(), createMemoryStore()];
     await fill(from, 'mine');
-    const takeIn = () =>
-      Promise.resolve({ store: to, release: () => Promise.resolve(), discard: () => assert.fail() });
-    await moveToDatabase(from, { store: to, takeIn }, 'mine', connectionOf('mine'), false);
+    await moveToDatabase(from, to, 'mine', connectionOf('mine'), false);
     assert.equal((await (await listOf(from)).get(phone))?.reason, 'asked to stop');
+    assert.equal(await (await listOf(to)).get(phone), undefined);
   });
 });

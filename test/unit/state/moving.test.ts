@@ -1,199 +1,137 @@
 import assert from 'node:assert/strict';
-import { moveRecords, stayHere, type Destination, type Movable } from '../../../lib/state/moving';
-import { endOf, key, type Store } from '../../../lib/state/store';
+import { moveRecords, type Movable } from '../../../lib/state/moving';
+import { key, type Store } from '../../../lib/state/store';
 import { Disk, never } from '../../support/outbox/process';
 import { nextIteration } from '../../support/event-loop';
 
-const jobs = key('job', 'node');
-const movables = async (): Promise<readonly Movable[]> => [
-  { table: 'work', prefix: jobs },
-  { table: 'wait', prefix: jobs },
-];
-const everything = { from: Buffer.of(0), to: Buffer.of(0xff), limit: 1000 };
-const count = 250;
+interface Known {
+  readonly name: string;
+  readonly at: number;
+}
 
-/** Two stores and a process between them, which can be killed at any commit. */
+const kinds = ['known', 'blocked'] as const;
+const table = 'work';
+const placeOf = (kind: string, place: number | Buffer): Buffer => key(kind, 'mine', place);
+const count = 250;
+const movables = [
+  {
+    prefix: key('known', 'mine'),
+    copy: ({ value }, to) => ({ put: placeOf('known', to.hash(value.name)), value }),
+    isNewer: (here, there) => here.at > there.at,
+  } satisfies Movable<Known>,
+  {
+    prefix: key('blocked', 'mine'),
+    copy: ({ key: put, value }) => ({ put, value }),
+  } satisfies Movable<Known>,
+] as readonly unknown[] as readonly Movable[];
+
+const everything = { from: Buffer.of(0), to: Buffer.of(0xff), limit: 1000 };
+const contentsOf = async ({ memory }: Disk): Promise<string[]> =>
+  (await memory.page<Known>(table, everything)).map(({ value: { name, at } }) => `${name} ${at}`).toSorted();
+
+/** Two stores, and a process between them that can be killed at any commit. */
 class World {
   readonly here = new Disk([0], { now: () => 1 });
-  /** By the name of the destination; released ones are in use. */
-  readonly there = new Map<string, Disk>();
-  readonly released = new Set<string>();
+  readonly there = new Disk([0], { now: () => 1 });
   commitsLeft = Infinity;
   made = 0;
 
   async fill(): Promise<void> {
-    for (const table of ['work', 'wait'] as const)
+    for (const kind of kinds)
       for (let n = 0; n < count; n++)
-        await this.here.memory.write([{ table, put: key(jobs, n), value: `${table} ${n}` }]);
+        await this.here.memory.write([
+          { table, put: placeOf(kind, n), value: { name: `${kind} ${n}`, at: 5 } },
+        ]);
   }
 
-  private async commit(): Promise<void> {
-    await nextIteration();
-    if (this.commitsLeft === 0) await never;
-    this.commitsLeft -= 1;
-    this.made += 1;
-  }
-
-  private over(disk: Disk): Store {
-    const { memory } = disk;
-    return {
-      ...memory,
-      write: async (operations, conditions) => {
-        await this.commit();
-        const isWritten = await memory.write(operations, conditions);
-        await this.check();
-        return isWritten;
-      },
-    };
-  }
-
-  /** Resolves when the process is done or killed. */
-  async move(): Promise<'moved' | 'dead'> {
-    const open = async (id: string): Promise<Destination> => {
-      const disk = this.there.get(id) ?? new Disk([0], { now: () => 1 });
-      this.there.set(id, disk);
-      return {
-        store: this.over(disk),
-        release: async () => {
-          await this.commit();
-          this.released.add(id);
-          await this.check();
-        },
-        discard: async () => {
-          await this.commit();
-          this.there.delete(id);
-        },
-      };
-    };
-    const moving = moveRecords(this.over(this.here), 'environment', movables, open);
-    return this.outlived(moving);
-  }
-
-  stay(): Promise<'moved' | 'dead'> {
-    return this.outlived(stayHere(this.over(this.here), 'environment', movables));
-  }
-
-  private async outlived(work: Promise<unknown>): Promise<'moved' | 'dead'> {
-    const state = { isOver: false };
-    void work.then(() => (state.isOver = true));
-    for (let idle = 0, made = -1; idle < 200 && !state.isOver; idle++) {
+  /** Resolves with the number of records, or when the process is dead. */
+  async move(): Promise<number | 'dead'> {
+    let moved: number | undefined;
+    void moveRecords(this.over(this.here), this.over(this.there), movables).then((sum) => (moved = sum));
+    for (let idle = 0, made = -1; idle < 200 && moved === undefined; idle++) {
       if (made !== this.made) [idle, made] = [0, this.made];
       await nextIteration();
     }
-    return state.isOver ? 'moved' : 'dead';
+    return moved ?? 'dead';
   }
 
-  /** Nothing can start in two places. */
-  private async check(): Promise<void> {
-    const here = new Set(await this.jobsIn(this.here));
-    for (const id of this.released) {
-      const there = await this.jobsIn(this.there.get(id) ?? assert.fail());
-      assert.ok(!there.some((each) => here.has(each)), 'the same work is in two places');
-    }
-  }
-
-  private async jobsIn({ memory }: Disk): Promise<string[]> {
-    const found = await memory.keys('work', { from: jobs, to: endOf(jobs), limit: 1000 });
-    return found.map((each) => each.toString('hex'));
-  }
-
-  async records(disk: Disk): Promise<string[]> {
-    const found = await Promise.all(
-      (['work', 'wait'] as const).map((table) => disk.memory.page<string>(table, everything)),
-    );
-    return found.flat().map(({ value }) => value);
-  }
-
-  /** What can be processed there, in alphabetical order. */
-  async arrived(): Promise<string[]> {
-    const found = await Promise.all(
-      [...this.released].map((id) => this.records(this.there.get(id) ?? assert.fail())),
-    );
-    return found.flat().toSorted();
+  private over({ memory }: Disk): Store {
+    return {
+      ...memory,
+      write: async (operations, conditions) => {
+        await nextIteration();
+        if (this.commitsLeft === 0) await never;
+        this.commitsLeft -= 1;
+        this.made += 1;
+        return memory.write(operations, conditions);
+      },
+    };
   }
 }
 
-const all = (['work', 'wait'] as const).flatMap((table) =>
-  Array.from({ length: count }, (_, n) => `${table} ${n}`),
-);
-
-/** A world with records to move, after moves that were killed once they had made so many commits. */
-const worldAfter = async (...kills: readonly number[]): Promise<World> => {
+const filled = async (): Promise<World> => {
   const world = new World();
   await world.fill();
-  for (const commits of kills) {
-    world.commitsLeft = commits;
-    await world.move();
-  }
-  world.commitsLeft = Infinity;
   return world;
 };
 
-/** Every number of commits after which a move can be killed. */
-const killings = async (): Promise<number[]> => {
-  const world = await worldAfter();
-  assert.equal(await world.move(), 'moved');
-  assert.ok(world.made > 0);
-  return Array.from({ length: world.made + 1 }, (_, commits) => commits);
-};
-
-describe('work that moves to another store', () => {
-  it('arrives complete, and nothing is left behind', async () => {
-    const world = await worldAfter();
-    assert.equal(await world.move(), 'moved');
-    assert.deepEqual([...world.released], [...world.there.keys()]);
-    assert.deepEqual(await world.arrived(), all.toSorted());
-    assert.deepEqual(await world.records(world.here), []);
+describe('records that move to another store', () => {
+  it('arrive complete, under the hashes of the other store, and none is left behind', async () => {
+    const world = await filled();
+    const all = await contentsOf(world.here);
+    assert.equal(await world.move(), 2 * count);
+    assert.deepEqual(await contentsOf(world.there), all);
+    assert.deepEqual(await contentsOf(world.here), []);
+    assert.ok(await world.there.memory.get(table, placeOf('known', world.there.memory.hash('known 7'))));
+    assert.equal(await world.move(), 0);
   });
 
-  it('is not searched for again if there is none', async () => {
-    const world = new World();
-    assert.equal(
-      await moveRecords(
-        world.here.memory,
-        'environment',
-        async () => [],
-        () => assert.fail(),
-      ),
-      0,
+  it('are complete in one store at any moment, and after any kill the next start completes the move', async () => {
+    const whole = await filled();
+    const all = await contentsOf(whole.here);
+    await whole.move();
+    for (let commits = 0; commits < whole.made; commits += commits < 2 * count - 3 ? 37 : 1) {
+      const world = await filled();
+      world.commitsLeft = commits;
+      assert.equal(await world.move(), 'dead');
+      const [here, there] = [await contentsOf(world.here), await contentsOf(world.there)];
+      assert.deepEqual(here.length === all.length ? here : there, all, `killed after ${commits}`);
+      world.commitsLeft = Infinity;
+      await world.move();
+      assert.deepEqual(await contentsOf(world.there), all, `killed after ${commits}`);
+      assert.deepEqual(await contentsOf(world.here), []);
+    }
+  });
+
+  it('replace older ones, as after a return to the first store, and never newer ones', async () => {
+    const world = await filled();
+    const { memory } = world.there;
+    const place = (n: number): Buffer => placeOf('known', memory.hash(`known ${n}`));
+    for (const [n, at] of [4, 5, 6].entries())
+      await memory.write([{ table, put: place(n), value: { name: `there ${n}`, at } }]);
+    await memory.write([{ table, put: placeOf('blocked', 0), value: { name: 'there', at: 0 } }]);
+    await world.move();
+    const names = await Promise.all(
+      [0, 1, 2].map(async (n) => (await memory.get<Known>(table, place(n)))?.value.name),
     );
-    assert.equal(world.there.size, 0);
+    assert.deepEqual(names, ['known 0', 'there 1', 'there 2']);
+    assert.equal((await memory.get<Known>(table, placeOf('blocked', 0)))?.value.name, 'there');
   });
 
-  it('arrives once, whenever and however often the process is killed between commits', async () => {
-    for (const first of await killings())
-      for (const second of [0, 1, 3, 7]) {
-        const world = await worldAfter(first, second);
-        assert.equal(await world.move(), 'moved');
-        assert.deepEqual(await world.arrived(), all.toSorted(), `killed after ${first} and ${second}`);
-        assert.deepEqual(await world.records(world.here), []);
-      }
-  });
-
-  it('stays if the move is cancelled halfway, or is only there once it was copied', async () => {
-    for (const killed of await killings()) {
-      const world = await worldAfter(killed);
-      assert.equal(await world.stay(), 'moved');
-      const here = (await world.records(world.here)).filter((each) => / \d/.test(each));
-      // What is processed here meanwhile does not return with an old copy.
-      if (here.length > 0) await world.here.memory.write([{ table: 'work', remove: key(jobs, 0) }]);
-      assert.equal(await world.move(), 'moved');
-      const expected = here.length > 0 ? all.filter((each) => each !== 'work 0') : all;
-      assert.deepEqual(await world.arrived(), expected.toSorted(), `killed after ${killed}`);
-    }
-  });
-
-  it('that arrives here after a cancelled move is left alone, and moves the next time', async () => {
-    for (const killed of await killings()) {
-      const world = await worldAfter(killed);
-      assert.equal(await world.stay(), 'moved');
-      await world.here.memory.write([{ table: 'work', put: key(jobs, count), value: 'new' }]);
-      // Each start asks again.
-      assert.equal(await world.stay(), 'moved');
-      assert.ok((await world.records(world.here)).includes('new'), `killed after ${killed}`);
-      assert.equal(await world.move(), 'moved');
-      assert.deepEqual(await world.arrived(), [...all, 'new'].toSorted(), `killed after ${killed}`);
-      assert.deepEqual(await world.records(world.here), []);
-    }
+  it('do not replace what another process writes meanwhile', async () => {
+    const world = await filled();
+    const { memory } = world.there;
+    const put = placeOf('known', memory.hash('known 0'));
+    const { get } = memory;
+    Object.assign(memory, {
+      get: async (...asked: Parameters<Store['get']>) => {
+        const found = await get(...asked);
+        if (asked[1].equals(put) && !found)
+          await memory.write([{ table, put, value: { name: 'another', at: 6 } }]);
+        return found;
+      },
+    });
+    await world.move();
+    assert.equal((await get<Known>(table, put))?.value.name, 'another');
   });
 });

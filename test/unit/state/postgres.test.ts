@@ -221,28 +221,6 @@ describe('several processes on one PostgreSQL', () => {
     assert.equal(await own.count('work', key('present'), endOf(key('present'))), 1);
   });
 
-  it('accept the work of another store, and continue it once it is released', async () => {
-    const one = start('one', 3000);
-    const two = start('two', 3000);
-    await Promise.all([one.opened, two.opened]);
-    const { store } = await one.database.takeIn('a file');
-    await store.write([put('item', 'from a file')]);
-    // Longer than any lease, and noticed by neither.
-    const seen = server.query(`select count(*) from advisor_texting.lease`);
-    await pause(3500);
-    assert.deepEqual([orphans.get(one), orphans.get(two)], [[], []]);
-    assert.equal(server.query(`select count(*) from advisor_texting.lease`), seen);
-    // As a returning process would.
-    const again = await two.database.takeIn('a file');
-    assert.equal((await again.store.get('work', key('item', 'n')))?.value, 'from a file');
-    await again.release();
-    await again.release();
-    await until(() => [one, two].some((each) => (orphans.get(each)?.length ?? 0) > 0));
-    const left = [...(orphans.get(one) ?? []), ...(orphans.get(two) ?? [])];
-    assert.equal(left.length, 1);
-    assert.equal((await left[0]?.get('work', key('item', 'n')))?.value, 'from a file');
-  });
-
   it('reject writes from one whose lease was taken over', async () => {
     const one = start('one');
     const store = await one.opened;
@@ -768,13 +746,13 @@ describe('several processes on one PostgreSQL', () => {
     try {
       await assert.rejects(store.write([put('item', 1)]), /taken over/);
       const again = one.opened;
-      const moved = one.database.takeIn('moved');
+      const told = one.database.tell({ allBut: slot }, { kind: 'none', at: 0 });
       // Each attempt connects again; between two, there is no connection, and several pulses.
       const before = connections;
       await until(() => connections > before + 2);
       setting('off');
       await (await again).write([put('item', 1)]);
-      await (await moved).discard();
+      await told;
     } finally {
       setting('off');
       proxy.close();
