@@ -34,9 +34,16 @@ const countOf = (text: string, say: Say): string => {
           room: localNumber(room),
           segments: localNumber(segments),
         });
-  return encoding === 'gsm7'
-    ? count
-    : `${count} ${say('count.unicode', { signs: signsOutsideGsm(fixed, shownForeign).join(' ') })}`;
+  const [single] = /[{[]\p{L}[^{}[\]]*[}\]]/u.exec(fixed) ?? [];
+  return [
+    count,
+    encoding === 'gsm7'
+      ? []
+      : say('count.unicode', { signs: signsOutsideGsm(fixed, shownForeign).join(' ') }),
+    single === undefined ? [] : say('count.single', { single }),
+  ]
+    .flat()
+    .join(' ');
 };
 
 const textArea = (say: Say): Box => {

@@ -12,6 +12,8 @@ import { Refused, textIn } from './reply';
 /** The most numbers that are scanned for a search without a key. */
 const mostScanned = 20_000;
 const readAtOnce = 1_000;
+/** Up to this number, the latest come first; above it, they come in the order of their keys. */
+const mostSorted = 200;
 
 /** The reason is left out: it may name a person. */
 const masked = ({ phone, since }: BlockedItem): BlockedItem => ({
@@ -34,7 +36,11 @@ const found = async (
 ): Promise<Listed<BlockedItem>> => {
   const skip = (page - 1) * pageSize;
   if (search === '') {
-    const { data, total } = await list.page(skip, pageSize);
+    const { data: first, total } = await list.page(0, mostSorted);
+    const data =
+      total > mostSorted
+        ? (await list.page(skip, pageSize)).data
+        : first.toSorted((one, other) => other.since - one.since).slice(skip, skip + pageSize);
     return { data, pageInfo: { page, pageSize, totalRecord: total } };
   }
   const all: BlockedItem[] = [];

@@ -170,6 +170,12 @@ export const dialogs = inSharedEditor('the dialogs in', flows, (version) => {
     (await count.textContent())?.should.equal('29 of 160 characters · SMS segments: 1.');
     await boxOf(page, 'text').fill('Hi {{firstName}} 😀');
     (await count.textContent())?.should.match(/^At least 6 characters.*at least 1.*because of 😀/);
+    for (const single of ['{first name}', '[name]']) {
+      await boxOf(page, 'text').fill(`Hi ${single}, see {{town}}`);
+      (await count.textContent())?.should.endWith(
+        ` ${single} is sent as it is: to fill in a field, write {{name}}.`,
+      );
+    }
     await boxOf(page, 'text').fill('Dear Ann,\n\nsee you on Friday.');
     await closeNode(page);
     (await saved(page, 'send-text')).should.containEql({
