@@ -1,6 +1,9 @@
 import { endOf, keptAfterRemoval, key, removeUnder, tables, type Store, type Table } from '../state/store';
-import { queueKinds, timetable } from './records';
+import { pendingIn } from './queue-reader';
+import { indexedUnder, queueKinds, records, timetable } from './records';
 import { removeIndexed } from './repairs';
+
+const indexedAtOnce = 1000;
 
 const absentKey = (node: string): Buffer => key('absent', node);
 
@@ -100,14 +103,18 @@ export const forgetRemovedNodes = async (store: Store, existing: ReadonlySet<str
   }
 };
 
-/** How many waits and held texts are for an environment that does not exist any more. */
-export const countAbandoned = async (store: Store, existing: ReadonlySet<string>): Promise<number> => {
+/** How many texts have not left nodes that do not run, and how much is for environments that do not run. */
+export const countPaused = async (store: Store, running: ReadonlySet<string>): Promise<number> => {
+  const isRunning = (id: string): boolean => doesExist(id, running);
   let count = 0;
+  for (const node of await idsUnder(store, records, key('item')))
+    if (!isRunning(node)) count += (await pendingIn(store, node)).items;
   for (const kind of ['number', 'held'])
     for (const space of await idsUnder(store, timetable, key(kind))) {
       const [environment = ''] = space.split('/');
-      const prefix = key(kind, space);
-      if (!doesExist(environment, existing)) count += await store.count(timetable, prefix, endOf(prefix));
+      if (isRunning(environment)) continue;
+      for await (const found of indexedUnder(store, key(kind, space), indexedAtOnce))
+        count += found.filter(({ node }) => kind === 'number' || isRunning(node)).length;
     }
   return count;
 };

@@ -1,7 +1,7 @@
 import { largestPage } from '../../lib/contract-values';
 import type { Request, Response } from 'express';
 import { consentOf } from '../../lib/consent/consent';
-import { countAbandoned } from '../../lib/outbox/removed-nodes';
+import { countPaused } from '../../lib/outbox/removed-nodes';
 import {
   activityOf,
   type Activity,
@@ -25,6 +25,7 @@ import { isOf, type RunningEnvironment } from './environment';
 import type { RouteRequest } from './form';
 import { numberIn, Refused, textIn, wordsForRequest } from './reply';
 import { runningOf } from './running';
+import { nodeId, runningIn as runningNodes, type SavedNode } from './saved-nodes';
 import { changedTopic, type ChangeNews } from '../../lib/change-news';
 import { second } from '../../lib/durations';
 
@@ -249,11 +250,11 @@ interface StoreState {
   readonly queued: number | null;
   /** What must be done before the state can move to the database. */
   readonly left: Pending | null;
-  /** How many waits and held texts are for environments that were deleted. */
-  readonly abandoned: number;
+  /** How many texts and waits pause because their node or environment does not run. */
+  readonly paused: number;
 }
 
-const unopened: StoreState = { store: null, lateBy: 0, queued: null, left: null, abandoned: 0 };
+const unopened: StoreState = { store: null, lateBy: 0, queued: null, left: null, paused: 0 };
 
 /** Where the state is kept, and how late polls are. An environment that is not configured has neither. */
 const stateIn = async (RED: Red, environment: RunningEnvironment): Promise<StoreState> => {
@@ -262,16 +263,16 @@ const stateIn = async (RED: Red, environment: RunningEnvironment): Promise<Store
     const lateBy = Math.max(...consents.map((consent) => consent.lateBy));
     const store = await environment.store();
     const { durable, peers } = store;
-    const existing = new Set<string>();
-    RED.nodes.eachNode(({ id }) => existing.add(id));
+    const nodes: SavedNode[] = [];
+    RED.nodes.eachNode((node) => nodes.push(node as unknown as SavedNode));
     const { pageInfo } = await activityOf(environment).queue({ page: 1, pageSize: 1 });
     return {
       lateBy,
       store: peers ? 'postgres' : durable ? 'embedded' : 'memory',
       queued: pageInfo.totalRecord,
       left: (await environment.leftInFile()) ?? null,
-      // In a database, they may be for environments of other processes.
-      abandoned: peers ? 0 : await countAbandoned(store, existing),
+      // In a database, they may be for nodes that run in other processes.
+      paused: peers ? 0 : await countPaused(store, new Set(runningNodes(nodes).map(nodeId))),
     };
   } catch {
     return unopened;

@@ -462,8 +462,14 @@ for (const version of versions) {
       const { red, page } = editor;
       await red.send('text quiet', { phone: '+18005550109', text: 'x' });
       await sidebar.part('held', 'Quiet').locator('li').waitFor();
-      const paused = page.getByText('Paused because their environment was deleted: 1 (waits, held texts).');
-      should(await paused.count()).equal(0);
+      const paused = page.getByText('Paused because a node or an environment was deleted or disabled: 1 (');
+      should(await paused.isVisible()).be.false();
+      await red.deploy(flows.map((node) => (node.id === 'send quiet' ? { ...node, d: true } : node)));
+      await page.evaluate(acceptsDeploy);
+      await paused.waitFor();
+      await red.deploy(flows);
+      await page.evaluate(acceptsDeploy);
+      await paused.waitFor({ state: 'hidden' });
       const changed = flows
         .filter(({ id }) => !['empty', 'send empty', 'quiet'].includes(id))
         .map((node) => (node.id === 'send env' ? { ...node, name: 'renamed' } : node));

@@ -43,8 +43,8 @@ export interface ServiceState {
   /** What must be filled in before anything can be done. */
   readonly fault: string | null;
   readonly clock: number | null;
-  /** How many waits and held texts are for environments that were deleted. */
-  readonly abandoned: number;
+  /** How many texts and waits pause because their node or environment does not run. */
+  readonly paused: number;
   readonly mayWrite: boolean;
 }
 /** A failure, with the sentence that says what to do. */

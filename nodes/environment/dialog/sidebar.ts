@@ -41,7 +41,7 @@ class Section implements SidebarSection {
   readonly element: JQuery;
   mayWrite = false;
   service: string | undefined;
-  abandoned = 0;
+  paused = 0;
   /** Something is in progress, or needs attention. */
   isActive = false;
   private readonly title = $('<span>', { class: 'advisor-side-name' });
@@ -203,11 +203,11 @@ class Section implements SidebarSection {
     if (!isDeployed) problems.add(say('sidebar.undeployed'));
     // The service is read first: the buttons depend on it, and without it nothing can be shown.
     const service = isDeployed && (await get<ServiceState>(this.servicePart));
+    this.paused = service ? service.paused : 0;
     if (service) {
       if (service.mayWrite !== this.mayWrite) this.clear(this.lists);
       this.mayWrite = service.mayWrite;
       this.service = service.service;
-      this.abandoned = service.abandoned;
       this.ahead = service.clock === null ? 0 : service.clock - Date.now();
       const isComplete = service.fault === null;
       if (service.fault !== null) problems.add(`${service.fault} ${say('sidebar.incomplete')}`);
@@ -313,7 +313,7 @@ class BlockedSection implements SidebarSection {
 class Sidebar {
   readonly element = $('<div>', { class: 'advisor-sidebar' });
   private readonly empty = $('<p>', { class: 'advisor-side-none', tabindex: -1 });
-  private readonly abandoned = $('<p>', { class: 'advisor-warning', role: 'status' }).hide();
+  private readonly paused = $('<p>', { class: 'advisor-warning', role: 'status' }).hide();
   private readonly environments = $('<div>');
   private readonly sections = new Map<string, Section>();
   private readonly blocked = {
@@ -325,7 +325,7 @@ class Sidebar {
   constructor() {
     this.element.append(
       this.empty,
-      this.abandoned,
+      this.paused,
       this.environments,
       this.blocked.real.element,
       this.blocked.simulator.element,
@@ -358,9 +358,9 @@ class Sidebar {
     if (section.isActive || this.sections.size === 1) section.unfold(true);
     this.arrange();
     const readable = [...this.sections.values()].filter(({ service }) => service !== undefined);
-    const count = Math.max(0, ...readable.map(({ abandoned }) => abandoned));
-    setText(this.abandoned, say('sidebar.abandoned', { count }));
-    this.abandoned.toggle(count > 0);
+    const count = Math.max(0, ...readable.map(({ paused }) => paused));
+    setText(this.paused, say('sidebar.resting', { count }));
+    this.paused.toggle(count > 0);
     this.blocked.simulator.use(readable.find(({ service }) => service === 'simulator'));
     this.blocked.real.use(readable.find(({ service }) => service !== 'simulator'));
   }
