@@ -5,7 +5,6 @@ import type { Red } from '../../lib/runtime/red';
 import { visible } from '../../lib/visible';
 import type { OpenRoutes } from './open-routes';
 import type { OnDemand } from './on-demand';
-import { runningOf } from './running';
 
 interface Installation {
   isInstalled: boolean;
@@ -82,9 +81,17 @@ export const routes = (RED: Red, onDemand: () => OnDemand): void => {
   }
   RED.httpAdmin.use('/advisor-texting', whileInstalled(RED, addAll));
 
+  // The running environments cannot be asked: this file is bundled, and would have its own, empty set of them.
+  const isInDatabase = (): boolean => {
+    let isFound = false;
+    RED.nodes.eachNode((node) => {
+      const { type, store = 'embedded' } = node as { type: string; store?: unknown };
+      isFound ||= type === 'advisor-environment' && store !== 'embedded';
+    });
+    return isFound;
+  };
   const onStarted = (): void => {
-    const isInDatabase = [...runningOf(RED)].some((environment) => environment.isInDatabase);
-    if (isInDatabase || isStateKept(settings.userDir)) isDone(RED, () => onDemand().forgetRemoved(RED));
+    if (isInDatabase() || isStateKept(settings.userDir)) isDone(RED, () => onDemand().forgetRemoved(RED));
   };
   const onRuntimeEvent = (event: RuntimeEvent): void => {
     if (!isOurRemoval(event)) return;

@@ -4,6 +4,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
@@ -54,6 +55,17 @@ describe('the build', function () {
     const { status, said } = build();
     said.should.match(/Built 10 nodes; [\d.]+ kB of editor code\./);
     should(status).equal(0);
+  });
+
+  it('bundles no memory into a node that the modules loaded later have once more', () => {
+    const folder = join(project, 'dist', 'nodes');
+    const kept = readdirSync(folder)
+      .filter((name) => name.endsWith('.js'))
+      .flatMap((name) => {
+        const bundle = readFileSync(join(folder, name), 'utf8');
+        return [...bundle.matchAll(/processMemory\("(\w+)"/g)].map(([, what]) => [name, what]);
+      });
+    should(kept).eql([['advisor-environment.js', 'listeners']]);
   });
 
   it('removes from dist what a source left that was deleted or is now for the browser', () => {
