@@ -73,7 +73,7 @@ export class Batch<F extends Fence> {
 /** Makes the commits of a queue. */
 export interface Committer<F extends Fence> {
   /** Resolves when a commit can be tried, or a fence was lost. */
-  ready?(): Promise<void>;
+  ready?(batch: Batch<F>): Promise<void>;
   /** Begins an attempt and makes its changes; false means that they were not made. Throws when that is not known. */
   apply(batch: Batch<F>): Promise<boolean>;
   /** The number of the attempt that was made after all, 0 when none was. */
@@ -164,7 +164,7 @@ export class CommitQueue<F extends Fence> {
     for (;;) {
       try {
         if (this.isOver(batch)) return;
-        await committer.ready?.();
+        await committer.ready?.(batch);
         let made = batch.attempt > 0 ? await committer.lastMade(batch) : 0;
         if (made === 0) {
           if (this.isOver(batch)) return;

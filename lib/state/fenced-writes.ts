@@ -14,6 +14,8 @@ interface FencedCommitsOptions<F extends Leased> {
   readonly lost: (fence: F, row: LeaseRow | undefined) => Promise<void>;
   readonly failed: (fault: unknown) => Promise<void>;
   readonly succeeded: () => void;
+  /** Whether the database could not be used a moment ago: a lease may have been lost unnoticed. */
+  readonly isInTrouble: () => boolean;
 }
 
 /**
@@ -71,6 +73,11 @@ export class FencedCommits<F extends Leased> implements Committer<F> {
     private readonly options: FencedCommitsOptions<F>,
   ) {
     ({ failed: this.failed, succeeded: this.succeeded } = options);
+  }
+
+  /** A commit under a lease that was lost before is not tried: without an answer it would be in doubt. */
+  async ready(batch: Batch<F>): Promise<void> {
+    if (batch.attempt === 0 && this.options.isInTrouble()) await this.lastMade(batch);
   }
 
   async lastMade(batch: Batch<F>): Promise<number> {

@@ -383,6 +383,7 @@ class SlotRegister implements JointWriter {
         this.areWritesFailing = false;
         this.setTrouble(undefined);
       },
+      isInTrouble: () => this.trouble !== undefined,
     });
     this.writes = new CommitQueue(commits);
   }

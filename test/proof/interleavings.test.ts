@@ -623,6 +623,7 @@ describe('in any order in which processes reach the leases of a database', funct
               },
               failed: async () => undefined,
               succeeded: () => undefined,
+              isInTrouble: () => statements % 2 === 0,
             });
             const writes = new CommitQueue(commits);
             have(await leases.add());

@@ -1,14 +1,14 @@
 import should from 'should';
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { connect, createServer, type AddressInfo } from 'node:net';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 import { openPostgres, storeOf, type PostgresHandle, type Slot } from '../../../lib/state/postgres';
 import { faultInDatabase } from '../../../lib/state/postgres-connection';
 import { existingEverywhere, forgetRemovedNodes } from '../../../lib/outbox/removed-nodes';
-import { endOf, key, type Store } from '../../../lib/state/store';
+import { endOf, key, TakenOver, type Store } from '../../../lib/state/store';
 import { Postgres } from '../../support/postgres';
 import { until } from '../../support/until';
 import { runChild } from '../../support/state/child';
@@ -234,6 +234,48 @@ describe('several processes on one PostgreSQL', () => {
     assert.notEqual(again, store);
     await again.write([put('item', 4)]);
     assert.equal((await again.get('work', key('item', 'n')))?.value, 4);
+  });
+
+  it('leave nothing in doubt that was to be written after the lease was lost, while the database was unreachable', async () => {
+    let isCut = false;
+    let refused = 0;
+    const clients = new Set<Socket>();
+    const proxy = createServer((client) => {
+      client.on('error', () => undefined);
+      if (isCut) {
+        refused += 1;
+        client.destroy();
+        return;
+      }
+      clients.add(client);
+      const database = connect(join(server.folder, '.s.PGSQL.5432')).on('error', () => undefined);
+      client.pipe(database).pipe(client);
+      client.on('close', () => database.destroy());
+    }).listen(0, '127.0.0.1');
+    await once(proxy, 'listening');
+    const { port } = proxy.address() as AddressInfo;
+    const one = start('one', 60_000, `postgres://test@127.0.0.1:${port}/postgres?`);
+    try {
+      const store = await one.opened;
+      isCut = true;
+      for (const client of clients) client.destroy();
+      await until(() => one.database.trouble !== undefined);
+      const { slot, token } = store.lease;
+      server.query(
+        `update advisor_texting.lease set token = token + 1, holder = 'another' where slot = ${slot} and token = ${token}`,
+      );
+      const before = refused;
+      const written = store.write([put('item', 1)]).catch((fault: unknown) => fault);
+      // The pulse connects too: of several connections, one is for the write.
+      await until(() => refused > before + 5);
+      isCut = false;
+      const fault = await written;
+      assert.ok(fault instanceof TakenOver);
+      assert.equal(fault.isInDoubt, false);
+    } finally {
+      isCut = false;
+      proxy.close();
+    }
   });
 
   it('take over what expired while no other was running', async () => {
