@@ -300,7 +300,7 @@ export const withName = <T extends Recipient>(
 /** One recipient of a message, and what is used for it; or why nothing can be done. */
 export interface Recipient extends ItemData {
   readonly phone?: string;
-  /** The entry of a list in which no number could be read. */
+  /** What was given where no number could be read. */
   readonly given?: string | number | null;
   readonly memberId?: Id;
   readonly text?: string;
@@ -335,7 +335,9 @@ export const recipientsOf = <T extends Recipient = Recipient>(
     const recipient = { index } as Mutable<T>;
     if (phone === undefined) {
       recipient.wrong = wrongEntry(entry, rules, { where, list, row: index + 1 }).problem;
-      if (list) recipient.given = asGiven(entry);
+      const raw = asGiven(entry);
+      // A single one that is nothing at all leaves the message as it is.
+      if (list || raw !== null) recipient.given = raw;
       return recipient;
     }
     recipient.phone = phone;

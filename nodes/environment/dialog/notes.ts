@@ -55,6 +55,18 @@ const isCalled = (name: unknown, service: string, say: Say): boolean =>
     String(name).toLowerCase().includes(word),
   );
 
+/** The name, with a number if another environment has it. */
+const freeName = (name: string): string => {
+  const taken = new Set<unknown>();
+  RED.nodes.eachConfig((config) => {
+    if (config.type === 'advisor-environment') taken.add(config.name);
+    return true;
+  });
+  let free = name;
+  for (let number = 2; taken.has(free); number++) free = `${name} ${number}`;
+  return free;
+};
+
 /** Suggests another name for an environment that is called a simulator and is none, or the other way round. */
 export const addNameNote = (form: Form): void => {
   const { say } = form;
@@ -73,7 +85,7 @@ export const addNameNote = (form: Form): void => {
     const isStale = !isVariable(service) && others.some((other) => isCalled(name, other, say));
     note.toggle(isStale);
     if (!isStale) return;
-    proposed = say(`option.service.${String(service)}`);
+    proposed = freeName(say(`option.service.${String(service)}`));
     use.children('span').text(say('rename.use', { name: proposed }));
   });
 };

@@ -161,6 +161,10 @@ export const office = inSharedEditor('an office in the editor of', flows, () => 
     await page.locator('#node-config-input-service').selectOption('simulator');
     await environmentForm(page).getByRole('button', { name: 'Call it “Simulator”' }).click();
     should(await page.locator('#node-config-input-name').inputValue()).equal('Simulator');
+    await page.evaluate(`RED.nodes.node('real').name = 'Production'`);
+    await page.locator('#node-config-input-service').selectOption('production');
+    await environmentForm(page).getByRole('button', { name: 'Call it “Production 2”' }).waitFor();
+    await page.evaluate(`RED.nodes.node('real').name = 'Real'`);
     await closeEnvironment(page, 'cancel');
   });
 

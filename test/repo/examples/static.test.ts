@@ -46,6 +46,10 @@ describe('the example flows, as files', () => {
       nodes.filter(({ type }) => type === 'inject'),
     );
     should(injects.filter(({ repeat }) => typeof repeat !== 'string').map(nameOf)).eql([]);
+    // A field of one line drops the others.
+    const hasLines = (node: FlowNode): boolean =>
+      (node['props'] as { v?: string; vt?: string }[]).some(({ v, vt }) => vt === 'str' && v?.includes('\n'));
+    should(injects.filter(hasLines).map(nameOf)).eql([]);
   });
 
   it('that need more than this package are in a separate folder, and say first what they need', () => {

@@ -93,6 +93,12 @@ describe('the do-not-text list', () => {
       should(only(await ask(flow, { phone: phone[0] }, to)).port).equal(0);
   });
 
+  it('tells which number could not be read, wherever it was', async () => {
+    const flow = await load({ ...blockNode, phone: 'payload.phone' });
+    const { port, msg } = only(await ask(flow, { phone: consented, payload: { phone: '0800 12' } }, 'block'));
+    should([port, msg.phone]).deepEqual([1, '0800 12']);
+  });
+
   it('keeps entries and their dates until they are removed', async () => {
     const flow = await load(blockNode, { ...blockNode, id: 'n-unblock', operation: 'unblock' }, sendNode);
     await ask(flow, { phone: consented }, 'block');
