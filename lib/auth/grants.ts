@@ -133,8 +133,8 @@ export const isBearer = ({ tokenType }: TokenAnswer): boolean =>
   tokenType === '' || tokenType.toLowerCase() === 'bearer';
 
 /**
- * A refresh does not change the person (OpenID Connect Core 1.0, section 12.2). An access token may call the same person
- * otherwise than the identity token, which a refresh often lacks.
+ * A refresh does not change the person (OpenID Connect Core 1.0, section 12.2). It often returns no identity token, and
+ * the subject of an access token may differ from that of the identity token.
  */
 const samePerson = (before: Identity | null, now: Identity | null): Identity | null =>
   now && (before === null || before.subject === now.subject) ? now : before;

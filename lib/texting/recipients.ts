@@ -336,7 +336,7 @@ export const recipientsOf = <T extends Recipient = Recipient>(
     if (phone === undefined) {
       recipient.wrong = wrongEntry(entry, rules, { where, list, row: index + 1 }).problem;
       const raw = asGiven(entry);
-      // A single one that is nothing at all leaves the message as it is.
+      // A single value that is neither text nor number stays in the message as it is.
       if (list || raw !== null) recipient.given = raw;
       return recipient;
     }

@@ -94,7 +94,7 @@ const reader = (tools: Tools, operation: string): ItemNodeOptions<NumberToList, 
         source.where,
         rulesOf(reading),
         (entry, { phone, record }) => {
-          // Who says stop with a mistyped number must not believe to be on the list.
+          // Blocking a mistyped number would protect nobody.
           if (operation === 'block' && phone !== undefined) checkLength(phone);
           // A list that was exported has a reason for each number.
           const own = record && fieldOf(record, 'reason');
