@@ -1,5 +1,5 @@
 import { isConfidential } from '../addresses';
-import { isTimeZone } from '../runtime/dates';
+import { isTimeZone, minutesOf } from '../runtime/dates';
 import { isCountry } from '../runtime/kinds';
 import { numberFault } from '../runtime/settings';
 import type {
@@ -180,7 +180,7 @@ const textProblem = (field: TextField, value: unknown, { say }: ValidationContex
   if (field.format === 'prefix' && !prefixPattern.test(text)) return say('invalid.prefix');
   if (field.format === 'proxy') return proxyProblem(text, say);
   if (field.format === 'country' && !isCountry(text)) return say('invalid.country');
-  if (field.format === 'time' && !/^([01]\d|2[0-3]):[0-5]\d$/.test(text)) return say('invalid.time');
+  if (field.format === 'time' && minutesOf(text) === undefined) return say('invalid.time');
   if (field.format === 'timeZone' && !isTimeZone(text)) return say('invalid.timeZone');
   if (field.format === 'pattern' && !succeeds(() => new RegExp(text))) return say('invalid.pattern');
   return undefined;

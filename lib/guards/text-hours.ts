@@ -25,12 +25,6 @@ const leastShared = hour;
 /** Milliseconds: the step in which shared hours are measured, because zones differ by quarters of an hour. */
 const step = 15 * minute;
 
-/** `HH:MM` as minutes of the day; undefined for any other text. */
-export const minutesOf = (time: string): number | undefined => {
-  const [, hours = '', minutes = ''] = /^([01]\d|2[0-3]):([0-5]\d)$/.exec(time.trim()) ?? [];
-  return hours === '' ? undefined : Number(hours) * 60 + Number(minutes);
-};
-
 let zonesByPrefix: Map<string, readonly string[]> | undefined;
 
 /**

@@ -26,6 +26,12 @@ const formatOf = (timeZone: string): Intl.DateTimeFormat =>
       }),
   );
 
+/** `HH:MM`, or an hour alone, as minutes of the day; undefined for any other text. */
+export const minutesOf = (time: string): number | undefined => {
+  const [, hours = '', minutes = '0'] = /^([01]?\d|2[0-3])(?::([0-5]\d))?$/.exec(time.trim()) ?? [];
+  return hours === '' ? undefined : Number(hours) * 60 + Number(minutes);
+};
+
 /** Whether the name is in the IANA time zone database, such as `America/New_York`. */
 export const isTimeZone = (name: string): boolean => {
   // Newer runtimes also accept an offset as a zone.

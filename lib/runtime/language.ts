@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { clockFormat, fill, isSpoken, type Language, localeOf, spokenOf } from '../languages';
 import { offsetAt, offsetName, ownTimeZone } from './dates';
-import { isRecord } from './kinds';
+import { isCountry, isRecord } from './kinds';
 import type { Red } from './red';
 import { inWords, type MessageValue, type MessageValues, type Problem } from '../service/errors';
 import { processMemory } from '../process-memory';
@@ -52,6 +52,10 @@ export const wordFor = (language: Language): ((value: MessageValue) => string | 
     if ('reason' in value) return sentence(language, `reason.${value.reason}`) ?? value.reason;
     if ('setting' in value)
       return fieldLabel(language, 'advisor-environment', value.setting) ?? value.setting;
+    if ('country' in value)
+      return isCountry(value.country)
+        ? (new Intl.DisplayNames(language, { type: 'region' }).of(value.country) ?? value.country)
+        : value.country;
     if ('field' in value) {
       const [type = '', field = ''] = value.field.split('.');
       const label = fieldLabel(language, type, field) ?? field;

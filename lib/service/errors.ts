@@ -122,6 +122,8 @@ export type Term =
   | { readonly reason: ReasonKey }
   /** A setting of the environment, by its property. */
   | { readonly setting: string }
+  /** A country, by its two letters. */
+  | { readonly country: string }
   /** A field of a node's form, such as `advisor-send-text.phone`. */
   | { readonly field: string; readonly isQuoted?: boolean };
 /** A value that is filled into a sentence. */
@@ -133,6 +135,7 @@ const uncatalogued = (value: MessageValue): string | number => {
   if (typeof value !== 'object') return value;
   if ('reason' in value) return reasons[value.reason];
   if ('setting' in value) return value.setting;
+  if ('country' in value) return value.country;
   if ('field' in value) return value.field;
   return value.map(uncatalogued).join(', ');
 };

@@ -144,7 +144,9 @@ export const wrongNumber = (text: string, country: string): ServiceError => {
   if (hasWords(text)) return invalidInput('phone_words');
   const count = digitsIn(text);
   if (count < fewestDigits) return invalidInput('phone_short', { count });
-  return country === '' ? invalidInput('phone_country') : invalidInput('phone_impossible', { country });
+  return country === ''
+    ? invalidInput('phone_country')
+    : invalidInput('phone_impossible', { country: { country } });
 };
 
 /** Where a value was found that is not a number we may text. */

@@ -1,8 +1,7 @@
 import { isConfidential } from '../../lib/addresses';
 import type { Connection } from '../../lib/auth/connection';
 import { splitScopes } from '../../lib/auth/grants';
-import { isTimeZone } from '../../lib/runtime/dates';
-import { minutesOf } from '../../lib/guards/text-hours';
+import { isTimeZone, minutesOf } from '../../lib/runtime/dates';
 import type { EnvironmentSettings } from '../../lib/runtime/environment';
 import { faultInSettings, plainSettings, excerpt } from '../../lib/runtime/inputs';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
@@ -129,9 +128,10 @@ const faultInHours = (values: EnvironmentValues): ServiceError | undefined => {
   if (odd !== undefined) return invalidInput('setting_time', { time: excerpt(odd) });
   const [from, until] = [text(values['textFrom']), text(values['textUntil'])];
   if (from === '' && until === '') return undefined;
-  if (from === '' || until === '' || from === until) return invalidInput('setting_hours');
+  if (from === '' || until === '') return invalidInput('setting_hours');
   const wrong = [from, until].find((time) => minutesOf(time) === undefined);
-  return wrong === undefined ? undefined : invalidInput('setting_time', { time: wrong });
+  if (wrong !== undefined) return invalidInput('setting_time', { time: wrong });
+  return minutesOf(from) === minutesOf(until) ? invalidInput('setting_hours') : undefined;
 };
 
 /** The values are checked by `checkSettings` before anything is sent. */

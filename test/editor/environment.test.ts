@@ -189,6 +189,9 @@ for (const version of versions) {
           await field('textFrom').fill('');
           await note.getByText('Set two different times').waitFor();
           await field('textFrom').fill(textFrom);
+          await field('textUntil').fill('6');
+          await field('textUntil').blur();
+          should(await field('textUntil').inputValue()).equal('06:00');
           await field('textUntil').fill(textUntil);
         }
         await shows(preset);

@@ -1,5 +1,7 @@
-import { icon } from '../../../lib/editor/dom';
+import { minute } from '../../../lib/durations';
+import { icon, valueIn } from '../../../lib/editor/dom';
 import type { Form, Values } from '../../../lib/editor/red';
+import { minutesOf } from '../../../lib/runtime/dates';
 
 /** The choices, each with its two times. */
 const presets: Readonly<Record<string, readonly [from: string, until: string]>> = {
@@ -11,6 +13,12 @@ const presets: Readonly<Record<string, readonly [from: string, until: string]>> 
 const presetOf = ({ textFrom, textUntil }: Values): string =>
   Object.keys(presets).find((name) => presets[name]?.[0] === textFrom && presets[name]?.[1] === textUntil) ??
   'custom';
+
+/** `9` as `09:00`; any other text as it is. */
+const asTime = (text: string): string => {
+  const minutes = minutesOf(text);
+  return minutes === undefined ? text : new Date(minutes * minute).toISOString().slice(11, 16);
+};
 
 /** Most people do not want to fill in two times: one choice stands for them until *custom* is chosen. */
 export const addHours = (form: Form): void => {
@@ -45,6 +53,10 @@ export const addHours = (form: Form): void => {
     form.set('textFrom', from);
     form.set('textUntil', until);
   });
+  for (const name of ['textFrom', 'textUntil']) {
+    const input = form.input(name);
+    input.on('change', () => input.val(asTime(valueIn(input))));
+  }
   form.onChange(() => {
     const chosen = String(choice.val());
     note.text(notes[chosen === 'custom' && isHalf(form.values()) ? 'both' : chosen] ?? '');

@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import should from 'should';
 import { doNotTextOf } from '../../../lib/guards/do-not-text';
-import { allowedFrom, isOpen, minutesOf, spreadFrom, zonesOfNumber } from '../../../lib/guards/text-hours';
+import { allowedFrom, isOpen, spreadFrom, zonesOfNumber } from '../../../lib/guards/text-hours';
 import zoneTable from '../../../lib/guards/zone-table.json';
+import { minutesOf } from '../../../lib/runtime/dates';
 import type { EnvironmentSettings } from '../../../lib/runtime/environment';
 import { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
@@ -65,8 +66,12 @@ describe('the hours of a number', () => {
   });
 
   it('are read as times of day', () => {
-    should(['08:00', '23:59', '00:00'].map(minutesOf)).deepEqual([480, 1439, 0]);
-    should(['8:00', '24:00', '12:60', '', 'noon'].map(minutesOf)).deepEqual(Array(5).fill(undefined));
+    should(['08:00', '23:59', '00:00', '9', '9:30', '20'].map(minutesOf)).deepEqual([
+      480, 1439, 0, 540, 570, 1200,
+    ]);
+    should(['24', '24:00', '9:5', '9-17', '9 am', '12:60', '', 'noon'].map(minutesOf)).deepEqual(
+      Array(8).fill(undefined),
+    );
   });
 
   it(`start at the first minute that all zones allow, even on days when daylight saving changes${andOften}`, () => {
