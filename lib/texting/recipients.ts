@@ -41,24 +41,12 @@ export interface PhoneEntry {
 
 let parsePhoneNumber: typeof parse | undefined;
 
-const parsed = (number: string, country?: string): ReturnType<typeof parse> => {
-  // The tables of this module take a hundred kilobytes: it is loaded when they are first needed.
+const national = (number: string, country: string): string | undefined => {
+  // The tables of this module take a hundred kilobytes: it is loaded when the first number without a plus comes.
   parsePhoneNumber ??= (require('libphonenumber-js') as { parsePhoneNumberFromString: typeof parse })
     .parsePhoneNumberFromString;
-  return parsePhoneNumber(number, country as CountryCode);
-};
-
-const national = (number: string, country: string): string | undefined => {
-  const found = parsed(number, country);
+  const found = parsePhoneNumber(number, country as CountryCode);
   return found?.isPossible() && e164.test(found.number) ? found.number : undefined;
-};
-
-/** Throws when no number of its country is as long: it was mistyped. An unknown country code is accepted. */
-export const checkLength = (phone: string): void => {
-  const found = parsed(phone);
-  if (!found || found.isPossible()) return;
-  const { countryCallingCode: code, nationalNumber } = found;
-  throw invalidInput('phone_length', { code, count: nationalNumber.length });
 };
 
 /** No number that is written without its country code is shorter. */

@@ -12,14 +12,7 @@ import { faultOf, itemNode, type ItemNodeOptions } from '../../lib/runtime/item-
 import { fieldOf, isNothing } from '../../lib/runtime/kinds';
 import type { Outcome } from '../../lib/outbox/outcome';
 import type { MessageValue } from '../../lib/service/errors';
-import {
-  checkLength,
-  phoneRules,
-  recipientsOf,
-  texting,
-  whenRead,
-  type Recipient,
-} from '../../lib/texting/recipients';
+import { phoneRules, recipientsOf, texting, whenRead, type Recipient } from '../../lib/texting/recipients';
 import { spec } from './spec';
 
 interface ListShared extends Shared {
@@ -93,9 +86,7 @@ const reader = (tools: Tools, operation: string): ItemNodeOptions<NumberToList, 
         who,
         source.where,
         rulesOf(reading),
-        (entry, { phone, record }) => {
-          // Blocking a mistyped number would protect nobody.
-          if (operation === 'block' && phone !== undefined) checkLength(phone);
+        (entry, { record }) => {
           // A list that was exported has a reason for each number.
           const own = record && fieldOf(record, 'reason');
           const given = typeof own === 'string' && own !== '' ? own : reason;
