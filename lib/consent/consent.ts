@@ -5,7 +5,7 @@ import type { Problem } from '../service/errors';
 import { minute } from '../durations';
 import type { Item } from '../outbox/item';
 import type { Outcome } from '../outbox/outcome';
-import { Held, type Queue } from '../outbox/queue';
+import { Later, type Queue } from '../outbox/queue';
 import {
   after,
   indexedIn,
@@ -230,7 +230,7 @@ export class Consent {
   }
 
   /**
-   * The work of a wait: one look. Gives its outcome, or throws `Held` with the time of the next look; undefined when
+   * The work of a wait: one look. Gives its outcome, or throws `Later` with the time of the next look; undefined when
    * a close interrupted it.
    */
   async look(item: Item<WaitItem, WaitShared>, node: string): Promise<WaitOutcome | undefined> {
@@ -244,7 +244,7 @@ export class Consent {
       if (this.mayBeBlocked(wait, item, isLast) && (await this.isBlocked(wait.subject)))
         return cancelled(await this.seenOf(wait));
       if (!isLast && (await this.isLeftToOther(item, wait, key(group, item.arrival, item.data.index, node))))
-        throw new Held(nextLook(timing, clock.now()));
+        throw new Later(nextLook(timing, clock.now()));
       const isAborted = (): boolean => item.signal.aborted;
       if (isAborted()) return undefined;
       const asking = this.ask(wait, group);
@@ -257,11 +257,11 @@ export class Consent {
       if (outcome) return outcome;
       const { result } = answer;
       const isNews = result.kind === 'pending' && !isSameStatus(wait.seen, result.status);
-      throw new Held(nextLook(timing, clock.now()), undefined, isNews ? result.status : undefined);
+      throw new Later(nextLook(timing, clock.now()), undefined, isNews ? result.status : undefined);
     } catch (thrown) {
-      if (thrown instanceof Held) throw thrown;
+      if (thrown instanceof Later) throw thrown;
       // Only the store can fail here, and it reports its own problems.
-      throw new Held(nextLook(timing, clock.now()));
+      throw new Later(nextLook(timing, clock.now()));
     }
   }
 

@@ -1,4 +1,4 @@
-import { Held } from '../outbox/queue';
+import { Later } from '../outbox/queue';
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../service/clock';
 import { settled } from '../service/concurrency';
@@ -208,7 +208,7 @@ export class RequestHistory {
       return { ...answer, requested, requestedAt: intent.time.shownAt };
     } catch (fault) {
       if (intent.isOvertaken) return undefined;
-      const isAsked = fault instanceof ServiceError ? mayBeCarriedOut(fault.code) : !(fault instanceof Held);
+      const isAsked = fault instanceof ServiceError ? mayBeCarriedOut(fault.code) : !(fault instanceof Later);
       if (intent.isBegun)
         await finish((record) => {
           if (!isAsked) return last;

@@ -4,7 +4,7 @@ import type { Environment } from '../runtime/environment';
 import { nodeError } from '../runtime/errors';
 import type { Guard, GuardTools } from '../runtime/item-node';
 import type { Outcome } from '../outbox/outcome';
-import { Held } from '../outbox/queue';
+import { Later } from '../outbox/queue';
 import type { ItemData, Shared } from '../outbox/records';
 import { problemOf } from '../runtime/outcomes';
 import { mayBeCarriedOut } from '../service/errors';
@@ -269,12 +269,12 @@ const sendClaimed = async (
     await end(claim.ended(endOfSent(outcome)));
     return outcome;
   } catch (thrown) {
-    if (thrown instanceof Held && !item.isReset) {
+    if (thrown instanceof Later && !item.isReset) {
       await end(claim.held(thrown.notBefore));
       throw thrown;
     }
     await end(claim.ended(endOfThrown(thrown, item.isReset)));
-    throw thrown instanceof Held ? nodeError('cancelled', 'cancelled') : thrown;
+    throw thrown instanceof Later ? nodeError('cancelled', 'cancelled') : thrown;
   }
 };
 
@@ -339,7 +339,7 @@ export const sendOnce = <D extends ItemData, S extends Shared>(
       if (verdict.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
       if (verdict.kind === 'cancelled' || item.signal.aborted) throw nodeError('cancelled', 'cancelled');
       const { notBefore = 0 } = verdict;
-      if (notBefore > once.time.now()) throw new Held(notBefore);
+      if (notBefore > once.time.now()) throw new Later(notBefore);
       await once.changed(item.signal);
     }
   };

@@ -1,7 +1,7 @@
 import type { parsePhoneNumberFromString as parse } from 'libphonenumber-js/max';
 import { day, hour, minute, second } from '../durations';
 import type { Item } from '../outbox/item';
-import { Held } from '../outbox/queue';
+import { Later } from '../outbox/queue';
 import type { ItemData, Shared } from '../outbox/records';
 import { calculated, processMemory } from '../process-memory';
 import { isTimeZone, offsetAt } from '../runtime/dates';
@@ -191,10 +191,10 @@ export const textHours = <S extends TextShared>(
     if (deliveryDate !== undefined) item.movedTo = notBefore;
     else if (item.shared.dryRun) item.wouldHoldUntil = notBefore;
     else {
-      if (notBefore !== undefined) throw new Held(notBefore);
+      if (notBefore !== undefined) throw new Later(notBefore);
       const permit = (): undefined => {
         const later = openingAfter(clock.now());
-        if (later !== undefined) throw new Held(later);
+        if (later !== undefined) throw new Later(later);
       };
       item.add({ permit });
     }

@@ -65,7 +65,7 @@ export type Reason =
   | 'taken_over';
 
 /** Thrown by work that must not start before a time: the item has another turn then. */
-export class Held extends Error {
+export class Later extends Error {
   constructor(
     readonly notBefore: number,
     /** For work that was tried and is delayed: how often it has been. */
@@ -73,7 +73,7 @@ export class Held extends Error {
     /** For a wait: the status that was seen, where it is new. */
     readonly seen?: Seen,
   ) {
-    super('held');
+    super('later');
   }
 }
 
@@ -94,7 +94,7 @@ export interface QueueOptions<D extends ItemData, S extends Shared> {
   readonly waitClock?: Clock;
   readonly service: Service;
   /**
-   * From an item to its outcome; throws `Held` and nothing else. Undefined when a close interrupted the work: the
+   * From an item to its outcome; throws `Later` and nothing else. Undefined when a close interrupted the work: the
    * item stays saved as not started. With a reason, the item ends without its work.
    */
   work(item: Item<D, S>, reason?: Reason): Promise<Outcome | undefined>;
@@ -893,7 +893,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     item.isOutOfTurn = isOutOfTurn;
     item.isToRecheck = false;
     let outcome: Outcome | undefined;
-    let held: Held | undefined;
+    let later: Later | undefined;
     try {
       // A look needs no message.
       const loading = item.isWait ? undefined : item.message.load(this.store);
@@ -904,8 +904,8 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
           ? this.careful.turn(this.nameOf(item), () => this.options.work(item))
           : this.options.work(item));
     } catch (thrown) {
-      if (!(thrown instanceof Held)) throw thrown;
-      held = thrown;
+      if (!(thrown instanceof Later)) throw thrown;
+      later = thrown;
     } finally {
       release();
       this.inWork.delete(item);
@@ -915,7 +915,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     if (item.isEnding) step = undefined;
     else if (outcome !== undefined) void this.finish(item, outcome);
     else if (item.isReset) this.endWithout('reset', item);
-    else if (held) step = this.delay(item, held);
+    else if (later) step = this.delay(item, later);
     else {
       if (item.state === 'started') item.set('accepted');
       step = this.changed(item).then(() => this.release(item));
@@ -948,7 +948,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   /** The item has another turn later. A wait whose turn was out of turn keeps its place in the timetable. */
-  private async delay(item: Item<D, S>, { notBefore, delays, seen }: Held): Promise<void> {
+  private async delay(item: Item<D, S>, { notBefore, delays, seen }: Later): Promise<void> {
     const release = this.keepClockStill();
     const { savedDue } = item;
     item.delay(notBefore, delays, seen);

@@ -3,7 +3,7 @@ import { second } from '../durations';
 import type { Mutable } from '../mutable';
 import { duplicatesOf, type Item, type Items, type QueuedMessage } from '../outbox/item';
 import type { Outcome } from '../outbox/outcome';
-import { Held, Queue, QueueFull, type Reason } from '../outbox/queue';
+import { Later, Queue, QueueFull, type Reason } from '../outbox/queue';
 import { pendingIn } from '../outbox/queue-reader';
 import type { ItemData, Shared } from '../outbox/records';
 import { systemClock } from '../service/clock';
@@ -46,7 +46,7 @@ export type ItemOf<D extends ItemData, S extends Shared> = Pick<Item<D, S>, 'dat
 
 /** A rule around the work of an item. */
 export interface Guard<D extends ItemData = ItemData, S extends Shared = Shared> {
-  /** Passes an item on with `next`; else gives its outcome, or throws: `Held` where it has another turn later. */
+  /** Passes an item on with `next`; else gives its outcome, or throws: `Later` where it has another turn later. */
   pass(item: Item<D, S>, next: () => Promise<Outcome>): Promise<Outcome>;
   /** Called before an item ends that does not reach this guard; without a reason, a guard before this one has stopped it. */
   endsWithout?(item: Item<D, S>, reason: Reason | undefined): Promise<void>;
@@ -276,7 +276,7 @@ const itemHandler = <D extends ItemData, S extends Shared>(
     try {
       return await pass(item, reached);
     } catch (thrown) {
-      if (thrown instanceof Held) throw thrown;
+      if (thrown instanceof Later) throw thrown;
       for (const guard of guards.slice(reached.guards))
         await guard.endsWithout?.(item, undefined).catch(() => undefined);
       const why = problemOf(thrown);

@@ -6,7 +6,7 @@ import { sendOnce } from '../../lib/guards/once';
 import { countText } from '../../lib/guards/segments';
 import { textHours, validZone, zoneOf, type TextShared } from '../../lib/guards/text-hours';
 import type { Mutable } from '../../lib/mutable';
-import { Held } from '../../lib/outbox/queue';
+import { Later } from '../../lib/outbox/queue';
 import { writtenOffset } from '../../lib/runtime/dates';
 import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput } from '../../lib/runtime/errors';
@@ -326,7 +326,7 @@ export const create = itemNode<Text, SendShared>(spec, (tools) => {
     const notBefore = tools.environment().clock.now() + (delaysOfReturned[item.delays] ?? Infinity);
     if (notBefore >= (deliveryDateOf(item) ?? Infinity))
       return state ? notBelieved(outcome.problem) : outcome;
-    throw new Held(notBefore, item.delays + 1);
+    throw new Later(notBefore, item.delays + 1);
   };
 
   /** A dry run: how the text would leave on an account that requires consent, as far as the consent status shows. */

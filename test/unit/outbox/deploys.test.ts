@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import should from 'should';
 import { hour } from '../../../lib/durations';
-import { Held } from '../../../lib/outbox/queue';
+import { Later } from '../../../lib/outbox/queue';
 import { systemClock, type Clock } from '../../../lib/service/clock';
 import { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
@@ -182,7 +182,7 @@ describe('the outcome of a text that was held for long', () => {
     const before = node.make({
       work: async () => {
         held += 1;
-        throw new Held(clock.now() + 10 * hour);
+        throw new Later(clock.now() + 10 * hour);
       },
       outcomeFor: async (_item, reason) => {
         isCancelling.open();

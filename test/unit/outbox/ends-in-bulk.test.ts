@@ -1,5 +1,5 @@
 import should from 'should';
-import { Held } from '../../../lib/outbox/queue';
+import { Later } from '../../../lib/outbox/queue';
 import { systemClock, type Clock } from '../../../lib/service/clock';
 import { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
@@ -109,7 +109,7 @@ describe('a great many held texts that become due', () => {
       async () => {
         if (clock.now() < notBefore) {
           held += 1;
-          throw new Held(notBefore);
+          throw new Later(notBefore);
         }
         await opened;
         return node.end('sent');
@@ -151,7 +151,7 @@ describe('a great many held texts that become due', () => {
       watching,
       async () => {
         held += 1;
-        throw new Held(notBefore);
+        throw new Later(notBefore);
       },
       clock,
     );

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { Held, Queue } from '../../../lib/outbox/queue';
+import { Later, Queue } from '../../../lib/outbox/queue';
 import type { ItemData, Shared } from '../../../lib/outbox/records';
 import { MovableClock } from '../../../simulator/movable-clock';
 import type { Operation } from '../../../lib/state/store';
@@ -175,7 +175,7 @@ class Machine {
   /** A dead process emits nothing any more. */
   private heldUntil(process: Process, notBefore: number): Promise<never> | undefined {
     if (process.isDead) return never;
-    return this.clock.now() < notBefore ? Promise.reject(new Held(notBefore)) : undefined;
+    return this.clock.now() < notBefore ? Promise.reject(new Later(notBefore)) : undefined;
   }
 
   private mustWait(signal?: AbortSignal): boolean {

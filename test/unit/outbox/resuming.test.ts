@@ -1,5 +1,5 @@
 import should from 'should';
-import { Held } from '../../../lib/outbox/queue';
+import { Later } from '../../../lib/outbox/queue';
 import { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
 import type { Store } from '../../../lib/state/store';
@@ -72,7 +72,7 @@ describe('a text that was delayed when its node closed', () => {
         const { signal } = item;
         if (clock.now() < notBefore) {
           held += 1;
-          throw new Held(notBefore);
+          throw new Later(notBefore);
         }
         waiting += 1;
         if (item.data.index === 1) await item.start();
@@ -105,7 +105,7 @@ describe('texts that are held while the wall clock jumps', () => {
         work: async (turn) => {
           if (clock.now() >= notBefore) return sends(turn);
           held += 1;
-          throw new Held(notBefore);
+          throw new Later(notBefore);
         },
         ...tellingWhom(told),
       },

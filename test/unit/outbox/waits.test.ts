@@ -1,7 +1,7 @@
 import should from 'should';
 import type { WaitItem, WaitShared } from '../../../lib/consent/consent';
 import { hour, minute } from '../../../lib/durations';
-import { Held } from '../../../lib/outbox/queue';
+import { Later } from '../../../lib/outbox/queue';
 import {
   dueIn,
   itemAt,
@@ -140,7 +140,7 @@ describe('a wait that ends while its node still emits what ended before its star
 
 describe('a flush or an acceptance right after the start', () => {
   const heldUp = async (): Promise<never> => {
-    throw new Held(Date.now() + hour);
+    throw new Later(Date.now() + hour);
   };
 
   /** A wait that has looked, in the store of a node that has closed. */
@@ -220,7 +220,7 @@ describe('a wait whose place in the timetable is not saved yet', () => {
     let looks = 0;
     const work = async (): Promise<never> => {
       looks += 1;
-      throw new Held(looks === 1 ? Date.now() : next);
+      throw new Later(looks === 1 ? Date.now() : next);
     };
     const outbox = requestsOn(store, { work, emit: async () => true });
     const dues = keysOf('node').lane(laterLane);
