@@ -122,7 +122,7 @@ type OutputCounts = Readonly<Record<string, number>>;
 const codePrefix = 'code ';
 
 /** The kinds under which `msg.summary` counts an outcome. */
-const kindsIn = (tools: Tools, outcome: Outcome): readonly string[] => {
+export const kindsIn = (tools: Tools, outcome: Outcome): readonly string[] => {
   const name = tools.outputs.nameOf(outcome);
   if (name === 'failed' && outcome.problem) return [name, codePrefix + outcome.problem.code];
   // `alreadySent` comes first, because duplicates are counted under the first kind.
@@ -134,7 +134,7 @@ const alreadySentIn = (counts: OutputCounts): number =>
   (counts['alreadySent'] ?? 0) + (counts[duplicatesOf('sent')] ?? 0);
 
 /** `msg.summary` without its id. */
-const summaryOf = (tools: Tools, total: number, counts: OutputCounts): Record<string, unknown> => {
+export const summaryOf = (tools: Tools, total: number, counts: OutputCounts): Record<string, unknown> => {
   // The service may send any text as a code, even `__proto__`, which an assignment would lose.
   const byCode = Object.fromEntries(
     Object.entries(counts)

@@ -4,7 +4,8 @@ import { runSearch, searchSettings } from '../../lib/address-book/search';
 import { activityOf, type Activity } from '../../lib/runtime/activity';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import type { Tools } from '../../lib/runtime/flow-node';
-import { oneOrList } from '../../lib/runtime/inputs';
+import { oneOrList, pathIn } from '../../lib/runtime/inputs';
+import { kindsIn, summaryOf } from '../../lib/runtime/item-node';
 import type { Outcome } from '../../lib/outbox/outcome';
 import { failedOutcome, problemOf } from '../../lib/runtime/outcomes';
 import { spec } from './spec';
@@ -120,13 +121,16 @@ const doing = (tools: Tools, act: (activity: Activity, id: string) => Promise<bo
   const run = async (stream: Stream): Promise<void> => {
     const activity = activityOf(stream.caller.environment);
     const { items, list } = oneOrList(await itemId.read(stream.msg), itemId.where);
-    if (list) stream.job.asList(items.length, { shared: 'payload' });
-    let done = 0;
-    for (const [index, value] of items.entries()) {
-      const outcome = await outcomeOf(activity, value);
-      if (outcome.port === 0) done += 1;
-      stream.job.emit(index, outcome);
+    if (list) stream.job.asList(items.length, { listAt: pathIn(tools.RED, itemId, stream.msg) });
+    const counts: Record<string, number> = {};
+    for (const [index, entry] of items.entries()) {
+      const outcome = await outcomeOf(activity, entry);
+      for (const kind of kindsIn(tools, outcome)) counts[kind] = (counts[kind] ?? 0) + 1;
+      const isLast = index === items.length - 1;
+      const summary = isLast ? summaryOf(tools, items.length, counts) : undefined;
+      stream.job.emit(index, outcome, { entry, summary });
     }
+    const { done = 0 } = counts;
     stream.show(done > 0 ? 'done' : 'failed', done);
   };
   return { kind: 'search', isLocal: true, run };

@@ -201,7 +201,7 @@ describe('texting activity node', () => {
     while (on.received('getConsent') < 2) await nextIteration();
   });
 
-  it('accepts a list of ids, with an outcome for each', async () => {
+  it('accepts a list of ids, with an outcome for each, and a summary with the last', async () => {
     const flow = await load({ operation: 'cancel', itemId: 'payload' }, 2);
     const { data } = await activityOf(on.environment).waits({ page: 1, pageSize: 2 });
     const ids = [data[0]?.id, 'w-nothing', data[1]?.id, ''];
@@ -212,6 +212,18 @@ describe('texting activity node', () => {
       'not_found',
       'invalid_input',
     ]);
+    should([own[1], own[3]].map((each) => each?.msg.payload)).deepEqual(['w-nothing', '']);
+    const summary = {
+      id: (own[0]?.msg.parts as { id: string }).id,
+      total: 4,
+      done: 2,
+      failed: 2,
+      byCode: { not_found: 1, invalid_input: 1 },
+    };
+    should(own.map(({ msg }) => msg.summary)).deepEqual([undefined, undefined, undefined, summary]);
+    // The message whose waits were cancelled completes too.
+    const completed = await flow.completed.next(2);
+    should(completed.map((each) => each.summary)).containDeep([summary]);
   });
 
   it('rejects an invalid id, and an unknown operation', async () => {
