@@ -4,9 +4,6 @@ import type { EditedNode, Form, Values } from '../../../lib/editor/red';
 import { usersOf } from '../../../lib/editor/status';
 import { isVariable } from '../../../lib/editor/values';
 
-/** The number of nodes that are named. */
-const mostNames = 3;
-
 /** These nodes have no input, and only pass on what happens elsewhere in the flow. */
 const passive = ['link in', 'catch', 'status', 'complete'];
 
@@ -34,14 +31,9 @@ const startersOf = (nodes: readonly EditedNode[]): readonly EditedNode[] => {
   return [...found].filter(startsItself);
 };
 
-const namesOf = (nodes: readonly EditedNode[]): string => {
-  const all = new Set(nodes.map((node) => RED.utils.getNodeLabel(node, node.type)));
-  const names = [...all].slice(0, mostNames);
-  const further = nodes.length - names.length;
-  return new Intl.ListFormat(locale()).format(
-    further > 0 ? [...names, say('removal.more', { count: further })] : names,
-  );
-};
+/** The labels of all these nodes, each once. */
+const namesOf = (nodes: readonly EditedNode[]): string =>
+  new Intl.ListFormat(locale()).format(new Set(nodes.map((node) => RED.utils.getNodeLabel(node, node.type))));
 
 /** Which nodes will text real people, at this service. */
 const liveNodes = (service: unknown, users: readonly EditedNode[]): string => {

@@ -29,6 +29,19 @@ const readBoxes = `(() => {
   return boxes;
 })()`;
 
+/** The wires on the visible canvas that run behind a node, with that node. */
+const readHidden = `[...document.querySelectorAll('.red-ui-flow-link')].flatMap((link) => {
+  const { source, target } = link.__data__;
+  const line = link.querySelector('.red-ui-flow-link-line');
+  const length = line.getTotalLength();
+  const points = Array.from({ length: 100 }, (_, at) => line.getPointAtLength((at / 99) * length));
+  const labelOf = ({ name, type }) => name || type;
+  return RED.nodes.filterNodes({ z: RED.workspaces.active() })
+    .filter((node) => node !== source && node !== target)
+    .filter(({ x, y, w, h }) => points.some((at) => Math.abs(at.x - x) < w / 2 && Math.abs(at.y - y) < h / 2))
+    .map((node) => [labelOf(source), labelOf(target), labelOf(node)].join(' > '));
+})`;
+
 for (const version of versions) {
   describe(`the examples on the canvas of Node-RED ${version.toString()}`, function () {
     this.timeout(180_000);
@@ -36,6 +49,7 @@ for (const version of versions) {
     let browser: TestBrowser;
     let page: Page;
     const boxes: Box[] = [];
+    const hidden: string[] = [];
     let flows: readonly FlowNode[];
 
     before(async () => {
@@ -52,6 +66,7 @@ for (const version of versions) {
         await page.waitForFunction(
           `RED.nodes.filterNodes({ z: '${id}' }).every(({ id }) => document.getElementById(id))`,
         );
+        hidden.push(...(await page.evaluate<string[]>(readHidden)).map((wire) => `${id}: ${wire}`));
       }
       boxes.push(...(await page.evaluate<Box[]>(readBoxes)));
       should(boxes.length).be.above(100);
@@ -70,6 +85,8 @@ for (const version of versions) {
           if (isLevel) should(gap).be.aboveOrEqual(30, `${one.z}: ${one.label} and ${other.label}`);
         }
     });
+
+    it('have no wire behind a node', () => should(hidden).eql([]));
 
     it('start with a welcome that lists them, line by line', () => {
       const [welcome, ...tabs] = flows.filter(({ type }) => type === 'tab');

@@ -176,7 +176,7 @@ export const office = inSharedEditor('an office in the editor of', flows, () => 
     should(await agree.isVisible()).be.false();
     await service.selectOption('production');
     await environmentForm(page)
-      .getByText(/^From the next deploy, these nodes use the service “Production”: .+, .+, .+, and 2 more\.$/)
+      .getByText(/^From the next deploy, these nodes use the service “Production”: (.+, ){4}and [^,]+\.$/)
       .waitFor();
     await environmentForm(page)
       .getByText(/^These start on their own: Every day\W+$/)
