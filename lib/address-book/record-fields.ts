@@ -1,4 +1,4 @@
-import { type FieldKinds, fitting, isLeftOut } from '../runtime/kinds';
+import { type FieldKinds, fitting, isLeftOut, isRecord } from '../runtime/kinds';
 import { hideNumbers } from '../runtime/log';
 import { invalidInput } from '../runtime/errors';
 import type { Tools } from '../runtime/flow-node';
@@ -31,7 +31,7 @@ export const unknownFields = (
   return (records) => {
     const found: string[] = [];
     for (const record of records) {
-      if (typeof record !== 'object' || record === null) continue;
+      if (!isRecord(record)) continue;
       for (const field of Object.keys(record)) {
         if (Object.hasOwn(known, field) || named.has(field) || named.size >= mostNames) continue;
         named.add(field);

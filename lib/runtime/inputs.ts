@@ -165,8 +165,7 @@ export const source = (
 ): Source => {
   const field = spec.fields.find((f): f is TypedField => f.kind === 'typed' && f.name === name);
   if (!field) throw new Error(`${spec.type} has no typed property ${name}`);
-  const type =
-    typeof config[`${name}Type`] === 'string' ? (config[`${name}Type`] as string) : field.defaultType;
+  const type = excerpt(config[`${name}Type`] ?? field.defaultType);
   const value = config[name] ?? (type === field.defaultType ? field.default : '');
   const where = ['msg', 'flow', 'global'].includes(type)
     ? `${type}.${written(value)}`

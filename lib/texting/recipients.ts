@@ -253,7 +253,7 @@ const longestName = 100;
 
 /** The name in a recipient object or a contact; undefined when it has none. */
 const nameIn = (record: unknown): string | undefined => {
-  if (!isRecord(record) || ArrayBuffer.isView(record)) return undefined;
+  if (!isRecord(record)) return undefined;
   const [whole = '', full = '', first = '', last = ''] = ['name', 'fullName', 'firstName', 'lastName'].map(
     (field) => {
       const value = fieldOf(record, field);

@@ -27,6 +27,18 @@ describe('contact node, failures', () => {
     });
   }
 
+  it('takes no file for a contact: the bytes of a buffer are not its fields', async () => {
+    const { environment, requests } = await scripted(() => ({ body: { id: 7 } }));
+    for (const operation of ['create', 'update', 'save']) {
+      const flow = await contactNode(environment, { operation });
+      const failed = only(await flow.ask({ contactId: ann, payload: Buffer.alloc(20_000_000) }));
+      should(errorOf(failed.msg).code).equal('invalid_input');
+      should(errorOf(failed.msg).message).match(/^There is no contact in msg\.payload/);
+      await Flow.unload();
+    }
+    should(requests()).be.empty();
+  });
+
   it('names the scope that is missing', async () => {
     const { environment } = alsoClose(await startSimulated({}, { scopes: ['openid', 'core.contacts.read'] }));
     const flow = await contactNode(environment, { operation: 'create' });

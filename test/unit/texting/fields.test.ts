@@ -39,6 +39,11 @@ const cases: [what: string, config: Record<string, unknown>, sentence: RegExp][]
     { text: 'x', textType: 'cloud' },
     /^The field "Text" of this node reads its value from a source that this version does not know \(cloud\)/,
   ],
+  [
+    'a source that is no text',
+    { text: 'x', textType: true },
+    /^The field "Text" of this node reads its value from a source that this version does not know \(true\)/,
+  ],
 ];
 
 describe('a property that cannot be read', () => {
