@@ -1,7 +1,7 @@
 import { Later } from '../outbox/queue';
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../service/clock';
-import { settled } from '../service/concurrency';
+import { oneAtATime, settled } from '../service/concurrency';
 import { mayBeCarriedOut, ServiceError } from '../service/errors';
 import { rememberedKey, sweepRemembered, table, type Remembered } from '../state/remembered';
 import { asName, unchanged, type StoreEntry, type Store } from '../state/store';
@@ -77,7 +77,7 @@ const unrecorded = second;
 const noAnswer: RequestAnswer = { memberId: null, consentState: null };
 
 /** Requests under way in this process: a second one for the same number waits until the first has ended. */
-const beingAsked = new WeakMap<Store, Map<string, Promise<unknown>>>();
+const beingAsked = new WeakMap<Store, Map<string, Promise<void>>>();
 
 const notRepeated = ({ answer, shownAt }: RequestRecord): RequestResult => ({
   ...answer,
@@ -89,11 +89,11 @@ const personName = (advisor: string, phone: string): string => `${advisor}\n${ph
 
 /** When each number was last asked for its consent, so that nobody is asked again and again. */
 export class RequestHistory {
-  private readonly asking: Map<string, Promise<unknown>>;
+  private readonly asking: Map<string, Promise<void>>;
 
   constructor(private readonly options: RequestHistoryOptions) {
     const { store } = options;
-    const asking = beingAsked.get(store) ?? new Map<string, Promise<unknown>>();
+    const asking = beingAsked.get(store) ?? new Map<string, Promise<void>>();
     beingAsked.set(store, asking);
     this.asking = asking;
   }
@@ -110,16 +110,11 @@ export class RequestHistory {
   ): Promise<RequestResult> {
     const name = personName(advisor, phone);
     const at = this.keyOf(name);
-    const recordName = asName(at);
-    for (let other = this.asking.get(recordName); other; other = this.asking.get(recordName)) await other;
     const untilAsked = async (): Promise<RequestResult> =>
       (await this.askOnce(name, at, rules, request)) ?? untilAsked();
-    const asking = untilAsked();
-    this.asking.set(recordName, settled(asking));
     try {
-      return await asking;
+      return await oneAtATime(asName(at), untilAsked, this.asking);
     } finally {
-      this.asking.delete(recordName);
       void settled(sweepRemembered(this.options.store));
     }
   }

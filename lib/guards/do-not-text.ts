@@ -166,16 +166,12 @@ class StoreList {
     };
     // A command of another process may be on its way: a shared list is read again.
     if (checkedAt === this.version && !this.store.peers) return end;
-    let by: BlockedBy | undefined;
-    try {
-      by = await this.check(phone);
-    } catch (fault) {
+    const by = await this.check(phone).catch((fault: unknown) => {
       end();
       throw fault;
-    }
-    if (!by) return end;
-    end();
-    return by;
+    });
+    if (by) end();
+    return by ?? end;
   }
 
   /** Copies to the other list everybody who is only on this one. */
@@ -213,7 +209,8 @@ class JointList {
   readonly isEmpty = false;
   private completing: Promise<void> | undefined;
 
-  constructor(private readonly parts: readonly StoreList[]) {}
+  /** The first part is that of the environment's own store. */
+  constructor(readonly parts: readonly [StoreList, ...StoreList[]]) {}
 
   get version(): number {
     return this.parts.reduce((sum, { version }) => sum + version, 0);
@@ -237,24 +234,10 @@ class JointList {
     return found.find((blocked) => blocked);
   }
 
-  /** Somebody on several parts is listed with the first of them. */
+  /** Each part has everybody, once what other processes have changed in one of them is copied too. */
   async page(skip: number, limit: number): Promise<BlockedPage> {
-    const data: Blocked[] = [];
-    let total = 0;
-    for (const [index, part] of this.parts.entries()) {
-      const earlier = this.parts.slice(0, index);
-      for (let from = 0, size = Infinity; from < size; from += pageSize) {
-        const page = await part.page(from, pageSize);
-        size = page.total;
-        for (const blocked of page.data) {
-          const before = await Promise.all(earlier.map((each) => each.get(blocked.phone)));
-          if (before.some((each) => each)) continue;
-          if (total >= skip && data.length < limit) data.push(blocked);
-          total += 1;
-        }
-      }
-    }
-    return { data, total };
+    await this.copy();
+    return this.parts[0].page(skip, limit);
   }
 
   async block(phone: string, reason: string | null, now: number): Promise<Blocked> {
@@ -315,7 +298,7 @@ export type DoNotText = StoreList | JointList;
 type ListEnvironment = Pick<Environment, 'service' | 'store' | 'otherListStores'>;
 
 const listsByStore = new WeakMap<object, Map<Realm, StoreList>>();
-const jointLists = new WeakMap<StoreList, readonly [readonly StoreList[], JointList]>();
+const jointLists = new WeakMap<StoreList, JointList>();
 
 const realmOf = ({ service }: Pick<ListEnvironment, 'service'>): Realm =>
   service === 'simulator' ? 'simulator' : 'service';
@@ -345,13 +328,14 @@ export const doNotTextOf = async (environment: ListEnvironment): Promise<DoNotTe
   const realm = realmOf(environment);
   const own = await ownListOf(environment);
   const others = (await environment.otherListStores?.()) ?? [];
-  const parts = [...new Set([own, ...others.map((store) => listIn(store, realm))])];
-  if (parts.length === 1) return own;
-  const [known, joint] = jointLists.get(own) ?? [];
-  if (joint && known?.length === parts.length && parts.every((part, index) => part === known[index]))
-    return joint;
-  const made = new JointList(parts);
-  jointLists.set(own, [parts, made]);
+  const rest = new Set(others.map((store) => listIn(store, realm)));
+  rest.delete(own);
+  if (rest.size === 0) return own;
+  const known = jointLists.get(own);
+  if (known?.parts.length === rest.size + 1 && known.parts.every((part) => part === own || rest.has(part)))
+    return known;
+  const made = new JointList([own, ...rest]);
+  jointLists.set(own, made);
   // Nobody is texted before the list is complete: its first user completes it, and gets the fault.
   made.complete().catch(() => undefined);
   return made;

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { Listeners } from '../listeners';
 import type { Item } from '../outbox/item';
 import type { Environment } from '../runtime/environment';
 import { nodeError } from '../runtime/errors';
@@ -8,9 +9,10 @@ import { Later } from '../outbox/queue';
 import type { ItemData, Shared } from '../outbox/records';
 import { problemOf } from '../runtime/outcomes';
 import { mayBeCarriedOut } from '../service/errors';
+import { systemClock } from '../service/clock';
 import { abortOf, wokenBy } from '../service/concurrency';
 import { rememberedKey, sweepRemembered, table, type Remembered } from '../state/remembered';
-import { ageClock, asName, unchanged, type Operation, type Store } from '../state/store';
+import { ageClock, unchanged, type Operation, type Store } from '../state/store';
 import { processMemory } from '../process-memory';
 
 /** Identifies a text with a key: it counts at one service, in one send node, for one advisor and number. */
@@ -62,8 +64,8 @@ export type OnceVerdict =
 const run = randomBytes(9).toString('base64url');
 /** Texts with a key that this process is sending, until their outcome is saved. */
 const atWork = processMemory('onceKeys', new Set<string>());
-/** Repeats that wait for the first text with their key, by key. */
-const waiting = processMemory('onceKeys', new Map<string, Set<() => void>>());
+/** Repeats that wait for the first text with their key: called with each key that is released. */
+const released = processMemory('onceKeys', new Listeners<[key: Buffer]>());
 /** Milliseconds after which a key is read again: another process may have changed it. */
 const lookAgainAfter = 500;
 
@@ -102,7 +104,7 @@ class OwnClaim {
   /** Called when the last step is written, or cannot be: repeats that wait for the key read it again. */
   release(): void {
     atWork.delete(this.claim.item);
-    for (const wake of [...(waiting.get(asName(this.once.at)) ?? [])]) wake();
+    released.call(this.once.at);
   }
 
   private put(value: Claim): Operation {
@@ -173,22 +175,12 @@ export class Once {
   }
 
   /** Resolves when a key was released, or after a moment: another process may hold it. */
-  async changed(signal: AbortSignal): Promise<void> {
-    const name = asName(this.at);
-    const all = waiting.get(name) ?? new Set();
-    waiting.set(name, all);
-    const become = (wake: () => void) => {
-      all.add(wake);
-      return () => {
-        all.delete(wake);
-        if (all.size === 0 && waiting.get(name) === all) waiting.delete(name);
-      };
-    };
-    const another = (wake: () => void) => {
-      const timer = setTimeout(wake, lookAgainAfter);
-      return () => clearTimeout(timer);
-    };
-    await wokenBy(become, another, abortOf(signal));
+  changed(signal: AbortSignal): Promise<void> {
+    return wokenBy(
+      (wake) => released.add((key) => void (key.equals(this.at) && wake())),
+      (wake) => systemClock.after(lookAgainAfter, wake),
+      abortOf(signal),
+    );
   }
 
   /** Undefined when the key is free. */

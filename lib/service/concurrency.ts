@@ -60,13 +60,13 @@ const lastOf = processMemory('turns', new Map<string, Promise<void>>());
  * Runs the tasks of one key one after the other, in order and across all nodes: a task that reads and writes back never
  * overlaps with another.
  */
-export const oneAtATime = <T>(key: string, task: () => Promise<T>): Promise<T> => {
-  const before = lastOf.get(key);
+export const oneAtATime = <T>(key: string, task: () => Promise<T>, last = lastOf): Promise<T> => {
+  const before = last.get(key);
   const result = before ? before.then(task) : task();
   const ended = settled(result);
-  lastOf.set(key, ended);
+  last.set(key, ended);
   void ended.then(() => {
-    if (lastOf.get(key) === ended) lastOf.delete(key);
+    if (last.get(key) === ended) last.delete(key);
   });
   return result;
 };
