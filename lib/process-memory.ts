@@ -47,10 +47,18 @@ const mostCalculated = 1000;
 
 /** The result for this input, from memory or calculated. */
 export const calculated = <T>(results: Map<string, T>, input: string, calculate: () => T): T => {
-  const known = results.get(input);
-  if (known !== undefined) return known;
-  const result = calculate();
-  if (results.size >= mostCalculated) results.clear();
-  results.set(input, result);
-  return result;
+  if (results.size >= mostCalculated && !results.has(input)) results.clear();
+  return orMake(results, input, calculate);
+};
+
+interface Values<K, V> {
+  get(key: K): V | undefined;
+  set(key: K, value: V): unknown;
+}
+
+/** The value of a key, which is made when it is first needed. */
+export const orMake = <K, V>(values: Values<K, V>, key: K, make: () => V): V => {
+  const value = values.get(key) ?? make();
+  values.set(key, value);
+  return value;
 };

@@ -5,6 +5,7 @@ import { abortOf, wokenBy } from '../service/concurrency';
 import type { Environment } from '../runtime/environment';
 import type { Source } from '../runtime/inputs';
 import { anyAdvisor, type Tools } from '../runtime/flow-node';
+import { orMake } from '../process-memory';
 import type { Item } from '../outbox/item';
 import type { ItemData, Shared } from '../outbox/records';
 import { faultOf, itemNode } from '../runtime/item-node';
@@ -24,6 +25,8 @@ export type Fields = Record<string, unknown>;
 export interface Caller {
   readonly environment: Environment;
   readonly advisor: string;
+  /** How many requests its last answer took. */
+  attempts: number;
   /** A request that changes something is saved before it leaves. */
   call<N extends EndpointName>(name: N, request: RequestOf<N>, signal?: AbortSignal): Promise<ResponseOf<N>>;
 }
@@ -186,39 +189,34 @@ export class Searches<C = Caller> {
   }
 }
 
-/** A caller that knows how many requests its last answer took. */
-class CountingCaller implements Caller {
-  attempts = 0;
+type Ask = <N extends EndpointName>(
+  name: N,
+  request: RequestOf<N>,
+  signal?: AbortSignal,
+) => Promise<Answer<N>>;
 
-  constructor(
-    readonly environment: Environment,
-    readonly advisor: string,
-    private readonly ask: <N extends EndpointName>(
-      name: N,
-      request: RequestOf<N>,
-      signal?: AbortSignal,
-    ) => Promise<Answer<N>>,
-  ) {}
+const callerOf = (environment: Environment, advisor: string, ask: Ask): Caller => {
+  const caller: Caller = {
+    environment,
+    advisor,
+    attempts: 0,
+    async call(name, request, signal) {
+      const { data, attempts } = await ask(name, request, signal);
+      caller.attempts = attempts;
+      return data;
+    },
+  };
+  return caller;
+};
 
-  async call<N extends EndpointName>(
-    name: N,
-    request: RequestOf<N>,
-    signal?: AbortSignal,
-  ): Promise<ResponseOf<N>> {
-    const { data, attempts } = await this.ask(name, request, signal);
-    this.attempts = attempts;
-    return data;
-  }
-}
-
-const searchesOf = (tools: Tools, { isLocal, run }: SearchOperation): Searches<CountingCaller> => {
-  const prepare = async (msg: Message): Promise<CountingCaller> => {
+const searchesOf = (tools: Tools, { isLocal, run }: SearchOperation): Searches => {
+  const prepare = async (msg: Message): Promise<Caller> => {
     tools.checkSettings();
     const environment = tools.environment();
     const given = await tools.advisorSource.read(msg);
     const advisor = isLocal ? anyAdvisor(tools.advisorSource, given, msg) : tools.advisor(given, msg);
     const client = isLocal ? undefined : await environment.client();
-    return new CountingCaller(environment, advisor, (name, request, signal) => {
+    return callerOf(environment, advisor, (name, request, signal) => {
       if (!client) throw new Error('this operation asks the service for nothing');
       return client.call(name, request, { advisor, lane: tools.node.id, ...(signal && { signal }) });
     });
@@ -244,11 +242,6 @@ export const operationNode = (
     const chosen = names.length === 1 ? (names[0] ?? '') : tools.plain.text('operation');
     const operation = operations[chosen];
     const found = new WeakMap<object, Promise<unknown>>();
-    const once = <T>(message: object, find: () => Promise<T>): Promise<T> => {
-      const finding = (found.get(message) as Promise<T> | undefined) ?? find();
-      found.set(message, finding);
-      return finding;
-    };
     const itemsOf = ({ operation: name }: OperationShared): ItemOperation | undefined => {
       const of = operations[name];
       return of?.kind === 'items' ? of : undefined;
@@ -276,7 +269,7 @@ export const operationNode = (
         if (!of) throw nodeError('cancelled', 'cancelled');
         const list = shared.list !== undefined;
         const known = of.carries(entry, list);
-        const caller = new CountingCaller(tools.environment(), item.advisor, (name, request, signal) =>
+        const caller = callerOf(tools.environment(), item.advisor, (name, request, signal) =>
           item.call(name, request, { signal }),
         );
         try {
@@ -287,7 +280,7 @@ export const operationNode = (
             list,
             data: shared.data,
             known,
-            once: (find) => once(message, find),
+            once: (find) => orMake(found, message, find) as ReturnType<typeof find>,
           });
           return { port: 0, payload, set: known };
         } catch (thrown) {

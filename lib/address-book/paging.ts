@@ -140,12 +140,7 @@ export async function* pagesOf<T>(
   { pageSize, stop, areOwn = false, idOf = () => undefined }: PagesOptions<T>,
 ): AsyncGenerator<PageOfAll<T>, void, undefined> {
   const abandon = new AbortController();
-  const { signal } = abandon;
-  const onStop = (): void => {
-    abandon.abort();
-  };
-  if (stop?.aborted) onStop();
-  stop?.addEventListener('abort', onStop, { once: true });
+  const signal = stop ? AbortSignal.any([stop, abandon.signal]) : abandon.signal;
   const underWay: Promise<ResultPage<T>>[] = [];
   let asked = 0;
   const askUpTo = (last: number): void => {
@@ -192,7 +187,6 @@ export async function* pagesOf<T>(
         });
     }
   } finally {
-    stop?.removeEventListener('abort', onStop);
     abandon.abort();
   }
 }

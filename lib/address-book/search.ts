@@ -11,30 +11,26 @@ import type { SearchOperation, Stream } from './operation';
 import type { Message } from '../runtime/red';
 
 /** The paging and the output of a search, as set in the node. */
-export interface SearchSettings {
-  readonly page: number;
-  readonly pageSize: number;
-  readonly all: boolean;
-  readonly emit: 'page' | 'item';
-}
+type SearchSettings = ReturnType<typeof searchSettings>;
 
 export interface Search<T> {
   readonly fetch: (page: number, pageSize: number, signal?: AbortSignal) => Promise<ResultPage<T>>;
   /** The id of a record; undefined when it has none. */
   readonly idOf: (item: T) => number | string | undefined;
   /** Message fields for an item: its id, for the nodes after this one. */
-  set?(item: T): Readonly<Record<string, unknown>>;
+  readonly set?: (item: T) => Readonly<Record<string, unknown>>;
   /** The records are not from the service: every page is the requested one. */
   readonly isOwn?: true;
   /** A filter that the service lacks: all pages are read and filtered here. */
   readonly matches?: ((item: T) => boolean) | undefined;
 }
 
-export const searchSettings = ({ plain }: Tools): SearchSettings => ({
+export const searchSettings = ({ plain }: Tools) => ({
   page: plain.number('page'),
   pageSize: plain.number('pageSize'),
   all: plain.flag('all'),
-  emit: plain.text('emit') === 'item' ? 'item' : 'page',
+  /** Each record is an outcome, and not each page. */
+  isByItem: plain.text('emit') === 'item',
 });
 
 /** Whether each word of a text occurs in one of the fields of a record; undefined for an empty text. */
@@ -115,6 +111,12 @@ export class Sequence {
   }
 }
 
+const itemOutcome = <T>(item: T, { set }: Search<T>): Outcome => ({
+  port: 0,
+  payload: item,
+  set: set?.(item) ?? {},
+});
+
 const allOf = <T>({ fetch, idOf, isOwn }: Search<T>, pageSize: number, stop: AbortSignal) =>
   pagesOf((page, signal) => fetch(page, pageSize, signal), { pageSize, stop, areOwn: isOwn, idOf });
 
@@ -131,15 +133,11 @@ const onePage = async <T>(
     await checkOnePage(page, settings.page, (number) =>
       search.fetch(number, settings.pageSize, stream.givenUp),
     );
-  if (settings.emit === 'page') {
-    job.emit(0, { port: 0, payload: page });
-  } else {
+  if (settings.isByItem) {
     job.asList(page.data.length, { shared: 'payload' });
-    page.data.forEach((item, index) => {
-      job.emit(index, { port: 0, payload: item, set: search.set?.(item) ?? {} });
-    });
+    page.data.forEach((item, index) => job.emit(index, itemOutcome(item, search)));
     if (page.data.length === 0) job.end();
-  }
+  } else job.emit(0, { port: 0, payload: page });
   stream.show('found', page.data.length);
 };
 
@@ -147,9 +145,9 @@ const onePage = async <T>(
 const matchedPage = async <T>(
   { stopped }: Stream<unknown>,
   search: Search<T>,
-  settings: SearchSettings,
+  { page: number, pageSize }: SearchSettings,
 ): Promise<ResultPage<T>> => {
-  const first = (settings.page - 1) * settings.pageSize;
+  const first = (number - 1) * pageSize;
   const data: T[] = [];
   let count = 0;
   let isEnd = false;
@@ -158,41 +156,30 @@ const matchedPage = async <T>(
     ({ pageInfo } = page);
     for (const item of fresh) {
       if (!search.matches?.(item)) continue;
-      if (count >= first && data.length < settings.pageSize) data.push(item);
+      if (count >= first && data.length < pageSize) data.push(item);
       count += 1;
     }
     isEnd = isLast;
-    if (data.length === settings.pageSize) break;
+    if (data.length === pageSize) break;
   }
-  return { data, pageInfo: matchedInfo(pageInfo, settings, settings.page, isEnd ? count : null) };
+  return { data, pageInfo: { ...pageInfo, page: number, pageSize, totalRecord: isEnd ? count : null } };
 };
-
-/** The `pageInfo` of the matches, and not of the pages that they were found on. */
-const matchedInfo = (
-  pageInfo: ResultPage['pageInfo'],
-  { pageSize }: SearchSettings,
-  page: number,
-  totalRecord: number | null,
-): ResultPage['pageInfo'] => ({ ...pageInfo, page, pageSize, totalRecord });
 
 /** All matches. Their number is known at the end: only the last message has the count. */
 const allMatches = async <T>(
   stream: Stream<unknown>,
   search: Search<T>,
-  settings: SearchSettings,
+  { isByItem, pageSize }: SearchSettings,
 ): Promise<void> => {
   const { job, stopped } = stream;
-  const { emit, pageSize } = settings;
   const sequence = new Sequence(job);
   let [records, found, pages] = [0, 0, 0];
   let data: T[] = [];
   let pageInfo: ResultPage<T>['pageInfo'];
   const addPage = (totalRecord: number | null): void => {
     pages += 1;
-    sequence.add({
-      port: 0,
-      payload: { data, pageInfo: matchedInfo(pageInfo, settings, pages, totalRecord) },
-    });
+    const ofMatches = { ...pageInfo, page: pages, pageSize, totalRecord };
+    sequence.add({ port: 0, payload: { data, pageInfo: ofMatches } });
     data = [];
   };
   const isComplete = await sequence.filledBy(stream, async () => {
@@ -203,7 +190,7 @@ const allMatches = async <T>(
       for (const item of fresh) {
         if (!search.matches?.(item)) continue;
         found += 1;
-        if (emit === 'item') sequence.add({ port: 0, payload: item, set: search.set?.(item) ?? {} });
+        if (isByItem) sequence.add(itemOutcome(item, search));
         else {
           if (data.length === pageSize) addPage(null);
           data.push(item);
@@ -214,39 +201,17 @@ const allMatches = async <T>(
     }
   });
   if (!isComplete) return;
-  if (emit === 'page') addPage(found);
+  if (!isByItem) addPage(found);
   sequence.end();
   stream.show('found', found);
-};
-
-/** Emits a page; returns the number of messages. */
-const emitPage = <T>(
-  stream: Stream<unknown>,
-  search: Search<T>,
-  emit: SearchSettings['emit'],
-  page: ResultPage<T>,
-  fresh: readonly T[],
-  from: number,
-): number => {
-  if (emit === 'page') {
-    const payload = fresh === page.data ? page : { ...page, data: fresh };
-    stream.job.emit(from, { port: 0, payload });
-    return 1;
-  }
-  let index = from;
-  for (const item of fresh) {
-    stream.job.emit(index++, { port: 0, payload: item, set: search.set?.(item) ?? {} });
-  }
-  return fresh.length;
 };
 
 const allPages = async <T>(
   stream: Stream<unknown>,
   search: Search<T>,
-  settings: SearchSettings,
+  { isByItem, pageSize }: SearchSettings,
 ): Promise<void> => {
   const { job, stopped } = stream;
-  const { emit, pageSize } = settings;
   let pages = 0;
   let records = 0;
   let emitted = 0;
@@ -256,12 +221,15 @@ const allPages = async <T>(
     if (stopped.aborted) break;
     pages += 1;
     if (pages === 1) {
-      count = emit === 'item' ? totalOf(page) : pageCountOf(page, pageSize);
+      count = isByItem ? totalOf(page) : pageCountOf(page, pageSize);
       if (count !== undefined) job.setCount(count);
     }
     records += fresh.length;
     const isAfterTheEnd = pages > 1 && page.data.length === 0 && (count === undefined || emitted >= count);
-    if (!isAfterTheEnd) emitted += emitPage(stream, search, emit, page, fresh, emitted);
+    const outcomes: Outcome[] = isByItem
+      ? fresh.map((item) => itemOutcome(item, search))
+      : [{ port: 0, payload: fresh === page.data ? page : { ...page, data: fresh } }];
+    if (!isAfterTheEnd) for (const outcome of outcomes) job.emit(emitted++, outcome);
     stream.progress(records, totalOf(page));
     // Lets the next nodes work before the next page.
     await nextTurn();
@@ -275,11 +243,8 @@ export const runSearch = async <T>(
   search: Search<T>,
   settings: SearchSettings,
 ): Promise<void> => {
-  if (!settings.all) {
-    await onePage(stream, search, settings);
-    return;
-  }
-  await streamed(stream, () => (search.matches ? allMatches : allPages)(stream, search, settings));
+  if (!settings.all) await onePage(stream, search, settings);
+  else await streamed(stream, () => (search.matches ? allMatches : allPages)(stream, search, settings));
 };
 
 /** An operation that searches for what each message asks for. */

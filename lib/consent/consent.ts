@@ -21,6 +21,7 @@ import {
   type SharedRecord,
   type Subject,
 } from '../outbox/records';
+import { orMake } from '../process-memory';
 import { ageClock, asName, endOf, key, nextKey, type Store, type StoreCommand } from '../state/store';
 import {
   cancelled,
@@ -103,15 +104,12 @@ export interface ListedWait extends Wait {
 }
 
 /** Tells other processes of an acceptance that this one has seen. */
-interface AcceptedCommand extends StoreCommand {
+export interface AcceptedCommand extends StoreCommand {
   readonly kind: 'accepted';
   readonly advisor: string;
   readonly subject: Subject;
   readonly status: ConsentStatus;
 }
-
-export const isAcceptedCommand = (command: StoreCommand): command is AcceptedCommand =>
-  command.kind === 'accepted';
 
 type WaitRecord = ItemRecord<WaitItem, WaitShared>;
 
@@ -512,11 +510,8 @@ const consents = new WeakMap<ConsentEnvironment, WeakMap<Store, Consent>>();
 
 /** Throws `not_configured`. */
 export const consentIn = (environment: ConsentEnvironment, store: Store): Consent => {
-  const stores = consents.get(environment) ?? new WeakMap<Store, Consent>();
-  consents.set(environment, stores);
-  const found = stores.get(store) ?? new Consent(environment, store);
-  stores.set(store, found);
-  return found;
+  const stores = orMake(consents, environment, () => new WeakMap<Store, Consent>());
+  return orMake(stores, store, () => new Consent(environment, store));
 };
 
 /** The consent for an item, in the store that this is saved in; without one, that in the environment's own store. */

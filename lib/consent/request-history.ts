@@ -1,4 +1,5 @@
 import { Later } from '../outbox/queue';
+import { orMake } from '../process-memory';
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../service/clock';
 import { oneAtATime, settled } from '../service/concurrency';
@@ -92,10 +93,7 @@ export class RequestHistory {
   private readonly asking: Map<string, Promise<void>>;
 
   constructor(private readonly options: RequestHistoryOptions) {
-    const { store } = options;
-    const asking = beingAsked.get(store) ?? new Map<string, Promise<void>>();
-    beingAsked.set(store, asking);
-    this.asking = asking;
+    this.asking = orMake(beingAsked, options.store, () => new Map<string, Promise<void>>());
   }
 
   /**

@@ -1,10 +1,28 @@
-import type { Field, JsonField, RowsField, TicksField, TypedField, ValueType } from '../runtime/spec';
+import type {
+  ChoiceField,
+  Field,
+  JsonField,
+  RowsField,
+  TicksField,
+  TypedField,
+  ValueType,
+} from '../runtime/spec';
 import { addBox, hasBox } from './boxes';
-import { choice } from './choice';
 import { valueIn } from './dom';
 import { sayOf } from './locale';
 import type { EditedNode, EditorSpec, Say, TypedInputType } from './red';
-import { savedNumber, filledRows, isNamed, isSource, savedOr, tickedAnd } from './values';
+import {
+  chosenIn,
+  filledRows,
+  isNamed,
+  isSource,
+  isUnknown,
+  isVariable,
+  noVariable,
+  savedNumber,
+  savedOr,
+  tickedAnd,
+} from './values';
 
 /** The controls of one field; `read` returns its properties as they would be saved. */
 export interface Control {
@@ -107,6 +125,41 @@ const typed = (field: TypedField, input: JQuery, node: EditedNode, say: Say): Co
       ...(isNamed(field) && { [`${field.name}Name`]: rememberedName(input) }),
     }),
   };
+};
+
+/** The select has the variable as one more option, so that its value is always what will be saved. */
+const addVariable = (input: JQuery, saved: string): void => {
+  const option = input.find('.advisor-variable');
+  const entry = $(`#${input.attr('id') ?? ''}-variable`);
+  const sync = (): void => {
+    entry.toggle(option.is(':selected'));
+  };
+  if (isVariable(saved)) {
+    option.val(saved).prop('selected', true);
+    entry.val(saved);
+  }
+  if (saved === noVariable) option.prop('selected', true);
+  entry.on('input change', () => {
+    option.val(isVariable(valueIn(entry)) ? valueIn(entry) : `\${${valueIn(entry).replace(/[${}]/g, '')}}`);
+    input.trigger('change');
+  });
+  input.on('change', sync);
+  sync();
+};
+
+/** A saved value without an option stays chosen until somebody chooses another: opening a node must not change it. */
+const keepSaved = (input: JQuery, saved: string, say: Say): void => {
+  const text = isVariable(saved) ? saved : say('option.unknown', { choice: saved });
+  input.append($('<option>').attr('value', saved).text(text)).val(saved);
+};
+
+const choice = (field: ChoiceField, input: JQuery, node: EditedNode, say: Say): Control => {
+  const saved = chosenIn(field, node[field.name]);
+  const isOffered = field.variable && (isVariable(saved) || saved === noVariable);
+  input.val(saved);
+  if (!isOffered && (isUnknown(field, saved) || isVariable(saved))) keepSaved(input, saved, say);
+  if (field.variable) addVariable(input, saved);
+  return { input, read: () => ({ [field.name]: valueIn(input) }) };
 };
 
 const json = (field: JsonField, input: JQuery, node: EditedNode, say: Say): Control => {

@@ -1,7 +1,15 @@
-import { chosenIn, isVariable, type Values } from '../runtime/settings';
-import type { ChoiceField, Field, FieldRow, RowsField, TypedField, ValueType } from '../runtime/spec';
+import { chosenIn, isVariable } from '../runtime/settings';
+import type { ChoiceField, FieldRow, RowsField, TypedField, ValueType } from '../runtime/spec';
 
-export { applies, chosenIn, isMet, isVariable, mayBeMet, type Values } from '../runtime/settings';
+export {
+  applies,
+  chosenIn,
+  isMet,
+  isVariable,
+  mayBeMet,
+  withDefaults,
+  type Values,
+} from '../runtime/settings';
 
 /** Returns the string of a key in the user's language, with each `__name__` filled in from `parts`. */
 export type Say = (key: string, parts?: Readonly<Record<string, unknown>>) => string;
@@ -35,19 +43,6 @@ export const savedOr = (value: unknown, fallback: unknown): unknown =>
 export const isUnknown = (field: ChoiceField, value: unknown): boolean => {
   const chosen = chosenIn(field, value);
   return !field.options.includes(chosen) && !isVariable(chosen);
-};
-
-/** The values of a node with its defaults, as its runtime will see them. */
-export const withDefaults = (fields: readonly Field[], saved: Values): Values => {
-  const values: Record<string, unknown> = { ...saved };
-  for (const field of fields) {
-    const given = saved[field.name];
-    if (field.kind === 'choice') values[field.name] = chosenIn(field, given);
-    else if ('default' in field) values[field.name] = savedOr(given, field.default);
-    if (field.kind === 'typed')
-      values[`${field.name}Type`] = savedOr(saved[`${field.name}Type`], field.defaultType);
-  }
-  return values;
 };
 
 /** `16` is saved as a number; a text that is not a number is saved as written, and the form shows the problem. */

@@ -1,7 +1,7 @@
 import { Listeners } from '../listeners';
 import type { Item } from '../outbox/item';
 import type { Outcome } from '../outbox/outcome';
-import { processMemory } from '../process-memory';
+import { orMake, processMemory } from '../process-memory';
 import type { BlockedItem as Blocked } from '../runtime/activity-items';
 import type { Environment } from '../runtime/environment';
 import { nodeError } from '../runtime/errors';
@@ -28,8 +28,6 @@ export interface BlockCommand extends StoreCommand {
   readonly kind: 'block';
   readonly phone: string;
 }
-
-export const isBlockCommand = (command: StoreCommand): command is BlockCommand => command.kind === 'block';
 
 const table = 'work';
 const pageSize = 200;
@@ -305,11 +303,8 @@ const realmOf = ({ service }: Pick<ListEnvironment, 'service'>): Realm =>
 
 const listIn = (store: Store, realm: Realm): StoreList => {
   const { backing = store } = store;
-  const lists = listsByStore.get(backing) ?? new Map<Realm, StoreList>();
-  listsByStore.set(backing, lists);
-  const list = lists.get(realm) ?? new StoreList(store, realm);
-  lists.set(realm, list);
-  return list;
+  const lists = orMake(listsByStore, backing, () => new Map<Realm, StoreList>());
+  return orMake(lists, realm, () => new StoreList(store, realm));
 };
 
 /** Changes when the list that applies to an environment may be another, or nobody may be texted until a store is confirmed. */

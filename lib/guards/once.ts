@@ -13,7 +13,7 @@ import { systemClock } from '../service/clock';
 import { abortOf, wokenBy } from '../service/concurrency';
 import { rememberedKey, sweepRemembered, table, type Remembered } from '../state/remembered';
 import { ageClock, unchanged, type Operation, type Store } from '../state/store';
-import { processMemory } from '../process-memory';
+import { orMake, processMemory } from '../process-memory';
 
 /** Identifies a text with a key: it counts at one service, in one send node, for one advisor and number. */
 export interface OnceKey {
@@ -177,7 +177,10 @@ export class Once {
   /** Resolves when a key was released, or after a moment: another process may hold it. */
   changed(signal: AbortSignal): Promise<void> {
     return wokenBy(
-      (wake) => released.add((key) => void (key.equals(this.at) && wake())),
+      (wake) =>
+        released.add((key) => {
+          if (key.equals(this.at)) wake();
+        }),
       (wake) => systemClock.after(lookAgainAfter, wake),
       abortOf(signal),
     );
@@ -297,8 +300,7 @@ export const sendOnce = <D extends ItemData, S extends Shared>(
     key: string,
     next: () => Promise<Outcome>,
   ): Promise<Outcome> => {
-    const outcomes = foreseen.get(message) ?? new Map<string, Promise<Outcome>>();
-    foreseen.set(message, outcomes);
+    const outcomes = orMake(foreseen, message, () => new Map<string, Promise<Outcome>>());
     const name = JSON.stringify([data.phone, key]);
     const first = outcomes.get(name);
     if (first) {

@@ -3,6 +3,7 @@ import { consentIn, type Consent, type ListedWait } from '../consent/consent';
 import type { Queue } from '../outbox/queue';
 import { pendingIn, QueueReader, type Pending } from '../outbox/queue-reader';
 import { arrivalIn, arrivalLength, indexLength, itemAt, records } from '../outbox/records';
+import { orMake } from '../process-memory';
 import { idsUnder } from '../outbox/removed-nodes';
 import { cancelPausedWait } from '../outbox/repairs';
 import { systemClock, within } from '../service/clock';
@@ -29,17 +30,15 @@ export interface ActivityQuery {
 type ReadableQueue = Pick<Queue, 'store' | 'reader' | 'cancel' | 'check'>;
 
 /** A command to the process that has an item: check or cancel it. */
-interface ItemCommand extends StoreCommand {
+export interface ItemCommand extends StoreCommand {
   readonly kind: 'item';
   readonly id: string;
   readonly act: 'check' | 'cancel';
 }
 
-export const isItemCommand = (command: StoreCommand): command is ItemCommand => command.kind === 'item';
-
 /** Whether a command may cancel items. Some of the others wait for the start of a queue. */
 export const isCancelling = (command: StoreCommand): boolean =>
-  isItemCommand(command) ? command.act === 'cancel' : command.kind === 'control';
+  command.kind === 'item' ? (command as ItemCommand).act === 'cancel' : command.kind === 'control';
 
 /** Milliseconds to wait for the other process. If it has died, its successor carries out the command later. */
 const answeredWithin = 5 * second;
@@ -575,8 +574,5 @@ export class Activity {
 
 const activities = new WeakMap<Environment, Activity>();
 
-export const activityOf = (environment: Environment): Activity => {
-  const activity = activities.get(environment) ?? new Activity(environment);
-  activities.set(environment, activity);
-  return activity;
-};
+export const activityOf = (environment: Environment): Activity =>
+  orMake(activities, environment, () => new Activity(environment));

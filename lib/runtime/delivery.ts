@@ -12,13 +12,6 @@ import { hideNumbers } from './log';
 import type { Outcome } from '../outbox/outcome';
 import type { Message, Red, RunningNode } from './red';
 
-interface Parts {
-  readonly id: string;
-  readonly type: 'array';
-  readonly index: number;
-  readonly count?: number;
-}
-
 /** The service's words may quote the text or the recipient: they are for the flow, not for the log. */
 const unquoted = (why: Problem): Problem => {
   if (why.wording?.key === 'rejected') return nodeError('rejected', 'rejected_plain').problem;
@@ -329,10 +322,9 @@ export class Job {
   private partOf({ id, count, listAt, copy }: JobList, index: number, entry: unknown): Message {
     const msg = copy();
     if (listAt && entry !== undefined) setAt(msg, listAt, entry);
-    const outer = this.msg.parts;
-    const parts: Parts & { parts?: unknown } =
-      count === undefined ? { id, type: 'array', index } : { id, type: 'array', index, count };
-    if (outer !== undefined) parts.parts = outer;
+    const parts: Record<string, unknown> = { id, type: 'array', index };
+    if (count !== undefined) parts.count = count;
+    if (this.msg.parts !== undefined) parts.parts = this.msg.parts;
     msg.parts = parts;
     return msg;
   }
@@ -406,14 +398,9 @@ export const deployEnd = async (RED: Red): Promise<void> => {
   );
 };
 
-/** The member in which Node-RED keeps a node's input handler, until it closes the node. */
-interface Receiver {
-  readonly _inputCallback?: unknown;
-  readonly _inputCallbacks?: unknown;
-}
-
-const isListening = (node: unknown): node is Receiver => {
-  const { _inputCallback, _inputCallbacks } = (node ?? {}) as Receiver;
+/** Node-RED keeps a node's input handler in one of these members, until it closes the node. */
+const isListening = (node: unknown): boolean => {
+  const { _inputCallback, _inputCallbacks } = Object(node) as Record<string, unknown>;
   return Boolean(_inputCallback) || Boolean(_inputCallbacks);
 };
 
@@ -423,7 +410,7 @@ const isListening = (node: unknown): node is Receiver => {
  * the delivery, of each message on its own; afterwards is too late, for a receiver may itself stop the flows.
  */
 const arrival = async (RED: Red, node: RunningNode, port: number): Promise<boolean> => {
-  const receiversAt = (output: number): Receiver[] =>
+  const receiversAt = (output: number): unknown[] =>
     (node.wires[output] ?? []).map((id): unknown => RED.nodes.getNode(id)).filter(isListening);
   const direct = receiversAt(port);
   const receivers = direct.length === 0 && port === 2 ? receiversAt(1) : direct;

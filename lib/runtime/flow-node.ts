@@ -84,13 +84,6 @@ export interface Handler {
 export const isControl = (msg: Message, name: 'reset' | 'flush'): boolean =>
   Object.hasOwn(msg, name) && msg[name] !== false && msg[name] !== undefined && msg[name] !== null;
 
-/** The part of a control message that other processes need. */
-const controlIn = ({ reset, flush, phone }: Message): Record<string, unknown> => ({
-  ...(reset !== undefined && { reset }),
-  ...(flush !== undefined && { flush }),
-  ...(phone !== undefined && { phone }),
-});
-
 export const environmentOf = (RED: Red, id: unknown): Environment | undefined => {
   const found = typeof id === 'string' && id !== '' ? (RED.nodes.getNode(id) as unknown) : undefined;
   return (found as { environment?: Environment } | null | undefined)?.environment;
@@ -452,7 +445,8 @@ export const flowNode = (
           return;
         }
         if ((isReset || isControl(msg, 'flush')) && handler.control(msg)) {
-          environment?.tellOthers?.(node.id, controlIn(msg));
+          const { reset, flush, phone } = msg;
+          environment?.tellOthers?.(node.id, { reset, flush, phone });
           job.end();
           taken();
           return;

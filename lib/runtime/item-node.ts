@@ -19,7 +19,7 @@ import { failedOutcome, problemOf } from './outcomes';
 import type { Message, RunningNode } from './red';
 import type { Config, NodeRuntime } from './register';
 import type { NodeSpec } from './spec';
-import { outcomeStatus, type ShownList, type StatusTexts } from './status';
+import { outcomeStatus, type OutcomeCounts, type StatusTexts } from './status';
 
 /** The items of a message as they were read. */
 export interface Batch<D extends ItemData = ItemData, S extends Shared = Shared> extends Items<D, S> {
@@ -116,9 +116,6 @@ export interface ItemNodeOptions<D extends ItemData, S extends Shared> {
   readonly isLocal?: boolean;
 }
 
-/** How many outcomes of a list have left, by the names of the outputs. */
-type OutputCounts = Readonly<Record<string, number>>;
-
 const codePrefix = 'code ';
 
 /** The kinds under which `msg.summary` counts an outcome. */
@@ -130,11 +127,11 @@ export const kindsIn = (tools: Tools, outcome: Outcome): readonly string[] => {
 };
 
 /** Repeats and duplicates of texts that were sent. */
-const alreadySentIn = (counts: OutputCounts): number =>
+const alreadySentIn = (counts: OutcomeCounts): number =>
   (counts['alreadySent'] ?? 0) + (counts[duplicatesOf('sent')] ?? 0);
 
 /** `msg.summary` without its id. */
-export const summaryOf = (tools: Tools, total: number, counts: OutputCounts): Record<string, unknown> => {
+export const summaryOf = (tools: Tools, total: number, counts: OutcomeCounts): Record<string, unknown> => {
   // The service may send any text as a code, even `__proto__`, which an assignment would lose.
   const byCode = Object.fromEntries(
     Object.entries(counts)
@@ -241,7 +238,7 @@ const itemHandler = <D extends ItemData, S extends Shared>(
   const changed = (): void => activity?.changed();
 
   /** Shows an outcome in the status; without `list`, it is that of a single message. */
-  const show = (outcome: Outcome, list?: ShownList): void => {
+  const show = (outcome: Outcome, list?: OutcomeCounts): void => {
     if (!list) shown.note(outcome);
     // While others wait, the status says so.
     if (!Array.from(queues.values()).some(({ waitCount }) => waitCount > 0)) shown.show(outcome, list);
@@ -318,8 +315,7 @@ const itemHandler = <D extends ItemData, S extends Shared>(
       };
     });
     const left = jobOf(tools, message, queue?.startId ?? '', indexes).deliver(parts, tools.closed);
-    if (count === 1) show(outcome);
-    else show(outcome, { counts: { ...counts, alreadySent: alreadySentIn(counts) } });
+    show(outcome, count === 1 ? undefined : { ...counts, alreadySent: alreadySentIn(counts) });
     return left;
   };
 
@@ -444,7 +440,7 @@ const itemHandler = <D extends ItemData, S extends Shared>(
         const summary = shared.list && left === 0 ? summaryOf(tools, count, counts) : undefined;
         job.emit(index, withFields(outcome, data, shared, index, entry), { entry, summary });
       }
-    if (count > 1) shown.show(why, { counts });
+    if (count > 1) shown.show(why, counts);
     else show(why);
   };
 

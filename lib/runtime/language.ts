@@ -5,7 +5,7 @@ import { offsetAt, offsetName, ownTimeZone } from './dates';
 import { isCountry, isRecord } from './kinds';
 import type { Red } from './red';
 import { inWords, type MessageValue, type MessageValues, type Problem } from '../service/errors';
-import { processMemory } from '../process-memory';
+import { orMake, processMemory } from '../process-memory';
 import { visible } from '../visible';
 import { systemLanguage } from './system-language';
 
@@ -18,10 +18,8 @@ const files = processMemory('calculated', new Map<string, SentenceGroup>());
 /** The strings of a file, which is read once. */
 const stringsIn = (language: Language, file: string): SentenceGroup => {
   const path = join(folder, language, `${file}.json`);
-  const found =
-    files.get(path) ?? (JSON.parse(existsSync(path) ? readFileSync(path, 'utf8') : '{}') as SentenceGroup);
-  files.set(path, found);
-  return found;
+  const read = () => JSON.parse(existsSync(path) ? readFileSync(path, 'utf8') : '{}') as SentenceGroup;
+  return orMake(files, path, read);
 };
 
 const find = (group: SentenceGroup, key: string): string | undefined => {

@@ -1,4 +1,4 @@
-import { processMemory } from '../process-memory';
+import { orMake, processMemory } from '../process-memory';
 import type { Attributes, Meter, MeterProvider } from '@opentelemetry/api';
 import { ownCodes, serviceCodes } from '../service/errors';
 import type { ClientOptions } from '../service/client';
@@ -71,24 +71,18 @@ const metricsOn = (meter: Meter) => {
 type Metrics = ReturnType<typeof metricsOn>;
 type Api = ReturnType<typeof lazy.openTelemetry>;
 
-const load = (): Api | undefined => {
-  try {
-    // An optional peer, which most installations lack.
-    return lazy.openTelemetry();
-  } catch {
-    return undefined;
-  }
-};
-
-let api: { readonly found: Api | undefined } | undefined;
+let api: Api | null | undefined;
 const metricsByProvider = processMemory('metrics', new WeakMap<MeterProvider, Metrics>());
 
 /** The metrics, where `@opentelemetry/api` is installed; elsewhere nothing is measured. */
 export const metrics = (): Metrics | undefined => {
-  api ??= { found: load() };
-  const provider = api.found?.metrics.getMeterProvider();
+  try {
+    if (api === undefined) api = lazy.openTelemetry();
+  } catch {
+    // An optional peer, which most installations lack.
+    api = null;
+  }
+  const provider = api?.metrics.getMeterProvider();
   if (!provider) return undefined;
-  const made = metricsByProvider.get(provider) ?? metricsOn(provider.getMeter('@advisor-texting/node-red'));
-  metricsByProvider.set(provider, made);
-  return made;
+  return orMake(metricsByProvider, provider, () => metricsOn(provider.getMeter('@advisor-texting/node-red')));
 };

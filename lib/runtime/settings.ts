@@ -71,25 +71,22 @@ const wrongIn = (field: Field, value: unknown): WrongSetting | undefined => {
 };
 
 /** The settings as a node reads them, with defaults for those that are missing. */
-export const settingsIn = (fields: readonly Field[], saved: Values): Values =>
-  Object.fromEntries(
-    fields.flatMap((field) => {
-      const { name } = field;
-      const value = saved[name];
-      if (field.kind === 'choice') return [[name, chosenIn(field, value)]];
-      if (field.kind === 'flag') return [[name, isNothing(value) ? field.default : String(value) === 'true']];
-      if (field.kind !== 'typed') return [[name, value]];
-      const type = saved[`${name}Type`];
-      return [
-        [name, value],
-        [`${name}Type`, isNothing(type) ? field.defaultType : type],
-      ];
-    }),
-  );
+export const withDefaults = (fields: readonly Field[], saved: Values): Values => {
+  const values: Record<string, unknown> = { ...saved };
+  for (const field of fields) {
+    const { name, kind } = field;
+    const value = saved[name];
+    if (kind === 'choice') values[name] = chosenIn(field, value);
+    else if (kind === 'flag') values[name] = isNothing(value) ? field.default : String(value) === 'true';
+    else if ('default' in field) values[name] = value ?? field.default;
+    if (kind === 'typed') values[`${name}Type`] ??= field.defaultType;
+  }
+  return values;
+};
 
 /** The first setting that applies and has a wrong value: a default never replaces it. */
 export const wrongSetting = (fields: readonly Field[], saved: Values): WrongSetting | undefined => {
-  const values = settingsIn(fields, saved);
+  const values = withDefaults(fields, saved);
   for (const field of fields) {
     const wrong = applies(field, values) ? wrongIn(field, saved[field.name]) : undefined;
     if (wrong) return wrong;

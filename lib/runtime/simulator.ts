@@ -13,7 +13,6 @@ const simulatorRecords = key('simulator');
 export class SharedSimulator {
   /** Made before the simulator runs, since nodes set their timers by it. */
   readonly clock = new MovableClock(() => Date.now());
-  private readonly openStore: (() => Promise<Store>) | undefined;
   private store: Store | undefined;
   /** The simulator's clock only goes forward. To forget its state is the only way back to real time. */
   private isToForget = process.env['ADVISOR_TEXTING_SIMULATOR'] === 'fresh';
@@ -25,9 +24,7 @@ export class SharedSimulator {
   private ending: Promise<void> = Promise.resolve();
 
   /** Without a store, the simulator's state ends with it. */
-  constructor(openStore: (() => Promise<Store>) | undefined) {
-    this.openStore = openStore;
-  }
+  constructor(private readonly openStore: (() => Promise<Store>) | undefined) {}
 
   /** Whether an environment of this runtime is on the simulator: without one, the simulator must not run. */
   get isWanted(): boolean {
@@ -55,20 +52,12 @@ export class SharedSimulator {
 
   /** Called by each flow node on the simulator; call the result when the node closes. */
   addNode(): () => void {
-    this.countNodes(1);
-    return () => {
-      this.countNodes(-1);
+    const count = (change: number): void => {
+      this.nodes += change;
+      this.running?.then((simulator) => simulator.flowsChanged()).catch(() => undefined);
     };
-  }
-
-  private countNodes(change: number): void {
-    this.nodes += change;
-    this.running?.then(
-      (simulator) => {
-        simulator.flowsChanged();
-      },
-      () => undefined,
-    );
+    count(1);
+    return () => count(-1);
   }
 
   /** Resolves when the clock is as far ahead as it was before a restart: waits and timers must not begin sooner. */

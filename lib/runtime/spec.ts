@@ -161,29 +161,23 @@ export interface NodeSpec {
   readonly fields: readonly Field[];
 }
 
-export type CredentialKinds = Record<string, { type: 'text' | 'password' }>;
-
-/** The credentials in the shape that `registerType` takes. */
-const credentialKindsOf = (spec: NodeSpec): CredentialKinds =>
-  Object.fromEntries(
-    spec.fields
-      .filter((field) => field.kind === 'credential')
-      .map(({ name, secret }) => [name, { type: secret ? 'password' : 'text' }]),
-  );
-
 /**
  * What Node-RED learns of a node type when it starts. The build writes it to a file, so that no spec is loaded at the
  * start.
  */
 export interface Registered {
   readonly type: string;
-  readonly credentials: CredentialKinds;
+  /** In the shape that `registerType` takes. */
+  readonly credentials: Record<string, { type: 'text' | 'password' }>;
 }
 
-export const registeredOf = (spec: NodeSpec): Registered => ({
-  type: spec.type,
-  credentials: credentialKindsOf(spec),
-});
+export const registeredOf = ({ type, fields }: NodeSpec): Registered => {
+  const credentials = fields.filter((field) => field.kind === 'credential');
+  const kinds = credentials.map(
+    ({ name, secret }) => [name, { type: secret ? 'password' : 'text' }] as const,
+  );
+  return { type, credentials: Object.fromEntries(kinds) };
+};
 
 /** `name`, `environment` and `advisor`/`advisorType`: every flow node begins with these fields. */
 export const commonFields = [

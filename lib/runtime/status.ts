@@ -280,11 +280,6 @@ interface StatusTools {
   environment(): { readonly settings: { readonly timeZone: string } };
 }
 
-/** The list that an outcome belongs to, with the counts of those that have left. */
-export interface ShownList {
-  readonly counts?: OutcomeCounts | undefined;
-}
-
 /** The status of a node by the outcomes that leave it. */
 export const outcomeStatus = (tools: StatusTools, texts: StatusTexts, queues: () => Iterable<QueueState>) => {
   const { words, clock, outputs } = tools;
@@ -323,16 +318,16 @@ export const outcomeStatus = (tools: StatusTools, texts: StatusTexts, queues: ()
     },
     /**
      * Shows the progress of lists, the counts of a list that has ended, or the single messages of the last minute; and
-     * what is held.
+     * what is held. `list` is how many outcomes of its list have left.
      */
-    show(outcome: Outcome, list?: ShownList): void {
+    show(outcome: Outcome, list?: OutcomeCounts): void {
       const at = clock.now();
-      let counts = list?.counts;
+      let counts = list;
       const lookBy = (progress: QueueState['progress']): StatusLook => {
         if (progress.total > 0) return progressLook(words, progress.done, progress.total);
         // The counts are kept: at midnight the same look is drawn again.
-        if (!list) counts ??= minute.counts;
-        if (!counts || totalOf(counts) <= 1) return lookOfOne(outcome, at);
+        counts ??= minute.counts;
+        if (totalOf(counts) <= 1) return lookOfOne(outcome, at);
         const [, failed = ''] = outputs.names;
         const haveAllFailed = totalOf(counts) === (counts[failed] ?? 0);
         return isWaitingForSomebody(outcome) && (!list || haveAllFailed)

@@ -1,3 +1,4 @@
+import { orMake } from '../process-memory';
 import { onAbort } from './concurrency';
 import { elapsedBy, type Clock } from './clock';
 import { second } from '../durations';
@@ -20,8 +21,7 @@ class Queue {
   }
 
   add(name: string, go: Go, isFront: boolean): void {
-    const lane = this.lanes.get(name) ?? { front: new Set(), rest: new Set() };
-    this.lanes.set(name, lane);
+    const lane = orMake(this.lanes, name, () => ({ front: new Set(), rest: new Set() }));
     (isFront ? lane.front : lane.rest).add(go);
   }
 

@@ -1,7 +1,5 @@
-import http from 'node:http';
-import https from 'node:https';
 import type { Socket } from 'node:net';
-import { buildConnector } from 'undici';
+import { buildConnector, Client } from 'undici';
 import { isLoopback } from '../addresses';
 
 /** The environment variables of a process. */
@@ -64,52 +62,29 @@ const proxyCredentials = ({ username, password }: URL): Record<string, string> =
  */
 export const tunnelThrough = (proxy: string, timeout: number): buildConnector.connector => {
   const secured = buildConnector({ timeout, allowH2: false });
-  return (options, callback) => {
+  const connectTo = async (target: string): Promise<Socket> => {
     const url = URL.canParse(proxy) ? new URL(proxy) : undefined;
-    if (url === undefined) {
-      callback(proxyError('address'), null);
-      return;
-    }
-    const target = `${options.hostname}:${options.port || (options.protocol === 'https:' ? '443' : '80')}`;
-    const request = (url.protocol === 'https:' ? https : http).request({
-      host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
-      port: portOf(url),
-      method: 'CONNECT',
-      path: target,
-      headers: { host: target, ...proxyCredentials(url) },
-      agent: false,
+    if (!url || !/^https?:$/.test(url.protocol)) throw proxyError('address');
+    const client = new Client(url.origin, { allowH2: false });
+    const headers = { host: target, ...proxyCredentials(url) };
+    const asking = client.connect({ path: target, headers, signal: AbortSignal.timeout(timeout) });
+    const { statusCode, socket } = await asking.catch((fault: unknown) => {
+      const { code, name } = fault as NodeJS.ErrnoException;
+      client.destroy().catch(() => undefined);
+      throw proxyError(name === 'TimeoutError' ? 'timeout' : (code ?? name));
     });
-    let isSettled = false;
-    const settle = (settled: () => void): void => {
-      clearTimeout(late);
-      if (isSettled) return;
-      isSettled = true;
-      settled();
-    };
-    const fail = (reason: string): void => {
-      settle(() => {
-        request.destroy();
-        callback(proxyError(reason), null);
-      });
-    };
-    const late = setTimeout(() => {
-      fail('timeout');
-    }, timeout);
-    request.once('connect', ({ statusCode = 0 }, socket: Socket, head: Buffer) => {
-      if (statusCode < 200 || statusCode > 299) {
-        socket.destroy();
-        fail(`HTTP ${String(statusCode)}`);
-        return;
-      }
-      settle(() => {
-        if (head.length > 0) socket.unshift(head);
-        if (options.protocol === 'https:') secured({ ...options, httpSocket: socket }, callback);
+    if (statusCode >= 200 && statusCode <= 299) return socket as Socket;
+    socket.destroy();
+    throw proxyError(`HTTP ${String(statusCode)}`);
+  };
+  return (options, callback) => {
+    const { protocol, hostname, port } = options;
+    connectTo(`${hostname}:${port || (protocol === 'https:' ? '443' : '80')}`).then(
+      (socket) => {
+        if (protocol === 'https:') secured({ ...options, httpSocket: socket }, callback);
         else callback(null, socket);
-      });
-    });
-    request.on('error', (error: NodeJS.ErrnoException) => {
-      fail(error.code ?? error.name);
-    });
-    request.end();
+      },
+      (fault: unknown) => callback(fault as Error, null),
+    );
   };
 };

@@ -13,7 +13,7 @@ import {
   withoutMarks,
 } from '../runtime/kinds';
 import { invalidInput } from '../runtime/errors';
-import { entriesOf, excerpt, readAll, type Source } from '../runtime/inputs';
+import { excerpt, oneOrList, readAll, type Source } from '../runtime/inputs';
 import { hideNumbers } from '../runtime/log';
 import type { TextShared } from '../guards/text-hours';
 import { ownAdvisor, type Tools } from '../runtime/flow-node';
@@ -96,19 +96,11 @@ const entryOf = (entry: unknown, { country, field }: PhoneRules): PhoneEntry => 
 };
 
 /** One number, or the entries of a list. Throws `invalid_input` when it is neither, or an empty list. */
-const givenIn = (
-  value: unknown,
-  where: MessageValue,
-  column: string,
-): { readonly list: boolean; readonly given: readonly unknown[] } => {
-  if (Array.isArray(value)) {
-    const given = entriesOf(value, where);
-    if (given.length === 0) throw invalidInput('list_empty', { where });
-    return { list: true, given };
-  }
+const givenIn = (value: unknown, where: MessageValue, column: string): ReturnType<typeof oneOrList> => {
   if (isRecord(value)) throw invalidInput('phones_object', { where, column });
-  if (typeof value !== 'string' && typeof value !== 'number') throw invalidInput('phones_kind', { where });
-  return { list: false, given: [value] };
+  if (!Array.isArray(value) && typeof value !== 'string' && typeof value !== 'number')
+    throw invalidInput('phones_kind', { where });
+  return oneOrList(value, where);
 };
 
 /**
@@ -210,8 +202,8 @@ const wrongEntry = ({ given, record }: PhoneEntry, rules: PhoneRules, found: Whe
 export const phonesOfControl = (msg: Message, rules: PhoneRules): readonly string[] | undefined => {
   if (msg.phone === undefined) return undefined;
   const where = 'msg.phone';
-  const { list, given } = givenIn(msg.phone, where, rules.field);
-  return given.map((each, index) => {
+  const { list, items } = givenIn(msg.phone, where, rules.field);
+  return items.map((each, index) => {
     const entry = entryOf(each, rules);
     if (entry.phone === undefined) throw wrongEntry(entry, rules, { where, list, row: index + 1 });
     return entry.phone;
@@ -315,7 +307,7 @@ export const recipientsOf = <T extends Recipient = Recipient>(
   /** For a list: leaves those out that become duplicates of others. */
   distinct = (items: readonly T[]): readonly T[] => items,
 ): Recipients<T> | Promise<Recipients<T>> => {
-  const { list, given } = givenIn(value, where, rules.field);
+  const { list, items: given } = givenIn(value, where, rules.field);
   let isAnyRecord = false;
   const recipients = mapInSlices(given, (each, index): T => {
     const entry = entryOf(each, rules);

@@ -3,8 +3,8 @@ import { mailedLinkLifetime } from '../../lib/auth/authorization';
 import type { Connection } from '../../lib/auth/connection';
 import { isOver } from '../../lib/auth/grants';
 import { isGrantFor } from '../../lib/auth/tokens';
-import { consentIn, isAcceptedCommand } from '../../lib/consent/consent';
-import { activityOf, isItemCommand } from '../../lib/runtime/activity';
+import { consentIn, type AcceptedCommand } from '../../lib/consent/consent';
+import { activityOf, type ItemCommand } from '../../lib/runtime/activity';
 import type {
   AdvisorItem,
   Environment,
@@ -23,7 +23,7 @@ import type { Client, ClientOptions } from '../../lib/service/client';
 import { lostTrouble } from '../../lib/state/recognition';
 import { forgetRemembered } from '../../lib/state/remembered';
 import { storeClosed, type Store, type StoreCommand } from '../../lib/state/store';
-import { doNotTextOf, forgetLists, isBlockCommand, ownListOf } from '../../lib/guards/do-not-text';
+import { doNotTextOf, forgetLists, ownListOf, type BlockCommand } from '../../lib/guards/do-not-text';
 import { listAdvisors } from './advisor-list';
 import {
   addressBeside,
@@ -48,13 +48,17 @@ import { Listeners } from '../../lib/listeners';
 
 /** A control message to a node, for all instances. */
 interface ControlCommand extends StoreCommand {
+  readonly kind: 'control';
   readonly node: string;
   readonly order: Readonly<Record<string, unknown>>;
 }
 
 interface PauseCommand extends StoreCommand {
+  readonly kind: 'pause';
   readonly ms: number;
 }
+
+type Command = BlockCommand | PauseCommand | ItemCommand | AcceptedCommand | ControlCommand;
 
 interface Complete {
   readonly address: ReturnType<typeof serviceAddressOf>;
@@ -249,26 +253,29 @@ export class RunningEnvironment implements SharedStoreHost {
       .catch(() => undefined);
   }
 
-  async handleCommand(command: StoreCommand, orphan: Store | undefined): Promise<boolean> {
-    if (isBlockCommand(command)) {
-      await (await doNotTextOf(this)).onRemoteBlock(command);
-      return true;
-    }
-    if (command.kind === 'pause') {
-      const left = command.at + (command as PauseCommand).ms - (await this.store()).now();
-      if (left > 0) (await this.client()).pause(left);
-      this.changed();
-      return true;
-    }
+  async handleCommand(received: StoreCommand, orphan: Store | undefined): Promise<boolean> {
+    const command = received as Command;
     const store = orphan ?? (await this.store());
-    if (isItemCommand(command)) return activityOf(this).handleCommand(command, store);
-    if (isAcceptedCommand(command)) {
-      await consentIn(this, store).accepted(command.advisor, command.subject, command.status, true);
-      return true;
+    switch (command.kind) {
+      case 'block':
+        await (await doNotTextOf(this)).onRemoteBlock(command);
+        return true;
+      case 'pause': {
+        const left = command.at + command.ms - (await this.store()).now();
+        if (left > 0) (await this.client()).pause(left);
+        this.changed();
+        return true;
+      }
+      case 'item':
+        return activityOf(this).handleCommand(command, store);
+      case 'accepted':
+        await consentIn(this, store).accepted(command.advisor, command.subject, command.status, true);
+        return true;
+      case 'control':
+        return this.controlListeners.get(command.node)?.(command.order, command.at, orphan) ?? false;
     }
-    if (command.kind !== 'control') return true;
-    const { node, order: message, at } = command as ControlCommand;
-    return this.controlListeners.get(node)?.(message, at, orphan) ?? false;
+    // A command of a later version.
+    return true;
   }
 
   get opening(): Promise<void> | undefined {

@@ -2,7 +2,7 @@ import type { EndpointName } from '../../lib/service/endpoints';
 import type { Need } from '../../lib/check/rehearsal';
 import { nodeTitle } from '../../lib/runtime/language';
 import { lazy } from '../../lib/runtime/lazy';
-import { isMet, settingsIn } from '../../lib/runtime/settings';
+import { isMet, withDefaults } from '../../lib/runtime/settings';
 import type { NodeSpec } from '../../lib/runtime/spec';
 
 /** A node of any type, as the flow has it. */
@@ -46,7 +46,7 @@ export const specOf = ({ type }: SavedNode): NodeSpec | undefined => {
 /** The endpoints that a node may call. */
 export const endpointsOf = (node: SavedNode): EndpointName[] => {
   const { fields, uses } = specOf(node) ?? { fields: [], uses: [] };
-  const settings = settingsIn(fields, node);
+  const settings = withDefaults(fields, node);
   return uses.filter(({ when = {} }) => isMet(when, settings)).map(({ endpoint }) => endpoint);
 };
 

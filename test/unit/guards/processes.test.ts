@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import should from 'should';
 import { setTimeout as pause } from 'node:timers/promises';
-import { doNotTextOf, isBlockCommand } from '../../../lib/guards/do-not-text';
+import { doNotTextOf, type BlockCommand } from '../../../lib/guards/do-not-text';
 import type { Environment, EnvironmentSettings } from '../../../lib/runtime/environment';
 import { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
@@ -267,8 +267,8 @@ describe('several processes on one PostgreSQL', function () {
     };
     const store = await environment.store();
     handle.database.onCommand(async (_slot, command) => {
-      if (!process.isDead && isBlockCommand(command))
-        await (await doNotTextOf(environment)).onRemoteBlock(command);
+      if (!process.isDead && command.kind === 'block')
+        await (await doNotTextOf(environment)).onRemoteBlock(command as BlockCommand);
       return !process.isDead;
     });
     const started = {

@@ -55,7 +55,7 @@ const statusOf = (language = 'en-US') => {
       }
     },
     ofList: (counts: Record<string, number>, last = sent): void => {
-      status.show(last, { counts });
+      status.show(last, counts);
     },
     pass: (ms: number): void => {
       now += ms;
