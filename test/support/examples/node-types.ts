@@ -10,7 +10,8 @@ import { spec as group } from '../../../nodes/group/spec';
 import { spec as requestConsent } from '../../../nodes/request-consent/spec';
 import { spec as sendText } from '../../../nodes/send-text/spec';
 
-const specs: readonly NodeSpec[] = [
+/** All node types of the package. */
+export const specs: readonly NodeSpec[] = [
   environment,
   sendText,
   requestConsent,
