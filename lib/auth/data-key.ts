@@ -1,4 +1,3 @@
-import { minute } from '../durations';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -65,37 +64,35 @@ export const readSecrets = (settings: RuntimeSettings, variables: NodeJS.Process
   };
 };
 
-/** Keeps the key in the runtime's settings, and in memory while those cannot be used. */
-export const keyInSettings = (settings: RuntimeSettings): KeyHolder => {
-  let inMemory: unknown;
+/** Keeps the key in the runtime's settings. */
+const keyInSettings = (settings: RuntimeSettings): KeyHolder => {
   let failures = 0;
   return {
-    read: () => settingOf(settings, property) ?? inMemory,
+    read: () => settingOf(settings, property),
     async reread() {
-      if (!settings.userDir) return undefined;
       try {
         // The default storage module keeps its settings in this file; other storage modules have no such file.
-        const text = await readFile(join(settings.userDir, '.config.runtime.json'), 'utf8');
+        const text = await readFile(join(settings.userDir ?? '', '.config.runtime.json'), 'utf8');
         return (JSON.parse(text) as Record<string, unknown>)[property];
       } catch {
         return undefined;
       }
     },
     async write(document) {
-      inMemory = document;
       try {
         // The runtime writes only changes against its memory, which also holds a document that failed to reach the
         // disk: a counter makes the next one differ.
         await settings.set(property, failures === 0 ? document : { ...document, failures });
-        return settings.readOnly === true ? 'unkept' : 'stored';
+        return true;
       } catch {
         failures += 1;
-        return 'failed';
+        return false;
       }
     },
   };
 };
 
+/** Undefined when it cannot be read. */
 const readJson = (path: string): unknown => {
   try {
     // To read a pipe would block the process.
@@ -129,7 +126,7 @@ export const keyHolderOf = (settings: RuntimeSettings, hasSettings: boolean): Ke
   if (!isBesideStore) return keyInSettings(settings);
   return {
     read: () => readJson(path) ?? settingOf(settings, property),
-    write: async (document) => (writePrivate(path, document) ? 'stored' : 'failed'),
+    write: async (document) => writePrivate(path, document),
   };
 };
 
@@ -142,20 +139,20 @@ class KeyFile {
   }
 
   get(id: string): DataKey | undefined {
-    const bytes = Buffer.from(this.readAll().get(id) ?? '', 'base64');
+    const bytes = Buffer.from(String(this.keys()[id] ?? ''), 'base64');
     return bytes.length === 32 ? dataKey(id, bytes) : undefined;
   }
 
   /** False when the file cannot be written. */
-  add(key: DataKey): boolean {
-    return this.writeAll(this.readAll().set(key.id, key.bytes.toString('base64')));
+  add({ id, bytes }: DataKey): boolean {
+    return writePrivate(this.path, { ...this.keys(), [id]: bytes.toString('base64') });
   }
 
   /** False when the key is still in the file. */
   remove(id: string): boolean {
-    const keys = this.readAll();
-    if (!keys.delete(id)) return true;
-    if (keys.size > 0) return this.writeAll(keys);
+    const { [id]: key, ...others } = this.keys();
+    if (key === undefined) return true;
+    if (Object.keys(others).length > 0) return writePrivate(this.path, others);
     try {
       rmSync(this.path, { force: true });
       return true;
@@ -164,13 +161,9 @@ class KeyFile {
     }
   }
 
-  private readAll(): Map<string, string> {
-    const isKey = (entry: [string, unknown]): entry is [string, string] => typeof entry[1] === 'string';
-    return new Map(Object.entries(readJson(this.path) ?? {}).filter(isKey));
-  }
-
-  private writeAll(keys: ReadonlyMap<string, string>): boolean {
-    return writePrivate(this.path, Object.fromEntries(keys));
+  private keys(): Readonly<Record<string, unknown>> {
+    const found = readJson(this.path);
+    return isRecord(found) ? found : {};
   }
 }
 
@@ -200,7 +193,7 @@ export interface StoreKeyOptions {
   /** Undefined where the runtime has none: then there is no key file either. */
   readonly userDir?: string | undefined;
   readonly warn: (message: string) => void;
-  /** Milliseconds until a failed write is retried. */
+  /** Milliseconds until a failed write is retried; without them, it is not. */
   readonly retryAfter?: number;
 }
 
@@ -217,10 +210,6 @@ export class StoreKey implements Sealer {
   private isLocked = false;
   private isDirty = false;
   isUnsaved = false;
-  /** Whether the key file may still hold the key, which is wrapped now. */
-  private isFileStale = false;
-  /** The key should be in the key file, which could not be written yet. */
-  private isUnfiled = false;
   private saving: Promise<void> = Promise.resolve();
   private retry: NodeJS.Timeout | undefined;
 
@@ -238,7 +227,7 @@ export class StoreKey implements Sealer {
     if (!this.key) this.unlock(stored);
     if (!this.key && !(this.isLocked && this.options.isNeeded())) {
       this.isUnsaved = true;
-      this.keep((this.key = newDataKey()));
+      this.key = newDataKey();
     }
     this.isDirty ||= isNew && this.key !== undefined;
     await (this.isDirty ? this.save() : this.saving);
@@ -253,19 +242,8 @@ export class StoreKey implements Sealer {
     this.isLocked = !key && (this.isLocked || stored != null);
     if (!saved || !key) return;
     [this.key, this.wrapped] = [key, saved.wrapped];
-    if (current === undefined ? !saved.wrapped : open(current)) return;
-    // The credential secret was set, changed or removed.
-    this.isFileStale = true;
-    this.keep(key);
-  }
-
-  /** Wraps the key by the current secret, or puts it into the file. If the file cannot be written, the old wrapping stays. */
-  private keep(key: DataKey): void {
-    const { current } = this.options.secrets();
-    if (current !== undefined) this.wrapped = wrap(key, current);
-    else if (this.putIntoFile(key)) this.wrapped = null;
-    else this.isUnfiled = this.file !== undefined && this.wrapped === null;
-    this.isDirty = true;
+    // Else the credential secret was set, changed or removed.
+    this.isDirty = !(current === undefined ? !saved.wrapped : open(current));
   }
 
   /** One write at a time; what is dirty meanwhile is one more. */
@@ -274,49 +252,47 @@ export class StoreKey implements Sealer {
     return this.saving;
   }
 
+  /** Wraps the key by the current secret, or puts it into the file. If the file cannot be written, the old wrapping stays. */
   private async saveNow(): Promise<void> {
-    const { key, wrapped } = this;
+    const { key, file, options } = this;
     if (!this.isDirty || !key) return;
     this.isDirty = false;
+    const { current } = options.secrets();
+    const isFiled = current === undefined && file !== undefined && this.putInto(file, key);
+    if (current !== undefined) this.wrapped = wrap(key, current);
+    else if (isFiled) this.wrapped = null;
+    const { wrapped } = this;
     const document = { version: 1, active: key.id, keys: { [key.id]: wrapped } };
-    const written = await this.options.holder.write(document);
-    if (this.isUnfiled) this.isUnfiled = !this.putIntoFile(key);
-    if (this.isUnfiled || written === 'failed') this.saveLater();
-    else this.isUnsaved = false;
-    if (written === 'stored') {
-      if (wrapped && this.isFileStale) this.clearFile(key.id);
-      return;
-    }
-    this.warn(
-      'The encryption key cannot be written to disk, so saved authorizations, waits and texts will be lost when Node-RED stops. Make the user directory writable, and unset readOnly in settings.js.',
-    );
+    const isWritten = await options.holder.write(document);
+    if (isWritten && (wrapped || isFiled || !file)) this.isUnsaved = false;
+    else this.saveLater();
+    if (isWritten && wrapped && file?.remove(key.id) === false)
+      this.warn(
+        `The credential secret now protects the encryption key, but the unprotected copy in ${file.path} could not be deleted: delete that file.`,
+      );
+    if (!isWritten)
+      this.warn(
+        'The encryption key cannot be written to disk, so saved authorizations, waits and texts will be lost when Node-RED stops. Make the user directory writable, and unset readOnly in settings.js.',
+      );
   }
 
   /** The disk may be writable again before the next change. */
   private saveLater(): void {
+    const { retryAfter } = this.options;
+    if (retryAfter === undefined) return;
     this.isDirty = true;
     clearTimeout(this.retry);
-    this.retry = setTimeout(() => void this.save(), this.options.retryAfter ?? minute).unref();
+    this.retry = setTimeout(() => void this.save(), retryAfter).unref();
   }
 
-  private putIntoFile(key: DataKey): boolean {
-    if (!this.file) return false;
-    const isKept = this.file.add(key);
+  private putInto(file: KeyFile, key: DataKey): boolean {
+    const isKept = file.add(key);
     this.warn(
       isKept
-        ? `This Node-RED has no credential secret, so the encryption key is kept in ${this.file.path}, which only its owner can read. Set credentialSecret in settings.js to protect it.`
-        : `The encryption key could not be written to ${this.file.path}, so authorizations will be lost when Node-RED stops: make the user directory writable.`,
+        ? `This Node-RED has no credential secret, so the encryption key is kept in ${file.path}, which only its owner can read. Set credentialSecret in settings.js to protect it.`
+        : `The encryption key could not be written to ${file.path}, so authorizations will be lost when Node-RED stops: make the user directory writable.`,
     );
     return isKept;
-  }
-
-  /** Removes the key from the file once its wrapping is on disk. */
-  private clearFile(id: string): void {
-    this.isFileStale = false;
-    if (!this.file || this.file.remove(id)) return;
-    this.warn(
-      `The credential secret now protects the encryption key, but the unprotected copy in ${this.file.path} could not be deleted: delete that file.`,
-    );
   }
 
   private warn(message: string): void {

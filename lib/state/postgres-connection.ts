@@ -149,8 +149,6 @@ export class PostgresConnection {
   private async readKeys(pool: Pool): Promise<Sealer> {
     const name = `keys ${this.group.toString('hex')}`;
     const client = await pool.connect();
-    let isLocked = true;
-    let failure: unknown;
     try {
       await client.query('begin');
       await client.query(`insert into ${schema}.meta values ($1, '') on conflict do nothing`, [name]);
@@ -162,28 +160,21 @@ export class PostgresConnection {
       const write = `update ${schema}.meta set value = $2 where name = $1`;
       const sealer = await this.sealer({
         read: () => (found === '' ? undefined : (JSON.parse(found) as unknown)),
-        write: async (document) => {
-          // Once the row is unlocked, it may hold the keys of another process.
-          if (!isLocked) return 'unkept';
-          try {
-            await client.query(write, [name, JSON.stringify(document)]);
-            return 'stored';
-          } catch (fault) {
-            failure = fault;
-            return 'failed';
-          }
-        },
+        write: (document) =>
+          client.query(write, [name, JSON.stringify(document)]).then(
+            () => true,
+            () => false,
+          ),
       });
       if (!sealer.key) throw new OtherSecret();
       // Nothing may be encrypted with keys that other processes could not read.
-      if (failure) throw failure as Error;
+      if (sealer.isUnsaved) throw new Error('its encryption key could not be saved');
       await client.query('commit');
       return sealer;
     } catch (fault) {
       await client.query('rollback').catch(() => undefined);
       throw fault;
     } finally {
-      isLocked = false;
       client.release();
     }
   }

@@ -24,8 +24,8 @@ export interface KeyHolder {
   read(): unknown;
   /** The saved document, which another process may have written; undefined when it cannot be read. */
   reread?(): Promise<unknown>;
-  /** `failed`: another attempt may succeed. `unkept`: the key lives only as long as the process. */
-  write(document: object): Promise<'stored' | 'failed' | 'unkept'>;
+  /** False when it could not be written: another attempt may succeed. */
+  write(document: object): Promise<boolean>;
 }
 
 /** The first byte of a record: the letter J for JSON (RFC 8259), the letter S for the serialization of V8. */

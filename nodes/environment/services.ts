@@ -24,6 +24,7 @@ import type { KeyHolder } from '../../lib/state/sealing';
 import type { Store } from '../../lib/state/store';
 import { isRecord } from '../../lib/is-record';
 import { processMemory } from '../../lib/process-memory';
+import { minute } from '../../lib/durations';
 
 /** This package is younger. */
 const earliest = Date.UTC(2025, 0, 1);
@@ -116,6 +117,7 @@ const start = (RED: Red): Services => {
     secrets,
     isNeeded: () => isStateKept(userDir),
     userDir,
+    retryAfter: minute,
     warn: hasSettings ? warn : () => undefined,
   });
   const clock = systemClock;

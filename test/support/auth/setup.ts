@@ -8,7 +8,7 @@ import type { Connection } from '../../../lib/auth/connection';
 import {
   StoreKey,
   isStateKept,
-  keyInSettings,
+  keyHolderOf,
   readSecrets,
   type RuntimeSettings,
 } from '../../../lib/auth/data-key';
@@ -168,7 +168,7 @@ export const startProcess = async (userDir: string, options: ProcessOptions = {}
   const warnings: string[] = [];
   const warn = (message: string): unknown => warnings.push(message);
   const key = new StoreKey({
-    holder: keyInSettings(settings),
+    holder: keyHolderOf(settings, true),
     secrets: () => readSecrets(settings, variables),
     isNeeded: () => isStateKept(userDir),
     userDir,

@@ -618,11 +618,10 @@ describe('several processes on one PostgreSQL', () => {
         group,
         sealer: async (keys) => {
           read.push(keys.read());
-          if (keys.read() === undefined) {
-            made.push({ by: name, attempt: made.length });
-            await keys.write(made.at(-1) ?? {});
-          }
-          return sealerOf('test');
+          if (keys.read() !== undefined) return sealerOf('test');
+          made.push({ by: name, attempt: made.length });
+          const isUnsaved = !(await keys.write(made.at(-1) ?? {}));
+          return { ...sealerOf('test'), isUnsaved };
         },
         warn: () => undefined,
       });
