@@ -139,8 +139,9 @@ class KeyFile {
   }
 
   get(id: string): DataKey | undefined {
-    const bytes = Buffer.from(String(this.keys()[id] ?? ''), 'base64');
-    return bytes.length === 32 ? dataKey(id, bytes) : undefined;
+    const { [id]: key } = this.keys();
+    const bytes = typeof key === 'string' ? Buffer.from(key, 'base64') : undefined;
+    return bytes?.length === 32 ? dataKey(id, bytes) : undefined;
   }
 
   /** False when the file cannot be written. */

@@ -17,9 +17,8 @@ import type { Change } from './commit-queue';
 import { reasonOf, type Range } from './store';
 import { second } from '../durations';
 
-export type Lmdb = typeof lmdb;
 /** lmdb has native code, so it is loaded only when a store is opened. A failed `require` can be repeated, a failed `import` cannot. */
-export const loadLmdb = () => require('lmdb') as Lmdb;
+export const loadLmdb = () => require('lmdb') as typeof lmdb;
 
 /** Whether lmdb has no native code for this platform. Without a free file descriptor, its other faults look the same. */
 export const isWithoutBinary = (fault: unknown): boolean => {
@@ -186,10 +185,7 @@ export class DatabaseFile {
   private readonly places: Readonly<Record<FileTable, Raw>>;
   private readonly space: FreeSpace;
 
-  constructor(
-    lmdb: Lmdb,
-    readonly path: string,
-  ) {
+  constructor(readonly path: string) {
     this.space = new FreeSpace(dirname(path));
     // The type declarations of lmdb lack `permissionsMode` and `txnStartThreshold`.
     const options = {
@@ -205,7 +201,7 @@ export class DatabaseFile {
     checkFiles(path);
     // lmdb makes its lock in memory that is mapped to the file: on a full disk, that ends the process.
     if (!existsSync(`${path}-lock`)) this.space.check(0, 0);
-    this.root = lmdb.open<Buffer, Buffer>(path, options);
+    this.root = loadLmdb().open<Buffer, Buffer>(path, options);
     try {
       const open = (name: string, useVersions = false): Raw =>
         this.root.openDB<Buffer, Buffer>(name, { encoding: 'binary', keyEncoding: 'binary', useVersions });

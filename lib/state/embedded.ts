@@ -5,20 +5,11 @@ import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { elapsedBy, systemClock, type Clock } from '../service/clock';
 import { CommitQueue, type Batch, type Change, type Committer, type Fence } from './commit-queue';
-import {
-  CommitFailed,
-  DatabaseFile,
-  formatVersion,
-  isWithoutBinary,
-  loadLmdb,
-  type Format,
-  type Lmdb,
-  type Ownership,
-} from './database-file';
+import { CommitFailed, DatabaseFile, isWithoutBinary, loadLmdb, type Ownership } from './database-file';
 import { createMemoryEngine } from './memory';
 import { storeOver, type Engine, type Row } from './engine';
 import { bootId, forget, lifeOf, livingOwner, showLife, type SignOfLife } from './sign-of-life';
-import { compactFile, forgetStarts, isDamage, prepareFile } from './recovery';
+import { forgetStarts, isDamage, prepareFile, replaceFile } from './recovery';
 import { sealingWith, versionOf, type Sealer, type Sealing } from './sealing';
 import {
   NewerFormat,
@@ -136,10 +127,6 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
 
   get unwritten(): number {
     return this.queue.unwritten;
-  }
-
-  private get lmdb(): Lmdb {
-    return loadLmdb();
   }
 
   readonly now = (): number => Math.floor(this.epoch + elapsedBy(this.clock));
@@ -345,7 +332,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
       isMostlyFree,
       crashes,
       owner: seen,
-    } = await prepareFile(this.lmdb, this.path, this.warn, {
+    } = await prepareFile(this.path, this.warn, {
       isDamaged: this.isDamaged,
       isFirst: !this.hasLooked,
     });
@@ -358,9 +345,8 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
       this.leaveTo(seen.pid);
       return;
     }
-    const file = (this.file = new DatabaseFile(this.lmdb, this.path));
-    const { version = 0, keyId = this.sealing.keyId }: Partial<Format> = file.meta('format')?.value ?? {};
-    if (version > formatVersion) throw new NewerFormat();
+    const file = (this.file = new DatabaseFile(this.path));
+    const { keyId = this.sealing.keyId } = file.meta('format')?.value ?? {};
     if (keyId === undefined || keyId !== this.sealing.keyId) {
       forgetStarts(this.path);
       throw new OtherSecret();
@@ -371,8 +357,8 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     // The change of owner has fenced any process that still has the old file open.
     this.owned = undefined;
     await this.dropFile();
-    await compactFile(this.lmdb, this.path, this.warn);
-    const compact = (this.file = new DatabaseFile(this.lmdb, this.path));
+    await replaceFile(this.path, this.warn);
+    const compact = (this.file = new DatabaseFile(this.path));
     await this.takeOver(compact, ownerIn(compact));
   }
 
@@ -528,7 +514,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
       if (!this.isInPlace()) throw new Error('it was deleted');
       await this.checkRoom();
       await this.dropFile();
-      const file = (this.file = new DatabaseFile(this.lmdb, this.path));
+      const file = (this.file = new DatabaseFile(this.path));
       const owner = ownerIn(file);
       clearTimeout(this.retry);
       this.retry = undefined;

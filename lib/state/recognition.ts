@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { isRecord } from '../is-record';
 import { Listeners } from '../listeners';
 import { key, nextKey, unchanged, type Store, type StoreEntry } from './store';
 
@@ -6,7 +7,7 @@ import { key, nextKey, unchanged, type Store, type StoreEntry } from './store';
 interface Identity {
   readonly id: string;
   /** The ids of lost stores in whose place somebody has confirmed this one. */
-  readonly replaces: readonly string[];
+  readonly replaces: readonly unknown[];
 }
 
 const table = 'work';
@@ -24,10 +25,13 @@ const identityOf = async (store: Store): Promise<StoreEntry<Identity> | undefine
   }
 };
 
-/** The id of the store that was last used in a place. It is in the runtime's settings, which outlive the store. */
-export interface RememberedStore {
-  read(): string | undefined;
-  write(id: string): Promise<void>;
+/** Where the runtime's settings, which outlive a store, remember the id of the store that was last used in a place. */
+const property = 'advisorTextingStores';
+
+/** A runtime without settings, as in tests, throws. */
+interface Settings {
+  get(property: string): unknown;
+  set(property: string, value: unknown): Promise<unknown>;
 }
 
 /**
@@ -39,11 +43,35 @@ export class StoreRecognition {
   private readonly listeners = new Listeners();
   readonly onChange = this.listeners.add;
 
-  constructor(private readonly remembered: RememberedStore) {}
+  constructor(
+    private readonly settings: Settings,
+    private readonly place: string,
+  ) {}
 
   /** Whether this place had a store. */
   get isKnown(): boolean {
-    return this.remembered.read() !== undefined;
+    return this.known !== undefined;
+  }
+
+  private get known(): unknown {
+    return this.remembered()[this.place];
+  }
+
+  private remembered(): Readonly<Record<string, unknown>> {
+    try {
+      const found = this.settings.get(property);
+      return isRecord(found) ? found : {};
+    } catch {
+      return {};
+    }
+  }
+
+  private async remember(id: string): Promise<void> {
+    try {
+      await this.settings.set(property, { ...this.remembered(), [this.place]: id });
+    } catch {
+      // The next start takes the store for the first one.
+    }
   }
 
   /** The store is another than the one that this place had, and nobody has confirmed it. */
@@ -56,10 +84,10 @@ export class StoreRecognition {
     // A store in memory is new in each process, and every status says so.
     const identity = store.durable ? await identityOf(store) : undefined;
     if (!identity) return;
-    const known = this.remembered.read();
+    const { known } = this;
     const { id, replaces } = identity.value;
     const isOther = known !== undefined && known !== id && !replaces.includes(known);
-    if (!isOther && known !== id) await this.remembered.write(id);
+    if (!isOther && known !== id) await this.remember(id);
     if (isOther === this.isOther) return;
     this.isOther = isOther;
     this.listeners.call();
@@ -67,7 +95,7 @@ export class StoreRecognition {
 
   /** Takes the store for that of this place from now on; false when there is nothing to confirm. */
   async confirm(store: Store): Promise<boolean> {
-    const known = this.remembered.read();
+    const { known } = this;
     while (this.isOther && known !== undefined) {
       const identity = await identityOf(store);
       if (!identity) break;

@@ -16,14 +16,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Change } from './commit-queue';
-import {
-  checkFiles,
-  DatabaseFile,
-  formatVersion,
-  type Format,
-  type Lmdb,
-  type Ownership,
-} from './database-file';
+import { checkFiles, DatabaseFile, formatVersion, type Format, type Ownership } from './database-file';
 import { NotReadable, PageReader, type Tree } from './page-reader';
 import { NewerFormat, tables } from './store';
 import { second } from '../durations';
@@ -85,20 +78,15 @@ const removeLeftovers = (path: string): void => {
     if (name.startsWith(`${basename(path)}.new-`)) rmSync(join(folder, name), { force: true });
 };
 
-interface Rebuilt {
-  readonly kept: number;
-  readonly lost: number;
-}
-
 /** Reads all records without lmdb, and writes those that can be read to a new file. */
-const rebuild = async (lmdb: Lmdb, path: string, made: string): Promise<Rebuilt> => {
+const rebuild = async (path: string, made: string): Promise<{ kept: number; lost: number }> => {
   let reader: PageReader | undefined;
   try {
     reader = new PageReader(path);
   } catch (fault) {
     if (!(fault instanceof NotReadable)) throw fault;
   }
-  const file = new DatabaseFile(lmdb, made);
+  const file = new DatabaseFile(made);
   let [kept, lost] = [0, 0];
   try {
     await file.hand(undefined, { commit: 0, time: 0 });
@@ -150,16 +138,15 @@ const metaIn = <T>(reader: PageReader, trees: readonly Tree[], name: string): Pa
   return undefined;
 };
 
-type FileState = 'sound' | 'damaged' | 'unknown';
-
 const isStill = (path: string, { transaction }: PageReader): boolean => {
   const again = new PageReader(path);
   again.close();
   return again.transaction === transaction;
 };
 
+/** What is known of a file before lmdb opens it. */
 interface Sight {
-  readonly verdict: FileState;
+  readonly isDamaged: boolean;
   readonly isMostlyFree: boolean;
   readonly owner?: Partial<Ownership> | undefined;
 }
@@ -173,14 +160,14 @@ const firstSight = (path: string): Sight => {
       if (version > formatVersion) throw new NewerFormat();
       // Pages change while they are read if another process writes to the file whose sign of life cannot be seen from
       // here.
-      const verdict = reader.isSoundAtFirstSight() ? 'sound' : isStill(path, reader) ? 'damaged' : 'unknown';
+      const isDamaged = !reader.isSoundAtFirstSight() && isStill(path, reader);
       const isMostlyFree = reader.size > largeFile && reader.usedPages() * reader.pageSize * 4 < reader.size;
-      return { verdict, isMostlyFree, owner: metaIn<Ownership>(reader, trees, 'owner') };
+      return { isDamaged, isMostlyFree, owner: metaIn<Ownership>(reader, trees, 'owner') };
     } finally {
       reader.close();
     }
   } catch (fault) {
-    if (fault instanceof NotReadable) return { verdict: 'damaged', isMostlyFree: false };
+    if (fault instanceof NotReadable) return { isDamaged: true, isMostlyFree: false };
     throw fault;
   }
 };
@@ -209,7 +196,7 @@ const slowestRead = 5_000_000;
  * Reads everything in a process and a process group of its own, so that a signal that stops this process says nothing
  * about the file.
  */
-export const probe = (path: string): Promise<FileState> =>
+export const probe = (path: string): Promise<'sound' | 'damaged' | 'unknown'> =>
   new Promise((resolve) => {
     const child = spawn(process.execPath, ['-e', reading, '--', require.resolve('lmdb'), path], {
       stdio: 'ignore',
@@ -251,52 +238,40 @@ export const forgetStarts = (path: string): void => {
   }
 };
 
-/** What is known of a file before lmdb opens it. */
-export interface PreparedFile {
-  readonly isMostlyFree: boolean;
-  readonly crashes: number;
-  readonly owner?: Partial<Ownership> | undefined;
-}
-
 /** Makes sure that a sound file is there to be opened. No other process may have it open. */
 export const prepareFile = async (
-  lmdb: Lmdb,
   path: string,
   warn: (text: string) => void,
   { isDamaged, isFirst }: { /** lmdb has reported damage. */ isDamaged: boolean; isFirst: boolean },
-): Promise<PreparedFile> => {
+): Promise<Omit<Sight, 'isDamaged'> & { readonly crashes: number }> => {
   checkFiles(path);
   removeLeftovers(path);
-  const count = (): number => (isFirst ? countStart(path) : 0);
-  if (!existsSync(path)) {
-    const crashes = count();
+  const isThere = existsSync(path);
+  const sight = isThere ? firstSight(path) : { isDamaged: false, isMostlyFree: false };
+  const crashes = isFirst ? countStart(path) : 0;
+  if (!isThere) {
     const made = fileBeside(path);
-    const file = new DatabaseFile(lmdb, made);
-    await file.close();
+    await new DatabaseFile(made).close();
     putInPlace(made, path);
+  } else if (
+    isDamaged ||
+    sight.isDamaged ||
+    (crashes >= suspiciousStarts && (await probe(path)) === 'damaged')
+  ) {
+    await replaceFile(path, warn, true);
     return { isMostlyFree: false, crashes };
   }
-  const { verdict, isMostlyFree, owner } = firstSight(path);
-  const crashes = count();
-  const damaged =
-    isDamaged || verdict === 'damaged' || (crashes >= suspiciousStarts && (await probe(path)) === 'damaged');
-  if (!damaged) return { isMostlyFree, crashes, owner };
-  await replaceFile(lmdb, path, warn, true);
-  return { isMostlyFree: false, crashes };
+  return { ...sight, crashes };
 };
 
-/** This process must own the file, and have it closed. */
-export const compactFile = (lmdb: Lmdb, path: string, warn: (text: string) => void): Promise<void> =>
-  replaceFile(lmdb, path, warn, false);
-
-const replaceFile = async (
-  lmdb: Lmdb,
+/** Copies what can be read to a new file. This process must own a file that is not damaged, and have it closed. */
+export const replaceFile = async (
   path: string,
   warn: (text: string) => void,
-  isDamaged: boolean,
+  isDamaged = false,
 ): Promise<void> => {
   const made = fileBeside(path);
-  const { kept, lost } = await rebuild(lmdb, path, made);
+  const { kept, lost } = await rebuild(path, made);
   if (lost > 0) {
     const date = new Date().toISOString().replaceAll(/[:.]/g, '-');
     const aside = join(dirname(path), `store-damaged-${date}.mdb`);

@@ -19,10 +19,9 @@ import type { Red } from '../../lib/runtime/red';
 import { SharedSimulator } from '../../lib/runtime/simulator';
 import { systemClock, type Clock } from '../../lib/service/clock';
 import type { PostgresHandle } from '../../lib/state/postgres';
-import { StoreRecognition, type RememberedStore } from '../../lib/state/recognition';
+import { StoreRecognition } from '../../lib/state/recognition';
 import type { KeyHolder } from '../../lib/state/sealing';
 import type { Store } from '../../lib/state/store';
-import { isRecord } from '../../lib/is-record';
 import { processMemory } from '../../lib/process-memory';
 import { minute } from '../../lib/durations';
 
@@ -65,34 +64,6 @@ const post: PostForm = async (address, fields, options) => {
   } finally {
     if (isRenewal) metrics()?.refresh(isRenewed);
   }
-};
-
-/** Where the runtime's settings remember which stores there were, by their places. */
-const storesProperty = 'advisorTextingStores';
-
-const rememberedIn = (settings: RuntimeSettings, place: string): RememberedStore => {
-  const all = (): Readonly<Record<string, unknown>> => {
-    try {
-      const found = settings.get(storesProperty);
-      return isRecord(found) ? found : {};
-    } catch {
-      // A runtime without settings, as in tests, remembers nothing.
-      return {};
-    }
-  };
-  return {
-    read() {
-      const id = all()[place];
-      return typeof id === 'string' ? id : undefined;
-    },
-    async write(id) {
-      try {
-        await settings.set(storesProperty, { ...all(), [place]: id });
-      } catch {
-        // The next start takes the store for the first one.
-      }
-    },
-  };
 };
 
 const isAvailable = (RED: Red): boolean => {
@@ -147,7 +118,7 @@ const start = (RED: Red): Services => {
     simulator: new SharedSimulator(userDir === undefined ? undefined : openStore),
     memory,
     openStore,
-    recognition: new StoreRecognition(rememberedIn(settings, 'embedded')),
+    recognition: new StoreRecognition(settings, 'embedded'),
     outage: { since: undefined },
     inDatabase(url, environment) {
       const name = JSON.stringify([url, environment]);
@@ -175,7 +146,7 @@ const start = (RED: Red): Services => {
           throw fault;
         }
       };
-      const recognition = new StoreRecognition(rememberedIn(settings, `postgres ${environment}`));
+      const recognition = new StoreRecognition(settings, `postgres ${environment}`);
       const isFileLost = (): boolean => services.recognition.isKnown && !recognition.isKnown;
       const found = shared.get(name) ?? {
         ...services,

@@ -12,7 +12,6 @@ import fs, {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { loadLmdb } from '../../../lib/state/database-file';
 import { openEmbedded } from '../../../lib/state/embedded';
 import { PageReader } from '../../../lib/state/page-reader';
 import { prepareFile, probe } from '../../../lib/state/recovery';
@@ -125,7 +124,7 @@ describe('a damaged file', function () {
     const damage = { isDamaged: true, isFirst: true };
     try {
       await assert.rejects(
-        prepareFile(loadLmdb(), path, () => undefined, damage),
+        prepareFile(path, () => undefined, damage),
         /broken off/,
       );
     } finally {

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writ
 import net, { type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseFile, loadLmdb } from '../../../lib/state/database-file';
+import { DatabaseFile } from '../../../lib/state/database-file';
 import { openEmbedded } from '../../../lib/state/embedded';
 import { lifeOf, showLife } from '../../../lib/state/sign-of-life';
 import { endOf, key, type Store } from '../../../lib/state/store';
@@ -225,7 +225,7 @@ describe('the owner of a store', function () {
         const unlisten = store.onChange(look);
         look();
       });
-    const other = new DatabaseFile(loadLmdb(), join(directory, 'store.mdb'));
+    const other = new DatabaseFile(join(directory, 'store.mdb'));
     try {
       const written = store.write([{ table: 'work', put: key('a'), value: 'stale' }]);
       written.catch(() => undefined);
