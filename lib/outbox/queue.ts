@@ -173,8 +173,6 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   private isStarted = false;
   private isClosing = false;
   private isCancelling = false;
-  /** The type and the space that held items and waits belong to are saved. */
-  private hasHome = false;
   /** Passes that wait for room. */
   private readonly waiting = new Set<() => void>();
   private landed: (() => void) | undefined;
@@ -258,7 +256,6 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     await this.readCancels();
     const { waits } = this.keys;
     const home = (await this.store.get<string>(records, this.keys.home))?.value;
-    this.hasHome = home !== undefined;
     const countBefore = (): Promise<number> => this.store.count(records, waits, this.keys.waitsOf(this.born));
     let before = await countBefore();
     const isOwn = (startId: string, arrival: Buffer): boolean =>
@@ -269,7 +266,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       before = await countBefore();
     } else this.track(dropping);
     this.waitCount += before;
-    await restoreTimetable(this.store, this.options.node, before > 0 && !this.hasHome);
+    await restoreTimetable(this.store, this.options.node);
     for (const lane of this.lanes) lane.hasMore = false;
     const isAny =
       (await this.store.keys(timetable, { ...after(this.keys.dues, undefined), limit: 1 })).length > 0;
@@ -278,7 +275,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.isStarted = true;
     for (const lane of this.lanes) lane.hasMore ||= isAny;
     if (!this.cancels.isEmpty) this.cancelSaved();
-    if (this.hasHome && home !== this.home) this.track(this.moveHome());
+    if (home !== this.home) this.track(this.moveHome(home));
     this.pump();
   }
 
@@ -952,9 +949,8 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const release = this.keepClockStill();
     const { savedDue } = item;
     item.delay(notBefore, delays, seen);
-    const isToSave = this.saveHome(item) || item.isToSave;
     try {
-      if (isToSave) await this.changed(item);
+      if (item.isToSave) await this.changed(item);
       // A cancellation, or an end, has met it in work.
       if (item.isEnding || this.isCancelled(item)) this.endWithout('reset', item);
       else if (item.isToRecheck && !this.isClosing) this.held.hand.push(item);
@@ -1244,25 +1240,15 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   /** What was accepted for another service, or by a node of another type, does not stay until its time comes. */
-  private async moveHome(): Promise<void> {
-    await this.endSaved(this.placesUnder(this.keys.items, false));
-    await this.endSaved(this.waitsMeant({}));
-    if (!this.isClosing) await this.store.write([this.putHome()]);
+  private async moveHome(from: string | undefined): Promise<void> {
+    if (from !== undefined) {
+      await this.endSaved(this.placesUnder(this.keys.items, false));
+      await this.endSaved(this.waitsMeant({}));
+    }
+    if (!this.isClosing) await this.store.write([{ table: records, put: this.keys.home, value: this.home }]);
   }
 
   private get home(): string {
     return `${this.options.type} ${this.options.space}`;
-  }
-
-  private putHome(): Operation {
-    return { table: records, put: this.keys.home, value: this.home };
-  }
-
-  /** Saves with the item whose it is, where that is not known yet. */
-  private saveHome(item: Item<D, S>): boolean {
-    if (this.hasHome) return false;
-    this.hasHome = true;
-    item.inNextCommit.push(this.putHome());
-    return true;
   }
 }

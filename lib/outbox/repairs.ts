@@ -33,14 +33,10 @@ const indexedAtOnce = 1000;
 /** A start waits for the removal. */
 const removedAtOnce = 1000;
 
-/**
- * Rewrites the timetable of a node where entries of it were lost, as after damage. The indexes alone are missing after
- * a move to another store, which has other hashes.
- */
-export const restoreTimetable = async (store: Store, node: string, isMoved: boolean): Promise<void> => {
+/** Rewrites the timetable and the indexes of a node where entries were lost, as after damage. */
+export const restoreTimetable = async (store: Store, node: string): Promise<void> => {
   const { items, waits, list, dues, due } = keysOf(node);
-  const isLost = await store.hasLost(timetable, dues, endOf(dues));
-  if (!isLost && !isMoved) return;
+  if (!(await store.hasLost(timetable, dues, endOf(dues)))) return;
   const placesOf = async ({ key: at, value }: StoreEntry<ItemRecord>, isWait: boolean): Promise<Buffer[]> => {
     const { arrival, index } = itemAt(at);
     const { state, notBefore, item, single, seen } = value;
@@ -48,7 +44,6 @@ export const restoreTimetable = async (store: Store, node: string, isMoved: bool
     const shared = single ?? (await store.get<SharedRecord>(records, list(arrival)))?.value;
     const isIndexed = shared && (isHeld || (isWait && state === 'accepted'));
     const indexKeys = isIndexed ? indexKeysOf(store, node, shared, arrival, item, isWait, seen) : [];
-    if (!isLost) return indexKeys;
     const [lane, time] = isHeld ? [heldLane, notBefore] : [laneFor(1, isWait), 0];
     return [...indexKeys, due(lane, time, arrival, index)];
   };
