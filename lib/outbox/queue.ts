@@ -3,7 +3,6 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 import { second } from '../durations';
 import { atTime, closeLimit, longestSleep, type Clock } from '../service/clock';
 import { endOf, nextKey, pagesUnder, TakenOver, type Operation, type Store } from '../state/store';
-import { Cancels } from './cancels';
 import { carefulTurnsOf, type CarefulTurns } from './careful-turns';
 import { handOver, type Claim } from './hand-over';
 import {
@@ -16,8 +15,8 @@ import {
   type ItemTools,
   type Service,
 } from './item';
-import { Lane, memoryOf, type QueueMemory } from './lanes';
 import type { Outcome } from './outcome';
+import { Cancels, Lane, memoryOf, type QueueMemory } from './queue-memory';
 import { QueueReader } from './queue-reader';
 import { recorderOf, type Changed, type Recorder } from './recorder';
 import {

@@ -1,4 +1,4 @@
-import { memoryOf } from './lanes';
+import { memoryOf } from './queue-memory';
 import {
   endOf,
   key,

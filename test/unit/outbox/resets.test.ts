@@ -1,6 +1,6 @@
 import should from 'should';
 import type { WaitItem, WaitShared } from '../../../lib/consent/consent';
-import { Cancels } from '../../../lib/outbox/cancels';
+import { Cancels } from '../../../lib/outbox/queue-memory';
 import { createMemoryStore } from '../../../lib/state/memory';
 import type { Store } from '../../../lib/state/store';
 import { World } from '../../support/consent/world';
