@@ -1,22 +1,19 @@
 import type { Answer } from '../service/client';
 import type { EndpointName, Id, RequestOf, ResponseOf } from '../service/endpoints';
-import { closeLimit, systemClock } from '../service/clock';
-import { abortOf, wokenBy } from '../service/concurrency';
 import type { Environment } from '../runtime/environment';
 import type { Source } from '../runtime/inputs';
-import { anyAdvisor, type Tools } from '../runtime/flow-node';
+import type { Tools } from '../runtime/flow-node';
 import { orMake } from '../process-memory';
 import type { Item } from '../outbox/item';
 import type { ItemData, Shared } from '../outbox/records';
 import { faultOf, itemNode } from '../runtime/item-node';
-import type { Job } from '../runtime/delivery';
 import { nodeError } from '../runtime/errors';
-import { type Problem, ServiceError } from '../service/errors';
+import { ServiceError } from '../service/errors';
 import { failedOutcome, problemOf } from '../runtime/outcomes';
 import type { Message } from '../runtime/red';
 import type { Config, NodeRuntime } from '../runtime/register';
 import type { NodeSpec } from '../runtime/spec';
-import { failureLook, progressLook, searchLook } from '../runtime/status';
+import type { PrepareSearch, Stream } from '../runtime/searches';
 
 /** Message fields of one outcome, filled in as they become known. */
 export type Fields = Record<string, unknown>;
@@ -74,9 +71,7 @@ export interface ItemOperation<D = unknown> {
 /** An operation that finds records: its outcomes are what it finds. */
 export interface SearchOperation {
   readonly kind: 'search';
-  /** The operation makes no request. An advisor narrows its results; an empty one means all. */
-  readonly isLocal?: true;
-  readonly run: (stream: Stream) => Promise<void>;
+  readonly prepare: PrepareSearch;
 }
 
 export type BookOperation = ItemOperation | SearchOperation;
@@ -89,105 +84,6 @@ interface OperationShared extends Shared {
 /** All nodes that read and then write a contact use this key. */
 export const contactKey = ({ environment, advisor }: Caller, contactId: Id): string =>
   JSON.stringify([environment.id, advisor, String(contactId)]);
-
-/** The search for one input message. */
-export class Stream<C = Caller> {
-  private readonly halt = new AbortController();
-  private readonly cut = new AbortController();
-  /** Aborted when nothing new may start. */
-  readonly stopped = this.halt.signal;
-  /** Aborted when requests in flight must be given up too. */
-  readonly givenUp = this.cut.signal;
-  /** Set while the node is closing: an interrupted search then settles nothing. */
-  closing = false;
-
-  constructor(
-    private readonly tools: Tools,
-    readonly msg: Message,
-    readonly job: Job,
-    readonly caller: C,
-  ) {}
-
-  stop(isClosing: boolean): void {
-    this.closing = isClosing;
-    this.halt.abort();
-  }
-
-  giveUp(): void {
-    this.cut.abort();
-  }
-
-  progress(done: number, total: number | undefined): void {
-    const { status, words } = this.tools;
-    status.show(() => progressLook(words, done, total));
-  }
-
-  show(result: Parameters<typeof searchLook>[1], count = 0): void {
-    const { status, words, clock } = this.tools;
-    const at = clock.now();
-    status.show(() => searchLook(words, result, count, at, clock.now()));
-  }
-}
-
-/** The searches of a node. `prepare` gives what a search is made with. */
-export class Searches<C = Caller> {
-  private readonly running = new Map<Stream<C>, Promise<void>>();
-  private isClosed = false;
-  private stops = 0;
-
-  constructor(
-    private readonly tools: Tools,
-    private readonly prepare: (msg: Message) => Promise<C>,
-    private readonly search: (stream: Stream<C>) => Promise<void>,
-  ) {}
-
-  get isBusy(): boolean {
-    return this.running.size > 0;
-  }
-
-  async run(msg: Message, job: Job, breakOff: (why: Problem) => void): Promise<void> {
-    const { stops } = this;
-    const stream = new Stream(this.tools, msg, job, await this.prepare(msg));
-    if (this.stops > stops) throw nodeError('cancelled', 'cancelled');
-    if (this.isClosed) stream.stop(true);
-    const settled = this.settle(stream, breakOff);
-    this.running.set(stream, settled);
-    await settled;
-  }
-
-  stop(): void {
-    this.stops += 1;
-    for (const stream of this.running.keys()) stream.stop(false);
-  }
-
-  async close(): Promise<void> {
-    this.isClosed = true;
-    for (const stream of this.running.keys()) stream.stop(true);
-    const giveUp = systemClock.after(closeLimit, () => {
-      for (const stream of this.running.keys()) stream.giveUp();
-    });
-    await Promise.all(this.running.values());
-    giveUp();
-  }
-
-  private async settle(stream: Stream<C>, breakOff: (why: Problem) => void): Promise<void> {
-    try {
-      const searching = this.search(stream);
-      // A search may wait for as long as the store is unavailable.
-      await wokenBy(searching, abortOf(stream.givenUp));
-      if (!stream.givenUp.aborted) await searching;
-    } catch (thrown) {
-      const why = problemOf(thrown);
-      const at = this.tools.clock.now();
-      this.tools.status.show(() => failureLook(this.tools.words, why, at, this.tools.clock.now()));
-      stream.job.fail(failedOutcome(why));
-    } finally {
-      this.running.delete(stream);
-    }
-    if (stream.closing && !stream.job.isSettled)
-      breakOff(nodeError('cancelled', 'cancelled_by_close').problem);
-  }
-}
 
 type Ask = <N extends EndpointName>(
   name: N,
@@ -209,24 +105,26 @@ const callerOf = (environment: Environment, advisor: string, ask: Ask): Caller =
   return caller;
 };
 
-const searchesOf = (tools: Tools, { isLocal, run }: SearchOperation): Searches => {
-  const prepare = async (msg: Message): Promise<Caller> => {
+/** A search that asks the service, on behalf of the message's advisor. */
+export const searchAtService = (
+  tools: Tools,
+  run: (stream: Stream, caller: Caller) => Promise<void>,
+): SearchOperation => ({
+  kind: 'search',
+  async prepare(msg) {
     tools.checkSettings();
     const environment = tools.environment();
-    const given = await tools.advisorSource.read(msg);
-    const advisor = isLocal ? anyAdvisor(tools.advisorSource, given, msg) : tools.advisor(given, msg);
-    const client = isLocal ? undefined : await environment.client();
-    return callerOf(environment, advisor, (name, request, signal) => {
-      if (!client) throw new Error('this operation asks the service for nothing');
-      return client.call(name, request, { advisor, lane: tools.node.id, ...(signal && { signal }) });
-    });
-  };
-  return new Searches(tools, prepare, (stream) =>
-    run(stream).catch((thrown: unknown) => {
-      throw withAttempts(thrown, stream.caller.attempts);
-    }),
-  );
-};
+    const advisor = tools.advisor(await tools.advisorSource.read(msg), msg);
+    const client = await environment.client();
+    const caller = callerOf(environment, advisor, (name, request, signal) =>
+      client.call(name, request, { advisor, lane: tools.node.id, ...(signal && { signal }) }),
+    );
+    return (stream) =>
+      run(stream, caller).catch((thrown: unknown) => {
+        throw withAttempts(thrown, caller.attempts);
+      });
+  },
+});
 
 /**
  * A node that keeps contacts, groups or content. `operationsOf` gives all its operations: an item is carried out by the
@@ -248,7 +146,7 @@ export const operationNode = (
     };
     return {
       statusTexts: { first: 'status.done' },
-      searches: operation?.kind === 'search' ? searchesOf(tools, operation) : undefined,
+      search: operation?.kind === 'search' ? operation.prepare : undefined,
       async read(msg) {
         if (operation?.kind !== 'items') {
           tools.checkSettings();

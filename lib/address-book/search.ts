@@ -1,13 +1,12 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { checkOnePage, pageCountOf, pagesOf, totalOf } from './paging';
 import type { ResultPage } from '../service/endpoints';
 import { invalidInput } from '../runtime/errors';
 import type { Tools } from '../runtime/flow-node';
 import type { Outcome } from '../outbox/outcome';
-import type { Job } from '../runtime/delivery';
 import { folded } from '../runtime/kinds';
 import { largestPage } from '../contract-values';
-import type { SearchOperation, Stream } from './operation';
+import type { Portion, Stream } from '../runtime/searches';
+import { searchAtService, type Caller, type SearchOperation } from './operation';
 import type { Message } from '../runtime/red';
 
 /** The paging and the output of a search, as set in the node. */
@@ -65,66 +64,16 @@ export const sortingOf = ({ plain }: Tools, ...names: readonly string[]): Readon
     names.map((name) => [name, plain.text(name)] as const).filter(([, value]) => value !== ''),
   );
 
-/** Holds one outcome back, so that the last of a sequence can carry the count. */
-export class Sequence {
-  private held: Outcome | undefined;
-  private count = 0;
-
-  constructor(private readonly job: Job) {
-    job.asList(undefined, { shared: 'payload' });
-  }
-
-  add(outcome: Outcome): void {
-    this.release();
-    this.held = outcome;
-    this.count += 1;
-  }
-
-  /** Emits the outcome that is held back, though it may not be the last: what follows has failed or was stopped. */
-  release(): void {
-    if (this.held) this.job.emit(this.count - 1, this.held);
-    this.held = undefined;
-  }
-
-  /**
-   * Runs `fill`, which adds all outcomes; false when it was stopped. The outcome that is held back then leaves, unless
-   * the node closes.
-   */
-  async filledBy(stream: Stream<unknown>, fill: () => Promise<void>): Promise<boolean> {
-    try {
-      await fill();
-    } catch (thrown) {
-      this.release();
-      throw thrown;
-    }
-    if (!stream.stopped.aborted) return true;
-    if (!stream.closing) this.release();
-    return false;
-  }
-
-  /** Called when nothing more follows. */
-  end(summary?: Readonly<Record<string, unknown>>): void {
-    this.job.setCount(this.count);
-    if (this.held) this.job.emit(this.count - 1, this.held, { summary });
-    else if (summary) this.job.conclude(summary);
-    this.held = undefined;
-  }
-}
-
 const itemOutcome = <T>(item: T, { set }: Search<T>): Outcome => ({
   port: 0,
   payload: item,
   set: set?.(item) ?? {},
 });
 
-const allOf = <T>({ fetch, idOf, isOwn }: Search<T>, pageSize: number, stop: AbortSignal) =>
+const pagesBy = <T>({ fetch, idOf, isOwn }: Search<T>, pageSize: number, stop: AbortSignal) =>
   pagesOf((page, signal) => fetch(page, pageSize, signal), { pageSize, stop, areOwn: isOwn, idOf });
 
-const onePage = async <T>(
-  stream: Stream<unknown>,
-  search: Search<T>,
-  settings: SearchSettings,
-): Promise<void> => {
+const onePage = async <T>(stream: Stream, search: Search<T>, settings: SearchSettings): Promise<void> => {
   const { job } = stream;
   const page = await (search.matches
     ? matchedPage(stream, search, settings)
@@ -143,7 +92,7 @@ const onePage = async <T>(
 
 /** One page of the matches: reads until it is full, or to the end. */
 const matchedPage = async <T>(
-  { stopped }: Stream<unknown>,
+  { stopped }: Stream,
   search: Search<T>,
   { page: number, pageSize }: SearchSettings,
 ): Promise<ResultPage<T>> => {
@@ -152,7 +101,7 @@ const matchedPage = async <T>(
   let count = 0;
   let isEnd = false;
   let pageInfo: ResultPage<T>['pageInfo'];
-  for await (const { page, fresh, isLast } of allOf(search, largestPage, stopped)) {
+  for await (const { page, fresh, isLast } of pagesBy(search, largestPage, stopped)) {
     ({ pageInfo } = page);
     for (const item of fresh) {
       if (!search.matches?.(item)) continue;
@@ -165,105 +114,57 @@ const matchedPage = async <T>(
   return { data, pageInfo: { ...pageInfo, page: number, pageSize, totalRecord: isEnd ? count : null } };
 };
 
-/** All matches. Their number is known at the end: only the last message has the count. */
-const allMatches = async <T>(
-  stream: Stream<unknown>,
+/**
+ * Everything that a search finds, as pages or item by item. With a filter, its own pages are made of the matches, whose
+ * number is known at the end.
+ */
+async function* portionsOf<T>(
   search: Search<T>,
   { isByItem, pageSize }: SearchSettings,
-): Promise<void> => {
-  const { job, stopped } = stream;
-  const sequence = new Sequence(job);
-  let [records, found, pages] = [0, 0, 0];
-  let data: T[] = [];
-  let pageInfo: ResultPage<T>['pageInfo'];
-  const addPage = (totalRecord: number | null): void => {
-    pages += 1;
-    const ofMatches = { ...pageInfo, page: pages, pageSize, totalRecord };
-    sequence.add({ port: 0, payload: { data, pageInfo: ofMatches } });
-    data = [];
-  };
-  const isComplete = await sequence.filledBy(stream, async () => {
-    for await (const { page, fresh } of allOf(search, largestPage, stopped)) {
-      if (stopped.aborted) break;
-      records += fresh.length;
-      ({ pageInfo } = page);
-      for (const item of fresh) {
-        if (!search.matches?.(item)) continue;
-        found += 1;
-        if (isByItem) sequence.add(itemOutcome(item, search));
-        else {
-          if (data.length === pageSize) addPage(null);
-          data.push(item);
-        }
-      }
-      stream.progress(records, totalOf(page));
-      await nextTurn();
-    }
-  });
-  if (!isComplete) return;
-  if (!isByItem) addPage(found);
-  sequence.end();
-  stream.show('found', found);
-};
-
-const allPages = async <T>(
-  stream: Stream<unknown>,
-  search: Search<T>,
-  { isByItem, pageSize }: SearchSettings,
-): Promise<void> => {
-  const { job, stopped } = stream;
-  let pages = 0;
-  let records = 0;
-  let emitted = 0;
+  stop: AbortSignal,
+): AsyncGenerator<Portion> {
+  const { matches } = search;
+  let [pages, read, found, given] = [0, 0, 0, 0];
   let count: number | undefined;
-  job.asList(undefined, { shared: 'payload' });
-  for await (const { page, fresh } of allOf(search, pageSize, stopped)) {
-    if (stopped.aborted) break;
+  const unfilled: T[] = [];
+  for await (const { page, fresh, isLast } of pagesBy(search, matches ? largestPage : pageSize, stop)) {
+    const data = matches ? fresh.filter(matches) : fresh;
     pages += 1;
-    if (pages === 1) {
-      count = isByItem ? totalOf(page) : pageCountOf(page, pageSize);
-      if (count !== undefined) job.setCount(count);
-    }
-    records += fresh.length;
-    const isAfterTheEnd = pages > 1 && page.data.length === 0 && (count === undefined || emitted >= count);
-    const outcomes: Outcome[] = isByItem
-      ? fresh.map((item) => itemOutcome(item, search))
-      : [{ port: 0, payload: fresh === page.data ? page : { ...page, data: fresh } }];
-    if (!isAfterTheEnd) for (const outcome of outcomes) job.emit(emitted++, outcome);
-    stream.progress(records, totalOf(page));
-    // Lets the next nodes work before the next page.
-    await nextTurn();
+    read += fresh.length;
+    found += data.length;
+    const total = totalOf(page);
+    if (pages === 1 && !matches) count = isByItem ? total : pageCountOf(page, pageSize);
+    const outcomes: Outcome[] = [];
+    const addPage = (totalRecord: number | null): void => {
+      const pageInfo = { ...page.pageInfo, page: given + outcomes.length + 1, pageSize, totalRecord };
+      outcomes.push({ port: 0, payload: { data: unfilled.splice(0, pageSize), pageInfo } });
+    };
+    const isAfterTheEnd = pages > 1 && page.data.length === 0 && (count === undefined || given >= count);
+    if (isByItem) outcomes.push(...data.map((item) => itemOutcome(item, search)));
+    else if (matches) {
+      unfilled.push(...data);
+      while (unfilled.length > pageSize) addPage(null);
+      if (isLast) addPage(found);
+    } else if (!isAfterTheEnd)
+      outcomes.push({ port: 0, payload: fresh === page.data ? page : { ...page, data: fresh } });
+    given += outcomes.length;
+    yield { outcomes, count, read, total, found };
   }
-  if (!stopped.aborted) stream.show('found', records);
-};
+}
 
 /** A search, one page of it or all: the same in all three searching nodes. */
-export const runSearch = async <T>(
-  stream: Stream<unknown>,
-  search: Search<T>,
-  settings: SearchSettings,
-): Promise<void> => {
-  if (!settings.all) await onePage(stream, search, settings);
-  else await streamed(stream, () => (search.matches ? allMatches : allPages)(stream, search, settings));
-};
+export const runSearch = <T>(stream: Stream, search: Search<T>, settings: SearchSettings): Promise<void> =>
+  settings.all
+    ? stream.emitAll(portionsOf(search, settings, stream.stopped))
+    : onePage(stream, search, settings);
 
 /** An operation that searches for what each message asks for. */
 export const searching = <T>(
   tools: Tools,
-  searchFor: (stream: Stream) => Search<T> | Promise<Search<T>>,
+  searchFor: (msg: Message, caller: Caller) => Search<T> | Promise<Search<T>>,
 ): SearchOperation => {
   const settings = searchSettings(tools);
-  return { kind: 'search', run: async (stream) => runSearch(stream, await searchFor(stream), settings) };
-};
-
-/** Runs a stream to its end, unless it is stopped. */
-export const streamed = async (stream: Stream<unknown>, run: () => Promise<void>): Promise<void> => {
-  try {
-    await run();
-  } catch (thrown) {
-    if (!stream.stopped.aborted) throw thrown;
-  }
-  if (stream.closing) return;
-  if (stream.stopped.aborted) stream.show('stopped');
-  stream.job.end();
+  return searchAtService(tools, async (stream, caller) =>
+    runSearch(stream, await searchFor(stream.msg, caller), settings),
+  );
 };

@@ -7,7 +7,6 @@ import { Later, Queue, QueueFull, type Reason } from '../outbox/queue';
 import { pendingIn } from '../outbox/queue-reader';
 import type { ItemData, Shared } from '../outbox/records';
 import { systemClock } from '../service/clock';
-import type { Problem } from '../service/errors';
 import { ageClock, StoreClosed, TakenOver, type Peers, type Store } from '../state/store';
 import { activityOf, isCancelling, type Activity } from './activity';
 import { setAt, withoutList, type Job, type Part } from './delivery';
@@ -19,6 +18,7 @@ import { failedOutcome, problemOf } from './outcomes';
 import type { Message, RunningNode } from './red';
 import type { Config, NodeRuntime } from './register';
 import type { NodeSpec } from './spec';
+import { Searches, type PrepareSearch } from './searches';
 import { outcomeStatus, type OutcomeCounts, type StatusTexts } from './status';
 
 /** The items of a message as they were read. */
@@ -69,15 +69,6 @@ export interface ReadingTools {
   readonly holdOthers: () => void;
 }
 
-/** Searches of a node: their results are no items. */
-interface Searches {
-  /** `breakOff` saves that a deploy or a stop has ended a search; its failure is emitted when the flows have started. */
-  run(msg: Message, job: Job, breakOff: (why: Problem) => void): Promise<void>;
-  stop(): void;
-  readonly isBusy: boolean;
-  close(): Promise<void>;
-}
-
 /** For a node whose items may wait for something: what they share has a pace then. */
 export interface NodeWaits<D extends ItemData, S extends Shared> {
   /** All items are saved, even without `journal`. */
@@ -110,8 +101,8 @@ export interface ItemNodeOptions<D extends ItemData, S extends Shared> {
   endedBy?(item: Item<D, S>, reason: Reason): Outcome | undefined | Promise<Outcome | undefined>;
   readonly statusTexts: StatusTexts;
   readonly waits?: NodeWaits<D, S>;
-  /** With searches, every message is one. */
-  readonly searches?: Searches | undefined;
+  /** With it, every message is a search. */
+  readonly search?: PrepareSearch | undefined;
   /** The work makes no request: it needs no service, and its items belong to none. */
   readonly isLocal?: boolean;
 }
@@ -219,7 +210,7 @@ const itemHandler = <D extends ItemData, S extends Shared>(
   options: ItemNodeOptions<D, S>,
 ): Handler => {
   const { RED, node, words } = tools;
-  const { searches, waits, isLocal = false } = options;
+  const { waits, isLocal = false } = options;
   let guards: readonly Guard<D, S>[] = [];
   let environment: Environment | undefined;
   let activity: Activity | undefined;
@@ -472,6 +463,14 @@ const itemHandler = <D extends ItemData, S extends Shared>(
     }
   };
 
+  const searches =
+    options.search &&
+    new Searches(tools, options.search, (msg, job, wrong) => {
+      // All other fields of an item, and of what items share, are optional.
+      const [item, shared] = [{ index: 0, wrong } as D, { advisor: '' } as S];
+      accept(msg, job, { items: [item], count: 1, list: false, source: noSource, shared });
+    });
+
   openAfter(Promise.resolve().then(open).catch(failedToOpen));
   // The environment, which closes at the same time, interrupts texts too.
   tools.closed.addEventListener('abort', () => {
@@ -483,12 +482,7 @@ const itemHandler = <D extends ItemData, S extends Shared>(
       return opening;
     },
     input(msg, job) {
-      if (searches)
-        return searches.run(msg, job, (wrong) => {
-          // All other fields of an item, and of what items share, are optional.
-          const [item, shared] = [{ index: 0, wrong } as D, { advisor: '' } as S];
-          accept(msg, job, { items: [item], count: 1, list: false, source: noSource, shared });
-        });
+      if (searches) return searches.run(msg, job);
       const list: { isLong: boolean; accepted?: Promise<void> } = { isLong: false };
       const holdOthers = (): void => {
         list.isLong = true;

@@ -1,9 +1,10 @@
-import { operationNode, type BookOperation, type Stream } from '../../lib/address-book/operation';
+import { operationNode, type SearchOperation } from '../../lib/address-book/operation';
 import type { ResultPage } from '../../lib/service/endpoints';
-import { runSearch, searchSettings } from '../../lib/address-book/search';
+import { runSearch, searchSettings, type Search } from '../../lib/address-book/search';
 import { activityOf, type Activity } from '../../lib/runtime/activity';
+import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
-import type { Tools } from '../../lib/runtime/flow-node';
+import { anyAdvisor, type Tools } from '../../lib/runtime/flow-node';
 import { oneOrList, pathIn } from '../../lib/runtime/inputs';
 import { kindsIn, summaryOf } from '../../lib/runtime/item-node';
 import type { Outcome } from '../../lib/outbox/outcome';
@@ -77,35 +78,42 @@ const inOrder = (
   };
 };
 
-const listing = (tools: Tools, what: string): BookOperation => {
-  const settings = searchSettings(tools);
-  const run = async (stream: Stream): Promise<void> => {
-    const { environment } = stream.caller;
-    const reading = readingOf(what, activityOf(environment), tools);
-    const advisor = stream.caller.advisor === '' ? undefined : stream.caller.advisor;
-    // An advisor who must authorize again may still have waits and failures to show.
-    if (advisor !== undefined && environment.advisorState(advisor) === 'unknown')
-      throw nodeError('authorization_required', 'advisor_unauthorized', {
-        advisor,
-        environment: environment.name,
-      });
-    const idOf = ({ id }: ActivityItem): string | undefined => id;
-    if (settings.all) {
-      const isMeant = (item: ActivityItem): boolean => advisor === undefined || item.advisor === advisor;
-      // The count of the queue includes duplicates, which are not items: it cannot be used as a total.
-      const isCounted = advisor === undefined && what !== 'queue';
-      const matches = isCounted ? undefined : isMeant;
-      await runSearch(stream, { fetch: inOrder(reading), isOwn: true, idOf, matches }, settings);
-      return;
-    }
-    const fetch = (page: number, pageSize: number): Promise<ResultPage<ActivityItem>> =>
-      reading.page({ page, pageSize, ...(advisor !== undefined && { advisor }) });
-    await runSearch(stream, { fetch, isOwn: true, idOf }, settings);
-  };
-  return { kind: 'search', isLocal: true, run };
+const checked = (tools: Tools): Environment => {
+  tools.checkSettings();
+  return tools.environment();
 };
 
-const doing = (tools: Tools, act: (activity: Activity, id: string) => Promise<boolean>): BookOperation => {
+const listing = (tools: Tools, what: string): SearchOperation => {
+  const settings = searchSettings(tools);
+  const { advisorSource } = tools;
+  return {
+    kind: 'search',
+    async prepare(msg) {
+      const environment = checked(tools);
+      const advisor = anyAdvisor(advisorSource, await advisorSource.read(msg), msg) || undefined;
+      // An advisor who must authorize again may still have waits and failures to show.
+      if (advisor !== undefined && environment.advisorState(advisor) === 'unknown')
+        throw nodeError('authorization_required', 'advisor_unauthorized', {
+          advisor,
+          environment: environment.name,
+        });
+      const reading = readingOf(what, activityOf(environment), tools);
+      // The count of the queue includes duplicates, which are not items: it cannot be used as a total.
+      const isCounted = !settings.all || (advisor === undefined && what !== 'queue');
+      const search: Search<ActivityItem> = {
+        fetch: settings.all
+          ? inOrder(reading)
+          : (page, pageSize) => reading.page({ page, pageSize, ...(advisor !== undefined && { advisor }) }),
+        isOwn: true,
+        idOf: ({ id }) => id,
+        matches: isCounted ? undefined : (item) => advisor === undefined || item.advisor === advisor,
+      };
+      return (stream) => runSearch(stream, search, settings);
+    },
+  };
+};
+
+const doing = (tools: Tools, act: (activity: Activity, id: string) => Promise<boolean>): SearchOperation => {
   const itemId = tools.source('itemId');
   const outcomeOf = async (activity: Activity, value: unknown): Promise<Outcome> => {
     try {
@@ -118,22 +126,26 @@ const doing = (tools: Tools, act: (activity: Activity, id: string) => Promise<bo
       return failedOutcome(problemOf(thrown));
     }
   };
-  const run = async (stream: Stream): Promise<void> => {
-    const activity = activityOf(stream.caller.environment);
-    const { items, list } = oneOrList(await itemId.read(stream.msg), itemId.where);
-    if (list) stream.job.asList(items.length, { listAt: pathIn(tools.RED, itemId, stream.msg) });
-    const counts: Record<string, number> = {};
-    for (const [index, entry] of items.entries()) {
-      const outcome = await outcomeOf(activity, entry);
-      for (const kind of kindsIn(tools, outcome)) counts[kind] = (counts[kind] ?? 0) + 1;
-      const isLast = index === items.length - 1;
-      const summary = isLast ? summaryOf(tools, items.length, counts) : undefined;
-      stream.job.emit(index, outcome, { entry, summary });
-    }
-    const { done = 0 } = counts;
-    stream.show(done > 0 ? 'done' : 'failed', done);
+  return {
+    kind: 'search',
+    async prepare(msg) {
+      const activity = activityOf(checked(tools));
+      const { items, list } = oneOrList(await itemId.read(msg), itemId.where);
+      return async (stream) => {
+        if (list) stream.job.asList(items.length, { listAt: pathIn(tools.RED, itemId, msg) });
+        const counts: Record<string, number> = {};
+        for (const [index, entry] of items.entries()) {
+          const outcome = await outcomeOf(activity, entry);
+          for (const kind of kindsIn(tools, outcome)) counts[kind] = (counts[kind] ?? 0) + 1;
+          const isLast = index === items.length - 1;
+          const summary = isLast ? summaryOf(tools, items.length, counts) : undefined;
+          stream.job.emit(index, outcome, { entry, summary });
+        }
+        const { done = 0 } = counts;
+        stream.show(done > 0 ? 'done' : 'failed', done);
+      };
+    },
   };
-  return { kind: 'search', isLocal: true, run };
 };
 
 export const create = operationNode(spec, (tools) => ({

@@ -168,7 +168,7 @@ const nameFields = ['fullName', 'firstName', 'lastName', 'email'];
 const searchingContacts = (tools: Tools): BookOperation => {
   const sorting = sortingOf(tools, 'sortBy', 'sortDirection');
   const filter = filterOf(tools, nameFields);
-  return searching(tools, async ({ msg, caller }) => ({
+  return searching(tools, async (msg, caller) => ({
     matches: await filter(msg),
     fetch: (page, pageSize, signal) =>
       caller.call('searchContacts', { query: { page, pageSize, ...sorting } }, signal),

@@ -27,7 +27,7 @@ const searchTextOf = (value: unknown, where: MessageValue): string => {
 const searchingContent = (tools: Tools): BookOperation => {
   const search = tools.source('search');
   const contentType = tools.plain.text('contentType') as ContentType;
-  return searching(tools, async ({ msg, caller }) => {
+  return searching(tools, async (msg, caller) => {
     const searchText = searchTextOf(await search.read(msg), search.where);
     const query = { contentType, ...(searchText !== '' && { searchText }) };
     return {

@@ -1,6 +1,5 @@
-import { Searches, type Stream } from '../../lib/address-book/operation';
-import { runSearch, searchSettings } from '../../lib/address-book/search';
-import { doNotTextOf, refusalBy, type DoNotText } from '../../lib/guards/do-not-text';
+import { runSearch, searchSettings, type Search } from '../../lib/address-book/search';
+import { doNotTextOf, refusalBy } from '../../lib/guards/do-not-text';
 import type { BlockedItem } from '../../lib/runtime/activity-items';
 import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput } from '../../lib/runtime/errors';
@@ -11,6 +10,7 @@ import type { Shared } from '../../lib/outbox/records';
 import { faultOf, itemNode, type ItemNodeOptions } from '../../lib/runtime/item-node';
 import { fieldOf, isNothing } from '../../lib/runtime/kinds';
 import type { Outcome } from '../../lib/outbox/outcome';
+import type { PrepareSearch } from '../../lib/runtime/searches';
 import type { MessageValue } from '../../lib/service/errors';
 import { phoneRules, recipientsOf, texting, whenRead, type Recipient } from '../../lib/texting/recipients';
 import { spec } from './spec';
@@ -104,23 +104,22 @@ const reader = (tools: Tools, operation: string): ItemNodeOptions<NumberToList, 
 };
 
 /** Streams everybody on the list, as a search streams its results. */
-const listing = (tools: Tools): ((stream: Stream<DoNotText>) => Promise<void>) => {
+const listing = (tools: Tools): PrepareSearch => {
   const settings = searchSettings(tools);
-  const { pageSize } = settings;
-  return (stream) => {
-    const fetch = async (page: number) => {
-      const { data, total } = await stream.caller.page((page - 1) * pageSize, pageSize);
-      return {
-        data: data.map((blocked) => payloadOf(blocked.phone, blocked)),
-        pageInfo: { page, pageSize, totalRecord: total },
-      };
+  return async () => {
+    const list = await doNotTextOf(checked(tools));
+    const search: Search<ListedNumber> = {
+      async fetch(page, pageSize) {
+        const { data, total } = await list.page((page - 1) * pageSize, pageSize);
+        return {
+          data: data.map((blocked) => payloadOf(blocked.phone, blocked)),
+          pageInfo: { page, pageSize, totalRecord: total },
+        };
+      },
+      idOf: ({ phone }) => phone,
+      set: ({ phone }) => ({ phone }),
     };
-    const search = {
-      fetch,
-      idOf: ({ phone }: ListedNumber) => phone,
-      set: ({ phone }: ListedNumber) => ({ phone }),
-    };
-    return runSearch(stream, search, settings);
+    return (stream) => runSearch(stream, search, settings);
   };
 };
 
@@ -134,9 +133,6 @@ export const create = itemNode<NumberToList, ListShared>(spec, (tools) => {
     phonesOf,
     isLocal: true,
     statusTexts: { first: 'status.done', third: 'status.blocked' },
-    searches:
-      operation === 'list'
-        ? new Searches(tools, () => doNotTextOf(checked(tools)), listing(tools))
-        : undefined,
+    search: operation === 'list' ? listing(tools) : undefined,
   };
 });

@@ -1,9 +1,9 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { BookOperation, Stream } from '../../lib/address-book/operation';
+import { searchAtService, type Caller, type SearchOperation } from '../../lib/address-book/operation';
 import { pagesOf, totalOf } from '../../lib/address-book/paging';
-import { Sequence, streamed } from '../../lib/address-book/search';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import type { Tools } from '../../lib/runtime/flow-node';
+import { kindsIn, summaryOf } from '../../lib/runtime/item-node';
+import type { Portion, Stream } from '../../lib/runtime/searches';
 import type { Outcome } from '../../lib/outbox/outcome';
 import { failedOutcome, problemOf } from '../../lib/runtime/outcomes';
 import { largestPage } from '../../lib/contract-values';
@@ -44,12 +44,13 @@ const membershipOf = (
 };
 
 /** Streams the contacts of one group, each read in full and ready to be texted. */
-export const listingMembers = (tools: Tools): BookOperation => {
+export const listingMembers = (tools: Tools): SearchOperation => {
   const groupId = tools.source('groupId');
   const skips = tools.plain.flag('skipWithoutPhone');
 
-  const read = async (
-    { caller, givenUp }: Stream,
+  const memberOf = async (
+    { givenUp }: Stream,
+    caller: Caller,
     summary: Summary,
     group: NamedGroup,
   ): Promise<MemberResult> => {
@@ -80,50 +81,36 @@ export const listingMembers = (tools: Tools): BookOperation => {
     return failedOutcome(why.problem, set);
   };
 
-  const list = async (stream: Stream, group: NamedGroup): Promise<void> => {
-    const { caller, job, stopped } = stream;
-    const sequence = new Sequence(job);
-    const counts = { done: 0, failed: 0, skipped: 0 };
-    const byCode = new Map<string, number>();
-    const take = (found: MemberResult): void => {
-      if (found === undefined) return;
-      if (found === 'skipped') {
-        counts.skipped += 1;
-        return;
-      }
-      if (found.problem) {
-        counts.failed += 1;
-        byCode.set(found.problem.code, (byCode.get(found.problem.code) ?? 0) + 1);
-      } else counts.done += 1;
-      sequence.add(found);
+  async function* portionsOf(stream: Stream, caller: Caller, group: NamedGroup): AsyncGenerator<Portion> {
+    const { stopped } = stream;
+    const counts: Record<string, number> = {};
+    const count = (kind: string, by = 1): void => {
+      counts[kind] = (counts[kind] ?? 0) + by;
     };
-    let records = 0;
+    let read = 0;
+    let total: number | undefined;
     const fetch = (page: number, signal?: AbortSignal) =>
       caller.call('searchContacts', { query: { page, pageSize: largestPage } }, signal);
-    const isComplete = await sequence.filledBy(stream, async () => {
-      const idOf = ({ contactId }: Summary): Summary['contactId'] => contactId;
-      for await (const { page, fresh } of pagesOf(fetch, { pageSize: largestPage, stop: stopped, idOf })) {
-        for (let from = 0; from < fresh.length && !stopped.aborted; from += atOnce) {
-          const some = fresh.slice(from, from + atOnce);
-          const found = await Promise.all(some.map((each) => read(stream, each, group)));
-          found.forEach(take);
-          records += some.length;
-          stream.progress(records, totalOf(page));
-        }
-        if (stopped.aborted) break;
-        await nextTurn();
+    const idOf = ({ contactId }: Summary): Summary['contactId'] => contactId;
+    for await (const { page, fresh } of pagesOf(fetch, { pageSize: largestPage, stop: stopped, idOf }))
+      for (let from = 0; from < fresh.length && !stopped.aborted; from += atOnce) {
+        const some = fresh.slice(from, from + atOnce);
+        const found = await Promise.all(some.map((each) => memberOf(stream, caller, each, group)));
+        const outcomes = found.filter((each) => each !== undefined && each !== 'skipped');
+        for (const outcome of outcomes) for (const kind of kindsIn(tools, outcome)) count(kind);
+        count('skipped', found.filter((each) => each === 'skipped').length);
+        count('total', outcomes.length);
+        read += some.length;
+        total = totalOf(page);
+        yield { outcomes, read, total, found: counts['done'] ?? 0 };
       }
-    });
-    if (!isComplete) return;
-    sequence.end({ total: counts.done + counts.failed, ...counts, byCode: Object.fromEntries(byCode) });
-    stream.show('found', counts.done);
-  };
+    const { total: members = 0, done: found = 0, skipped = 0 } = counts;
+    const summary = { ...summaryOf(tools, members, counts), skipped };
+    yield { outcomes: [], read, total, found, summary };
+  }
 
-  return {
-    kind: 'search',
-    async run(stream) {
-      const group = await groupNamed(stream.caller, await groupId.read(stream.msg), groupId.where);
-      await streamed(stream, () => list(stream, group));
-    },
-  };
+  return searchAtService(tools, async (stream, caller) => {
+    const group = await groupNamed(caller, await groupId.read(stream.msg), groupId.where);
+    await stream.emitAll(portionsOf(stream, caller, group));
+  });
 };

@@ -181,7 +181,7 @@ const setting = (tools: Tools): ItemOperation => {
 const searchingGroups = (tools: Tools): BookOperation => {
   const sorting = sortingOf(tools, 'sortDirection');
   const filter = filterOf(tools, ['name']);
-  return searching(tools, async ({ msg, caller }) => ({
+  return searching(tools, async (msg, caller) => ({
     matches: await filter(msg),
     fetch: (page, pageSize, signal) =>
       caller.call('searchGroups', { query: { page, pageSize, ...sorting } }, signal),

@@ -1,8 +1,9 @@
 import { mock } from 'node:test';
 import should from 'should';
-import { Searches } from '../../../lib/address-book/operation';
+import { Searches } from '../../../lib/runtime/searches';
 import type { Tools } from '../../../lib/runtime/flow-node';
 import type { Job } from '../../../lib/runtime/delivery';
+import type { Problem } from '../../../lib/service/errors';
 import { closeLimit } from '../../../lib/service/clock';
 
 describe('a search that waits for an unavailable store', () => {
@@ -13,8 +14,9 @@ describe('a search that waits for an unavailable store', () => {
     const told: unknown[] = [];
     const tools = {} as Tools;
     const never = (): Promise<void> => new Promise(() => undefined);
-    const searches = new Searches(tools, async () => undefined, never);
-    void searches.run({}, { isSettled: false } as Job, (why) => told.push(why.code));
+    const breakOff = (_msg: unknown, _job: Job, why: Problem): unknown => told.push(why.code);
+    const searches = new Searches(tools, async () => never, breakOff);
+    void searches.run({}, { isSettled: false } as Job);
     await Promise.resolve();
     const closed = searches.close();
     mock.timers.tick(closeLimit);

@@ -1,0 +1,159 @@
+import { setImmediate as nextTick } from 'node:timers/promises';
+import type { Outcome } from '../outbox/outcome';
+import { closeLimit, systemClock } from '../service/clock';
+import { abortOf, wokenBy } from '../service/concurrency';
+import type { Problem } from '../service/errors';
+import type { Job } from './delivery';
+import { nodeError } from './errors';
+import type { Tools } from './flow-node';
+import type { Message } from './red';
+import { progressLook, searchLook } from './status';
+
+/** Some of what a search finds. */
+export interface Portion {
+  readonly outcomes: readonly Outcome[];
+  /** The number of all outcomes, where the first portion tells it. */
+  readonly count?: number | undefined;
+  /** The number of records that were read by then, and how many there are. */
+  readonly read: number;
+  readonly total: number | undefined;
+  /** How many of the records that were read are results. */
+  readonly found: number;
+  /** `msg.summary` of the search, as far as it is known. */
+  readonly summary?: Readonly<Record<string, unknown>>;
+}
+
+/** Reads what a message asks for; the result searches for it. A throw of either fails the message. */
+export type PrepareSearch = (msg: Message) => Promise<(stream: Stream) => Promise<void>>;
+
+/** The search for one input message. */
+export class Stream {
+  private readonly halt = new AbortController();
+  private readonly cut = new AbortController();
+  /** Aborted when nothing new may start. */
+  readonly stopped = this.halt.signal;
+  /** Aborted when requests in flight must be given up too. */
+  readonly givenUp = this.cut.signal;
+  /** Set while the node is closing: an interrupted search then settles nothing. */
+  isClosing = false;
+
+  constructor(
+    private readonly tools: Tools,
+    readonly msg: Message,
+    readonly job: Job,
+  ) {}
+
+  stop(isClosing: boolean): void {
+    this.isClosing = isClosing;
+    this.halt.abort();
+  }
+
+  giveUp(): void {
+    this.cut.abort();
+  }
+
+  show(result: Parameters<typeof searchLook>[1], count = 0): void {
+    const { status, words, clock } = this.tools;
+    const at = clock.now();
+    status.show(() => searchLook(words, result, count, at, clock.now()));
+  }
+
+  /** Emits what is found as one sequence. Until its length is known, one outcome is held back: the last carries it. */
+  async emitAll(portions: AsyncIterable<Portion>): Promise<void> {
+    const { job, stopped, tools } = this;
+    job.asList(undefined, { shared: 'payload' });
+    let emitted = 0;
+    let held: Outcome | undefined;
+    let last: Portion | undefined;
+    let isCounted = false;
+    const release = (summary?: Portion['summary']): void => {
+      if (held) job.emit(emitted++, held, { summary });
+      else if (summary) job.conclude(summary);
+      held = undefined;
+    };
+    try {
+      for await (const portion of portions) {
+        if (stopped.aborted) break;
+        const { outcomes, count, read, total } = (last = portion);
+        if (count !== undefined && !isCounted) job.setCount(count);
+        isCounted ||= count !== undefined;
+        for (const outcome of outcomes) {
+          release();
+          held = outcome;
+          if (isCounted) release();
+        }
+        tools.status.show(() => progressLook(tools.words, read, total));
+        // Lets the next nodes work before the next portion.
+        await nextTick();
+      }
+    } catch (thrown) {
+      release();
+      if (!stopped.aborted) throw thrown;
+    }
+    if (this.isClosing) return;
+    if (stopped.aborted) {
+      release();
+      this.show('stopped');
+    } else {
+      if (!isCounted) job.setCount(emitted + (held ? 1 : 0));
+      release(last?.summary);
+      this.show('found', last?.found);
+    }
+    job.end();
+  }
+}
+
+/** The searches of a node. Their results are no items. */
+export class Searches {
+  private readonly running = new Map<Stream, Promise<void>>();
+  private isClosed = false;
+
+  constructor(
+    private readonly tools: Tools,
+    private readonly prepare: PrepareSearch,
+    /** Saves that a deploy or a stop has ended a search; its failure is emitted when the flows have started. */
+    private readonly breakOff: (msg: Message, job: Job, why: Problem) => void,
+  ) {}
+
+  get isBusy(): boolean {
+    return this.running.size > 0;
+  }
+
+  run(msg: Message, job: Job): Promise<void> {
+    const stream = new Stream(this.tools, msg, job);
+    if (this.isClosed) stream.stop(true);
+    const running = this.settle(stream).finally(() => this.running.delete(stream));
+    this.running.set(stream, running);
+    return running;
+  }
+
+  stop(): void {
+    for (const stream of this.running.keys()) stream.stop(false);
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+    for (const stream of this.running.keys()) stream.stop(true);
+    const giveUp = systemClock.after(closeLimit, () => {
+      for (const stream of this.running.keys()) stream.giveUp();
+    });
+    await Promise.allSettled(this.running.values());
+    giveUp();
+  }
+
+  private async settle(stream: Stream): Promise<void> {
+    const { msg, job } = stream;
+    const searching = this.search(stream);
+    // A search may wait for as long as the store is unavailable.
+    await wokenBy(searching, abortOf(stream.givenUp));
+    if (!stream.givenUp.aborted) await searching;
+    if (stream.isClosing && !job.isSettled)
+      this.breakOff(msg, job, nodeError('cancelled', 'cancelled_by_close').problem);
+  }
+
+  private async search(stream: Stream): Promise<void> {
+    const search = await this.prepare(stream.msg);
+    if (stream.stopped.aborted && !stream.isClosing) throw nodeError('cancelled', 'cancelled');
+    await search(stream);
+  }
+}
