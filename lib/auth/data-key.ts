@@ -1,5 +1,14 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isRecord } from '../is-record';
 import {
@@ -13,12 +22,10 @@ import {
   type Wrapped,
 } from '../state/sealing';
 
-/** The part of the runtime's settings that is needed here. In a test runtime, `get` and `set` throw. */
+/** The part of the runtime's settings that is needed here. In a test runtime, `get` throws. */
 export interface RuntimeSettings {
   get(property: string): unknown;
-  set(property: string, value: unknown): Promise<unknown>;
   readonly userDir?: string | undefined;
-  readonly readOnly?: boolean | undefined;
 }
 
 /** The secrets that a data key may be wrapped with. */
@@ -44,8 +51,12 @@ const settingOf = (settings: RuntimeSettings, name: string): unknown => {
 export const isStateKept = (userDir: string | undefined): boolean =>
   userDir !== undefined && existsSync(join(userDir, 'advisor-texting', 'store.mdb'));
 
-/** Whether a data key was ever stored in the settings. */
-export const isKeyKept = (settings: RuntimeSettings): boolean => settingOf(settings, property) != null;
+const keyPath = (userDir: string): string => join(userDir, 'advisor-texting', 'wrapped-key.json');
+
+/** Whether a data key was ever stored. */
+export const isKeyKept = (settings: RuntimeSettings): boolean =>
+  (settings.userDir !== undefined && existsSync(keyPath(settings.userDir))) ||
+  settingOf(settings, property) != null;
 
 const isSecret = (value: unknown): value is string => typeof value === 'string' && value !== '';
 
@@ -64,34 +75,6 @@ export const readSecrets = (settings: RuntimeSettings, variables: NodeJS.Process
   };
 };
 
-/** Keeps the key in the runtime's settings. */
-const keyInSettings = (settings: RuntimeSettings): KeyHolder => {
-  let failures = 0;
-  return {
-    read: () => settingOf(settings, property),
-    async reread() {
-      try {
-        // The default storage module keeps its settings in this file; other storage modules have no such file.
-        const text = await readFile(join(settings.userDir ?? '', '.config.runtime.json'), 'utf8');
-        return (JSON.parse(text) as Record<string, unknown>)[property];
-      } catch {
-        return undefined;
-      }
-    },
-    async write(document) {
-      try {
-        // The runtime writes only changes against its memory, which also holds a document that failed to reach the
-        // disk: a counter makes the next one differ.
-        await settings.set(property, failures === 0 ? document : { ...document, failures });
-        return true;
-      } catch {
-        failures += 1;
-        return false;
-      }
-    },
-  };
-};
-
 /** Undefined when it cannot be read. */
 const readJson = (path: string): unknown => {
   try {
@@ -102,13 +85,9 @@ const readJson = (path: string): unknown => {
   }
 };
 
-/** Only its owner can read the file. False when it cannot be written. */
-const writePrivate = (path: string, content: object): boolean => {
-  const next = `${path}.next`;
+const isRemoved = (path: string): boolean => {
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    writeFileSync(next, JSON.stringify(content), { mode: 0o600, flush: true });
-    renameSync(next, path);
+    rmSync(path, { force: true });
     return true;
   } catch {
     return false;
@@ -116,17 +95,46 @@ const writePrivate = (path: string, content: object): boolean => {
 };
 
 /**
- * Where the key is kept: in the runtime's settings, or beside the store if those are read-only or unavailable. Once it
- * lies there it stays.
+ * Only its owner can read the file. False when it cannot be written. With `isFirst`, a file that another process has made
+ * meanwhile stays.
  */
-export const keyHolderOf = (settings: RuntimeSettings, hasSettings: boolean): KeyHolder => {
-  const { userDir, readOnly } = settings;
-  const path = join(userDir ?? '', 'advisor-texting', 'wrapped-key.json');
-  const isBesideStore = userDir !== undefined && (!hasSettings || readOnly === true || existsSync(path));
-  if (!isBesideStore) return keyInSettings(settings);
+const writePrivate = (path: string, content: object, isFirst = false): boolean => {
+  const next = `${path}.${randomBytes(6).toString('hex')}.next`;
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    writeFileSync(next, JSON.stringify(content), { mode: 0o600, flush: true });
+    if (!isFirst || !isLinked(next, path)) renameSync(next, path);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    isRemoved(next);
+  }
+};
+
+/** Makes the file at `path`, if there is none; false where the file system has no links. */
+const isLinked = (next: string, path: string): boolean => {
+  try {
+    linkSync(next, path);
+    return true;
+  } catch {
+    return existsSync(path);
+  }
+};
+
+/**
+ * Keeps the key beside the store. Earlier versions kept it in the runtime's settings, where it is still found: of two
+ * processes with one user directory, each would write the settings without what the other has added.
+ */
+export const keyHolderOf = (settings: RuntimeSettings): KeyHolder => {
+  const { userDir } = settings;
+  const inSettings = (): unknown => settingOf(settings, property);
+  if (userDir === undefined) return { read: inSettings, write: () => Promise.resolve(false) };
+  const path = keyPath(userDir);
   return {
-    read: () => readJson(path) ?? settingOf(settings, property),
-    write: async (document) => writePrivate(path, document),
+    // A file that cannot be read is a damaged key, and not the lack of one.
+    read: () => readJson(path) ?? inSettings() ?? (existsSync(path) ? {} : undefined),
+    write: async (document, isFirst) => writePrivate(path, document, isFirst),
   };
 };
 
@@ -154,12 +162,7 @@ class KeyFile {
     const { [id]: key, ...others } = this.keys();
     if (key === undefined) return true;
     if (Object.keys(others).length > 0) return writePrivate(this.path, others);
-    try {
-      rmSync(this.path, { force: true });
-      return true;
-    } catch {
-      return false;
-    }
+    return isRemoved(this.path);
   }
 
   private keys(): Readonly<Record<string, unknown>> {
@@ -211,6 +214,8 @@ export class StoreKey implements Sealer {
   private isLocked = false;
   private isDirty = false;
   isUnsaved = false;
+  /** Another process may be saving a key at the same time: the first one counts. */
+  private isFirst = false;
   private saving: Promise<void> = Promise.resolve();
   private retry: NodeJS.Timeout | undefined;
 
@@ -222,15 +227,14 @@ export class StoreKey implements Sealer {
 
   /** Resolves when the key is saved: nothing may be encrypted with a key that a crash would lose. */
   async ready(): Promise<void> {
-    const isNew = !this.key;
+    const { holder, isNeeded } = this.options;
     // Another process may have made it meanwhile.
-    const stored = isNew ? await this.options.holder.reread?.() : undefined;
-    if (!this.key) this.unlock(stored);
-    if (!this.key && !(this.isLocked && this.options.isNeeded())) {
-      this.isUnsaved = true;
+    if (!this.key) this.unlock(holder.read());
+    if (!this.key && !(this.isLocked && isNeeded())) {
+      this.isFirst = !this.isLocked;
+      this.isUnsaved = this.isDirty = true;
       this.key = newDataKey();
     }
-    this.isDirty ||= isNew && this.key !== undefined;
     await (this.isDirty ? this.save() : this.saving);
   }
 
@@ -264,7 +268,8 @@ export class StoreKey implements Sealer {
     else if (isFiled) this.wrapped = null;
     const { wrapped } = this;
     const document = { version: 1, active: key.id, keys: { [key.id]: wrapped } };
-    const isWritten = await options.holder.write(document);
+    const isWritten = await options.holder.write(document, this.isFirst);
+    if (isWritten && this.isFirst && this.takeOther(key)) return;
     if (isWritten && (wrapped || isFiled || !file)) this.isUnsaved = false;
     else this.saveLater();
     if (isWritten && wrapped && file?.remove(key.id) === false)
@@ -275,6 +280,18 @@ export class StoreKey implements Sealer {
       this.warn(
         'The encryption key cannot be written to disk, so saved authorizations, waits and texts will be lost when Node-RED stops. Make the user directory writable, and unset readOnly in settings.js.',
       );
+  }
+
+  /** Takes the key of another process that was faster; false when there is none. */
+  private takeOther(own: DataKey): boolean {
+    this.isFirst = false;
+    const stored = this.options.holder.read();
+    if (stored == null || savedIn(stored)?.id === own.id) return false;
+    this.file?.remove(own.id);
+    this.key = undefined;
+    this.isUnsaved = false;
+    this.unlock(stored);
+    return true;
   }
 
   /** The disk may be writable again before the next change. */

@@ -20,12 +20,13 @@ export interface Sealer {
 
 /** The place of a wrapped key. */
 export interface KeyHolder {
-  /** The document as this process knows it. */
+  /** The saved document, which another process may have written. */
   read(): unknown;
-  /** The saved document, which another process may have written; undefined when it cannot be read. */
-  reread?(): Promise<unknown>;
-  /** False when it could not be written: another attempt may succeed. */
-  write(document: object): Promise<boolean>;
+  /**
+   * False when it could not be written: another attempt may succeed. With `isFirst`, a document that another process has
+   * written meanwhile stays, and is to be read.
+   */
+  write(document: object, isFirst: boolean): Promise<boolean>;
 }
 
 /** The first byte of a record: the letter J for JSON (RFC 8259), the letter S for the serialization of V8. */

@@ -84,7 +84,7 @@ const start = (RED: Red): Services => {
   const secrets = (): Secrets => readSecrets(settings, process.env);
   const hasSettings = isAvailable(RED);
   const key = new StoreKey({
-    holder: keyHolderOf(settings, hasSettings),
+    holder: keyHolderOf(settings),
     secrets,
     isNeeded: () => isStateKept(userDir),
     userDir,
@@ -118,7 +118,7 @@ const start = (RED: Red): Services => {
     simulator: new SharedSimulator(userDir === undefined ? undefined : openStore),
     memory,
     openStore,
-    recognition: new StoreRecognition(settings, 'embedded'),
+    recognition: new StoreRecognition(RED.settings, 'embedded'),
     outage: { since: undefined },
     inDatabase(url, environment) {
       const name = JSON.stringify([url, environment]);
@@ -146,7 +146,7 @@ const start = (RED: Red): Services => {
           throw fault;
         }
       };
-      const recognition = new StoreRecognition(settings, `postgres ${environment}`);
+      const recognition = new StoreRecognition(RED.settings, `postgres ${environment}`);
       const isFileLost = (): boolean => services.recognition.isKnown && !recognition.isKnown;
       const found = shared.get(name) ?? {
         ...services,

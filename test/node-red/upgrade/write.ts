@@ -31,7 +31,8 @@ const main = async (): Promise<void> => {
     await saved(red, 'environment/waits');
     await saved(red, 'hours/queue');
     await red.stop();
-    const parts = ['flows.json', '.config.runtime.json', 'advisor-texting/store.mdb'];
+    const files = ['store.mdb', 'wrapped-key.json'].map((name) => `advisor-texting/${name}`);
+    const parts = ['flows.json', '.config.runtime.json', ...files];
     execFileSync('tar', ['-czf', join(__dirname, `${version}.tgz`), '-C', red.userDir, ...parts]);
   } finally {
     await red.close();

@@ -168,7 +168,7 @@ export const startProcess = async (userDir: string, options: ProcessOptions = {}
   const warnings: string[] = [];
   const warn = (message: string): unknown => warnings.push(message);
   const key = new StoreKey({
-    holder: keyHolderOf(settings, true),
+    holder: keyHolderOf(settings),
     secrets: () => readSecrets(settings, variables),
     isNeeded: () => isStateKept(userDir),
     userDir,

@@ -17,6 +17,7 @@ import {
 
 const property = 'advisorTextingKeys';
 const keyPath = (folder: string): string => join(folder, 'advisor-texting', 'data-key.json');
+const wrappedPath = (folder: string): string => join(folder, 'advisor-texting', 'wrapped-key.json');
 const noSecret = { local: { credentialSecret: false } };
 
 describe('the data key', () => {
@@ -40,8 +41,12 @@ describe('the data key', () => {
     const settings = new FileSettings(folder, local);
     settings.isFull = isFull;
     const warnings: string[] = [];
+    const holder = keyHolderOf(settings);
     const key = new StoreKey({
-      holder: keyHolderOf(settings, true),
+      holder: {
+        ...holder,
+        write: (...given) => (settings.isFull ? Promise.resolve(false) : holder.write(...given)),
+      },
       secrets: () => readSecrets(settings, variables),
       isNeeded: () => isNeeded,
       userDir: folder,
@@ -183,7 +188,7 @@ describe('the data key', () => {
 
   it('keeps the wrapping of the old secret when it cannot be written to the file', async () => {
     const sealed = await start().seal('text');
-    mkdirSync(join(folder, 'advisor-texting', 'data-key.json.next'), { recursive: true });
+    mkdirSync(keyPath(folder), { recursive: true });
     const variables = { ADVISOR_TEXTING_PREVIOUS_SECRET: 'a' };
     const given = start({ ...noSecret, variables });
     const more = await given.seal('more');
@@ -241,7 +246,7 @@ describe('the data key', () => {
       throw new Error('Settings not available');
     };
     const key = new StoreKey({
-      holder: keyHolderOf({ get: refuse, set: refuse }, false),
+      holder: keyHolderOf({ get: refuse }),
       secrets: () => ({ current: undefined, candidates: [] }),
       isNeeded: () => false,
       warn: () => undefined,
@@ -251,37 +256,51 @@ describe('the data key', () => {
     should(open('work', Buffer.from('n'), seal('work', Buffer.from('n'), 'x'))?.value).equal('x');
   });
 
-  describe('of a runtime whose settings cannot be written', () => {
-    const onlyRead = { credentialSecret: 'a', readOnly: true };
-    const startOn = async (local: ProcessOptions['local'], hasSettings = true): Promise<StoreKey> => {
-      const settings = new FileSettings(folder, local);
-      const key = new StoreKey({
-        holder: keyHolderOf(settings, hasSettings),
-        secrets: () => readSecrets(settings, {}),
-        isNeeded: () => true,
-        userDir: folder,
-        warn: () => undefined,
-      });
-      await key.ready();
-      return key;
-    };
+  it('is beside the store, where a later write to the settings by another process does not remove it', async () => {
+    const other = start();
+    const sealed = await start().seal('text');
+    await other.settings.set('something', 'else');
+    should(start().open(sealed)).equal('text');
+    should(existsSync(keyPath(folder))).be.false();
+  });
 
-    it('is beside the store, survives the process, and stays there', async () => {
-      const { key } = await startOn(onlyRead);
-      for (const local of [onlyRead, { credentialSecret: 'a' }, onlyRead])
-        should((await startOn(local)).key?.id).equal(key?.id);
-      should(existsSync(keyPath(folder))).be.false();
-    });
+  it('survives the process even where the settings cannot be written', async () => {
+    for (const credentialSecret of ['a', false] as const) {
+      folder = freshFolder();
+      const local = { credentialSecret, readOnly: true };
+      const sealed = await start({ local }).seal('text');
+      should(start({ local }).open(sealed)).equal('text');
+    }
+  });
 
-    it('is the one in the settings if there is one', async () => {
-      const { key } = await startOn({ credentialSecret: 'a' });
-      should((await startOn(onlyRead)).key?.id).equal(key?.id);
-    });
+  it('is the one in the settings if an earlier version has left one there', async () => {
+    const sealed = await start().seal('text');
+    const settings = new FileSettings(folder);
+    await settings.set(property, JSON.parse(readFileSync(wrappedPath(folder), 'utf8')));
+    fs.rmSync(wrappedPath(folder));
+    should(start().open(sealed)).equal('text');
+    const variables = { ADVISOR_TEXTING_PREVIOUS_SECRET: 'a' };
+    await start({ local: { credentialSecret: 'b' }, variables }).key.ready();
+    should(start({ local: { credentialSecret: 'b' } }).open(sealed)).equal('text');
+  });
 
-    it('survives the process even without a secret', async () => {
-      const { key } = await startOn({ credentialSecret: false }, false);
-      should((await startOn({ credentialSecret: false }, false)).key?.id).equal(key?.id);
-    });
+  it('is locked by a damaged file, and replaced only if nothing needs it', async () => {
+    await start().seal('text');
+    fs.writeFileSync(wrappedPath(folder), '{"version":1,"act');
+    const locked = start();
+    await locked.key.ready();
+    should(locked.key.key).be.undefined();
+    isNeeded = false;
+    const sealed = await start().seal('new');
+    isNeeded = true;
+    should(start().open(sealed)).equal('new');
+  });
+
+  it('is the same for processes that make it at the same moment', async () => {
+    const processes = Array.from({ length: 5 }, () => start());
+    const sealed = await Promise.all(processes.map(({ seal }, index) => seal(`by ${index}`)));
+    const all = ['by 0', 'by 1', 'by 2', 'by 3', 'by 4'];
+    for (const { open } of [...processes, start()]) should(sealed.map(open)).deepEqual(all);
   });
 
   it('is shared by two processes on one user directory', async () => {
