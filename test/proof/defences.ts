@@ -658,6 +658,16 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
         ],
       },
     },
+    {
+      what: 'of several processes that make a key at once, the first one counts',
+      file: 'lib/auth/data-key.ts',
+      changes: [
+        ['if (!isFirst || !isLinked(next, path)) renameSync(next, path);', 'renameSync(next, path);'],
+      ],
+      shownBy: {
+        'unit/auth/data-key.test.ts': ['is the same for processes that make it at the same moment'],
+      },
+    },
   ],
   14: [
     {

@@ -207,6 +207,7 @@ export const threats: Readonly<Record<number, Threat>> = {
       'unit/auth/vault.test.ts': ['leaves nothing readable on disk'],
       'unit/auth/data-key.test.ts': [
         'decrypts nothing in which any bit was flipped',
+        'is the same for processes that make it at the same moment',
         'is shared by two processes on one user directory',
         'without a secret is in a file that only its owner can read, with a warning',
       ],
