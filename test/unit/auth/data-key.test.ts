@@ -31,12 +31,13 @@ describe('the data key', () => {
   /** Whether there are records that only the saved key can decrypt. */
   let isNeeded: boolean;
   /** The key of one start of Node-RED. */
-  const start = (options: ProcessOptions = {}) => {
+  const start = (options: ProcessOptions & { readonly savesAfter?: number } = {}) => {
     const {
       local = { credentialSecret: 'a' },
       variables = {},
       isFull = false,
       retryAfter = 60_000,
+      savesAfter = 0,
     } = options;
     const settings = new FileSettings(folder, local);
     settings.isFull = isFull;
@@ -45,7 +46,10 @@ describe('the data key', () => {
     const key = new StoreKey({
       holder: {
         ...holder,
-        write: (...given) => (settings.isFull ? Promise.resolve(false) : holder.write(...given)),
+        write: async (...given) => {
+          if (savesAfter > 0) await pause(savesAfter);
+          return !settings.isFull && holder.write(...given);
+        },
       },
       secrets: () => readSecrets(settings, variables),
       isNeeded: () => isNeeded,
@@ -297,7 +301,8 @@ describe('the data key', () => {
   });
 
   it('is the same for processes that make it at the same moment', async () => {
-    const processes = Array.from({ length: 5 }, () => start());
+    // All find none, and save theirs one after the other.
+    const processes = Array.from({ length: 5 }, (_, index) => start({ savesAfter: 10 * index }));
     const sealed = await Promise.all(processes.map(({ seal }, index) => seal(`by ${index}`)));
     const all = ['by 0', 'by 1', 'by 2', 'by 3', 'by 4'];
     for (const { open } of [...processes, start()]) should(sealed.map(open)).deepEqual(all);
