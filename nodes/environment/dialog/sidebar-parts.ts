@@ -12,19 +12,18 @@ import { offsetName } from '../../../lib/runtime/dates';
 import { visible } from '../../../lib/visible';
 import { ask, editorAddress, faultText } from '../../../lib/editor/ask';
 import { badgeOf } from '../../../lib/editor/badge';
-import { button, iconButton, notify, setAttributes, setText, textBox } from '../../../lib/editor/dom';
+import { button, notify, setText, textBox } from '../../../lib/editor/dom';
 import { locale, localMoment, localNumber } from '../../../lib/editor/locale';
 import { linkTo, openWindow } from '../../../lib/editor/window';
 import {
-  carefulButton,
   isDeleted,
   nodeLabel,
-  rowsPerPage,
   Pager,
-  revealButton,
   Rows,
+  rowsPerPage,
   say,
-  type Row,
+  type Action,
+  type RowView,
 } from './sidebar-rows';
 
 interface Advisor {
@@ -47,14 +46,11 @@ export interface ServiceState {
   readonly paused: number;
   readonly mayWrite: boolean;
 }
-/** A failure, with the sentence that says what to do. */
-interface Advised extends Failure {
-  readonly advice: string | null;
-}
-type Failures = Listed<Failure> & {
+/** Failures, with a word for each code, and for each failure the sentence that says what to do. */
+interface Failures extends Listed<Failure> {
   readonly codes: Readonly<Record<string, string>>;
   readonly advice: readonly (string | null)[];
-};
+}
 
 /** The section that a part belongs to. */
 export interface SidebarSection {
@@ -67,6 +63,20 @@ export interface SidebarSection {
   now(): number;
   /** Reads everything again immediately. */
   read(): void;
+}
+
+/** A heading of a section, with the answer of a route under it. */
+export interface SidebarPart<Answer> {
+  readonly element: JQuery;
+  /** The path of the route, below the environment. */
+  readonly path: string;
+  /** When something shown will be over, in epoch milliseconds. */
+  readonly due: number;
+  /** Whether it shows something in progress or something that needs attention. */
+  readonly isActive: boolean;
+  show(answer: Answer): void;
+  /** Called when nothing is known any more. */
+  clear(): void;
 }
 
 const mostTimesKept = 1000;
@@ -88,14 +98,24 @@ const writtenTime = (ms: number, now: number): string => {
 /** An advisor's key; the default advisor is shown as such. */
 const advisorName = (advisor: string): string =>
   advisor === defaultAdvisor ? say('defaultAdvisor') : advisor;
-const joined = (...said: readonly (string | false | null)[]): string =>
-  said.filter((each) => each !== false && each !== null).join(' · ');
+
+const timeOf = (ms: number, host: SidebarSection): string => writtenTime(ms, host.now());
+const sinceWords = (ms: number, host: SidebarSection): string =>
+  say('sidebar.since', { time: timeOf(ms, host) });
 
 const complain = (fault: unknown): void => {
   notify(faultText(fault), 'error');
 };
 const copy = (text: string): void => {
   if (RED.clipboard.copyText(text)) notify(say('sidebar.copied'), 'success');
+};
+
+const act = (host: SidebarSection, method: 'POST' | 'DELETE', path: string): void => {
+  ask(say, method, `${host.id}/${path}`)
+    .catch(complain)
+    .finally(() => {
+      host.read();
+    });
 };
 
 /** When the browser blocks the window, a link is shown beside `where`. */
@@ -107,35 +127,46 @@ const openBeside = async (where: JQuery, path: string, body: object, query = '')
     where.after(linkTo(sent.url, say('sidebar.follow')).addClass('advisor-side-link'));
 };
 
-const rowWith = (...actions: JQuery[]): { row: JQuery; head: JQuery; facts: JQuery } => {
-  const head = $('<strong>');
-  const facts = $('<span>', { class: 'advisor-side-facts' });
-  const row = $('<li>').append(
-    $('<div>').append(head, facts),
-    $('<div>', { class: 'advisor-side-actions' }).append(...actions),
-  );
-  return { row, head, facts };
-};
+/** A part that lists what a route answers, page by page. */
+interface ListOptions<Answer> {
+  readonly name: string;
+  readonly title: string;
+  readonly route?: string;
+  /** The words for an empty list. */
+  readonly nothing?: string;
+  /** The words in the search box. */
+  readonly search?: string;
+  readonly rows: (answer: Answer) => readonly (readonly [key: string, view: RowView])[];
+  readonly isActive?: (answer: Answer) => boolean;
+  readonly due?: (answer: Answer) => number;
+  /** Whether it is open, until somebody opens or closes it. */
+  readonly isOpen?: (isEmpty: boolean) => boolean;
+}
 
-/** A heading of a section, with the answer of a route under it. */
-export abstract class SidebarPart<T> {
+export class ListPart<Answer extends Listed<unknown>> implements SidebarPart<Answer> {
   readonly element: JQuery;
-  /** When something shown will be over, in epoch milliseconds. */
-  due: number | null = null;
-  /** Whether it shows something in progress or something that needs attention. */
+  due = Infinity;
   isActive = false;
   private readonly total = $('<span>', { class: 'advisor-side-count' });
   private readonly none: JQuery;
+  private readonly search: JQuery;
+  /** What the search has found. */
+  private readonly found = $('<p>', { role: 'status' }).hide();
+  private readonly rows = new Rows();
+  private readonly pager: Pager;
   /** Somebody has opened or closed it: from then on it stays that way. */
-  protected isChosen = false;
+  private isChosen = false;
 
   constructor(
-    protected readonly host: SidebarSection,
-    name: string,
-    title: string,
-    nothing = say('sidebar.nothing'),
+    private readonly host: SidebarSection,
+    private readonly options: ListOptions<Answer>,
   ) {
+    const { name, title, search = '', nothing = say('sidebar.nothing') } = options;
     this.none = $('<p>', { class: 'advisor-side-none', text: nothing }).hide();
+    this.search = textBox(search, search).hide();
+    this.pager = new Pager(() => {
+      host.read();
+    });
     const summary = $('<summary>').append($('<span>', { text: title }), ' ', this.total);
     summary.on('click', () => {
       this.isChosen = true;
@@ -143,111 +174,10 @@ export abstract class SidebarPart<T> {
     this.element = $('<details>', { class: `advisor-side-part advisor-side-${name}` }).append(
       summary,
       this.none,
+      ...(options.search === undefined ? [] : [this.search, this.found]),
+      this.rows.element,
+      this.pager.element,
     );
-  }
-
-  /** The path of the route, below the environment. */
-  abstract readonly path: string;
-  abstract show(answer: T): void;
-  /** Called when nothing is known any more, or when the buttons of the rows change. */
-  abstract clear(): void;
-
-  protected count(total: number | null): void {
-    setText(this.total, total === null ? '' : localNumber(total));
-  }
-
-  /** An empty part is closed. */
-  protected fold(isEmpty: boolean): void {
-    this.none.toggle(isEmpty);
-    this.element.toggleClass('advisor-side-empty', isEmpty);
-    if (!this.isChosen && this.element.prop('open') === isEmpty) this.element.prop('open', !isEmpty);
-  }
-
-  protected timeOf(ms: number): string {
-    return writtenTime(ms, this.host.now());
-  }
-
-  protected since(ms: number): string {
-    return say('sidebar.since', { time: this.timeOf(ms) });
-  }
-
-  protected act(method: 'POST' | 'DELETE', path: string): void {
-    ask(say, method, `${this.host.id}/${path}`)
-      .catch(complain)
-      .finally(() => {
-        this.host.read();
-      });
-  }
-}
-
-/** A part that shows one page of many rows. */
-abstract class PagedPart<T, Answer extends Listed<unknown>> extends SidebarPart<Answer> {
-  protected readonly rows = new Rows<T>(
-    (item) => this.keyOf(item),
-    (item) => this.rowOf(item),
-  );
-  protected readonly pager = new Pager(() => {
-    this.host.read();
-  });
-
-  constructor(
-    host: SidebarSection,
-    private readonly route: string,
-    title: string,
-    nothing?: string,
-  ) {
-    super(host, route, title, nothing);
-    this.element.append(this.rows.element, this.pager.element);
-  }
-
-  get path(): string {
-    return `${this.route}?page=${String(this.pager.page)}&pageSize=${String(rowsPerPage)}`;
-  }
-
-  show(answer: Answer): void {
-    const { totalRecord } = answer.pageInfo;
-    const items = this.itemsIn(answer);
-    this.rows.show(items);
-    this.count(totalRecord);
-    this.pager.show(totalRecord, answer.data.length);
-    this.isActive = this.isGoingOn(items);
-    this.fold(items.length === 0 && !this.isSearched());
-  }
-
-  clear(): void {
-    this.rows.show([]);
-    this.isActive = false;
-    this.count(null);
-    this.pager.page = 1;
-    this.pager.show(0, 0);
-    this.due = null;
-  }
-
-  protected itemsIn(answer: Answer): readonly T[] {
-    return answer.data as readonly T[];
-  }
-
-  protected isGoingOn(items: readonly T[]): boolean {
-    return items.length > 0;
-  }
-
-  protected isSearched(): boolean {
-    return false;
-  }
-
-  protected abstract keyOf(item: T): string;
-  protected abstract rowOf(item: T): Row<T>;
-}
-
-/** A paged part with a search box. */
-abstract class SearchedPart<T> extends PagedPart<T, Listed<T>> {
-  private readonly search: JQuery;
-  private readonly searched = $('<p>', { role: 'status' }).hide();
-
-  constructor(host: SidebarSection, route: string, title: string, words: string, nothing?: string) {
-    super(host, route, title, nothing);
-    this.search = textBox(words, words).hide();
-    this.rows.element.before(this.search, this.searched);
     let typing: ReturnType<typeof setTimeout> | undefined;
     const find = (): void => {
       this.pager.page = 1;
@@ -265,312 +195,286 @@ abstract class SearchedPart<T> extends PagedPart<T, Listed<T>> {
     });
   }
 
-  override get path(): string {
-    return `${super.path}&phone=${encodeURIComponent(this.phone)}`;
+  get isOpen(): boolean {
+    return this.element.prop('open') === true;
   }
 
-  override show(answer: Listed<T>): void {
-    super.show(answer);
-    const { data, pageInfo } = answer;
-    const { totalRecord } = pageInfo;
+  get path(): string {
+    const { name, route = name } = this.options;
+    const page = `page=${String(this.pager.page)}&pageSize=${String(rowsPerPage)}`;
+    const query = route.includes('?') ? '&' : '?';
+    return `${route}${query}${page}&phone=${encodeURIComponent(this.searched)}`;
+  }
+
+  show(answer: Answer): void {
+    const { host, options } = this;
+    const { totalRecord } = answer.pageInfo;
+    const shown = answer.data.length;
+    const isSearched = this.searched !== '';
+    const isEmpty = shown === 0 && !isSearched;
+    this.rows.show(options.rows(answer));
+    setText(this.total, totalRecord === null ? '' : localNumber(totalRecord));
+    this.pager.show(totalRecord, shown);
+    this.isActive = options.isActive?.(answer) ?? shown > 0;
+    this.due = options.due?.(answer) ?? Infinity;
+    this.none.toggle(isEmpty);
+    this.element.toggleClass('advisor-side-empty', isEmpty);
+    const isOpen = options.isOpen?.(isEmpty) ?? !isEmpty;
+    if (!this.isChosen && this.isOpen !== isOpen) this.element.prop('open', isOpen);
     // Without the right to see numbers, a search finds nothing.
-    this.search.toggle(this.host.mayWrite && (data.length > 0 || this.isSearched()));
-    const isScanned = this.isSearched() && totalRecord === null && data.length < rowsPerPage;
-    const isNobody = this.isSearched() && totalRecord === 0;
-    setText(this.searched, isScanned ? say('sidebar.scanned') : isNobody ? say('sidebar.nobody') : '');
-    this.searched.toggle(isScanned || isNobody);
+    this.search.toggle(host.mayWrite && !isEmpty);
+    const isScanned = isSearched && totalRecord === null && shown < rowsPerPage;
+    const isNobody = isSearched && totalRecord === 0;
+    setText(this.found, isScanned ? say('sidebar.scanned') : isNobody ? say('sidebar.nobody') : '');
+    this.found.toggle(isScanned || isNobody);
   }
 
-  override clear(): void {
-    super.clear();
+  clear(): void {
+    this.rows.show([]);
+    this.isActive = false;
+    this.due = Infinity;
+    setText(this.total, '');
+    this.pager.page = 1;
+    this.pager.show(0, 0);
     this.search.val('').hide();
-    this.searched.hide();
+    this.found.hide();
   }
 
-  protected override isSearched(): boolean {
-    return this.phone !== '';
-  }
-
-  private get phone(): string {
+  private get searched(): string {
     return this.host.mayWrite ? String(this.search.val() ?? '').trim() : '';
   }
 }
 
-export class WaitsPart extends SearchedPart<WaitItem> {
-  constructor(host: SidebarSection) {
-    super(host, 'waits', say('sidebar.waiting'), say('sidebar.search'));
-  }
+/** Does something to what a row shows, and asks before. */
+const careful = (
+  host: SidebarSection,
+  icon: string,
+  words: string,
+  path: string,
+  question = say('sidebar.really'),
+): Action => ({
+  icon,
+  words,
+  question,
+  act: () => {
+    act(host, 'DELETE', path);
+  },
+  isShown: host.mayWrite,
+});
 
-  override show(answer: Listed<WaitItem>): void {
-    super.show(answer);
-    const nexts = answer.data.flatMap(({ next }) => (next === null ? [] : [next]));
-    this.due = nexts.length > 0 ? Math.min(...nexts) : null;
-  }
-
-  protected keyOf({ id }: WaitItem): string {
-    return id;
-  }
-
-  protected rowOf({ id, node }: WaitItem): Row<WaitItem> {
-    const check = button('refresh', say('sidebar.check'), () => {
-      this.act('POST', `waits/${id}/check`);
-    });
-    const actions = this.host.mayWrite
-      ? [
-          check,
-          carefulButton('times', say('sidebar.cancel'), () => {
-            this.act('DELETE', `waits/${id}`);
-          }),
-        ]
-      : [];
-    const reveal = revealButton(node);
-    const { row, head, facts } = rowWith(...actions, reveal.element);
-    const asleep = $('<span>', { class: 'advisor-side-facts advisor-side-asleep' }).hide();
-    facts.after(asleep);
-    return {
-      row,
-      update: ({ phone, memberId, name, advisor, since: started, next, until }) => {
-        reveal.refresh();
+export const waitsPart = (host: SidebarSection) =>
+  new ListPart<Listed<WaitItem>>(host, {
+    name: 'waits',
+    title: say('sidebar.waiting'),
+    search: say('sidebar.search'),
+    due: ({ data }) => Math.min(...data.map(({ next }) => next ?? Infinity)),
+    rows: ({ data }) =>
+      data.map(({ id, node, phone, memberId, name, advisor, since, next, until }) => {
         const number = phone ?? say('sidebar.member', { id: String(memberId ?? '') });
-        setText(head, name ?? number);
-        setText(
-          facts,
-          joined(
+        const isPaused = next === null;
+        const check = {
+          icon: 'refresh',
+          words: say('sidebar.check'),
+          act: () => {
+            act(host, 'POST', `waits/${id}/check`);
+          },
+          // Only a node that runs can check.
+          isShown: host.mayWrite && !isPaused,
+        };
+        const view = {
+          node,
+          head: name ?? number,
+          facts: [
             name !== undefined && number,
             advisorName(advisor),
-            this.since(started),
-            next !== null && say('sidebar.next', { time: this.timeOf(next) }),
-            say('sidebar.until', { time: this.timeOf(until) }),
-          ),
-        );
-        const isPaused = next === null;
-        const why = isDeleted(node) ? say('sidebar.deleted') : say('sidebar.asleep');
-        setText(asleep, isPaused ? why : '');
-        asleep.toggle(isPaused);
-        // Only a node that runs can check.
-        check.toggle(!isPaused);
-      },
-    };
-  }
-}
-
-export class ListsPart extends PagedPart<ListItem, Listed<ListItem>> {
-  constructor(host: SidebarSection) {
-    super(host, 'lists', say('sidebar.lists'));
-  }
-
-  protected keyOf({ id }: ListItem): string {
-    return id;
-  }
-
-  protected rowOf({ id, node }: ListItem): Row<ListItem> {
-    const bar = $('<progress>');
-    const actions = this.host.mayWrite
-      ? [
-          carefulButton('stop', say('sidebar.stop'), () => {
-            this.act('DELETE', `lists/${id}`);
+            sinceWords(since, host),
+            !isPaused && say('sidebar.next', { time: timeOf(next, host) }),
+            say('sidebar.until', { time: timeOf(until, host) }),
+          ],
+          ...(isPaused && {
+            note: isDeleted(node) ? say('sidebar.deleted') : say('sidebar.asleep'),
+            className: 'advisor-side-asleep',
           }),
-        ]
-      : [];
-    const reveal = revealButton(node);
-    const { row, head, facts } = rowWith(...actions, reveal.element);
-    facts.before(bar);
-    return {
-      row,
-      update: ({ total, done, advisor, since: started }) => {
-        reveal.refresh();
-        setText(head, nodeLabel(node));
-        setAttributes(bar, { max: String(total), value: String(done), 'aria-label': nodeLabel(node) });
-        setText(
-          facts,
-          joined(`${localNumber(done)} / ${localNumber(total)}`, advisorName(advisor), this.since(started)),
-        );
-      },
-    };
-  }
-}
+          actions: [check, careful(host, 'times', say('sidebar.cancel'), `waits/${id}`)],
+        };
+        return [id, view];
+      }),
+  });
 
-export class HeldPart extends PagedPart<QueueItem, Listed<QueueItem>> {
-  constructor(host: SidebarSection) {
-    super(host, 'held', say('sidebar.held'));
-  }
+export const listsPart = (host: SidebarSection) =>
+  new ListPart<Listed<ListItem>>(host, {
+    name: 'lists',
+    title: say('sidebar.lists'),
+    rows: ({ data }) =>
+      data.map(({ id, node, total, done, advisor, since }) => {
+        const progress = `${localNumber(done)} / ${localNumber(total)}`;
+        const view = {
+          node,
+          head: nodeLabel(node),
+          progress: { value: done, max: total },
+          facts: [progress, advisorName(advisor), sinceWords(since, host)],
+          actions: [careful(host, 'stop', say('sidebar.stop'), `lists/${id}`)],
+        };
+        return [id, view];
+      }),
+  });
 
-  override get path(): string {
-    return `queue?state=held&page=${String(this.pager.page)}&pageSize=${String(rowsPerPage)}`;
-  }
-
-  protected keyOf({ id }: QueueItem): string {
-    return id;
-  }
-
-  protected rowOf({ id, node }: QueueItem): Row<QueueItem> {
-    const actions = this.host.mayWrite
-      ? [
-          carefulButton('times', say('sidebar.cancel'), () => {
-            this.act('DELETE', `queue/${id}`);
-          }),
-        ]
-      : [];
-    const reveal = revealButton(node);
-    const { row, head, facts } = rowWith(...actions, reveal.element);
-    return {
-      row,
-      update: ({ phone, name, advisor, since: started, notBefore }) => {
-        reveal.refresh();
-        setText(head, name ?? phone ?? '');
-        const leavesAt = notBefore ?? started;
+export const heldPart = (host: SidebarSection) =>
+  new ListPart<Listed<QueueItem>>(host, {
+    name: 'held',
+    route: 'queue?state=held',
+    title: say('sidebar.held'),
+    rows: ({ data }) =>
+      data.map(({ id, node, phone, name, advisor, since, notBefore }) => {
+        const leavesAt = notBefore ?? since;
         // The hours are those of the recipient, who may be in another zone.
         const zone = offsetName(-new Date(leavesAt).getTimezoneOffset() * minute);
-        setText(
-          facts,
-          joined(
+        const view = {
+          node,
+          head: name ?? phone ?? '',
+          facts: [
             name !== undefined && phone,
             nodeLabel(node),
             advisorName(advisor),
-            this.since(started),
-            say('sidebar.leaves', { time: `${this.timeOf(leavesAt)}\u00a0${zone}` }),
-          ),
-        );
-      },
-    };
-  }
-}
+            sinceWords(since, host),
+            say('sidebar.leaves', { time: `${timeOf(leavesAt, host)}\u00a0${zone}` }),
+          ],
+          actions: [careful(host, 'times', say('sidebar.cancel'), `queue/${id}`)],
+        };
+        return [id, view];
+      }),
+  });
 
-export class FailuresPart extends PagedPart<Advised, Failures> {
-  private codes: Readonly<Record<string, string>> = {};
-
-  constructor(host: SidebarSection) {
-    super(host, 'failures', say('sidebar.failures'));
-  }
-
-  override show(answer: Failures): void {
-    this.codes = answer.codes;
-    super.show(answer);
-  }
-
-  /** Failures stay for a month: only those of the last day count as activity. */
-  protected override isGoingOn([latest]: readonly Advised[]): boolean {
-    return latest !== undefined && latest.at > this.host.now() - day;
-  }
-
-  protected override itemsIn({ data, advice }: Failures): readonly Advised[] {
-    return data.map((failure, at) => ({ ...failure, advice: advice[at] ?? null }));
-  }
-
-  protected keyOf({ at, node, phone, traceId, code }: Advised): string {
-    return [at, node.id, phone, traceId, code].join(' ');
-  }
-
-  protected rowOf({ node, traceId }: Advised): Row<Advised> {
-    const copyTrace = iconButton('clipboard', say('sidebar.copy'), () => {
-      copy(traceId ?? '');
-    }).toggle(traceId !== null);
-    const reveal = revealButton(node);
-    const { row, head, facts } = rowWith(copyTrace, reveal.element);
-    const advised = $('<span>', { class: 'advisor-side-facts' });
-    facts.after(advised);
-    return {
-      row,
-      update: ({ at, phone, code, detail, advice }) => {
-        reveal.refresh();
-        setText(head, this.codes[code] ?? code);
-        setAttributes(head, { title: code });
-        const isDetailTold = detail === null || advice?.includes(visible(detail)) === true;
-        setText(facts, joined(this.timeOf(at), nodeLabel(node), phone));
-        setText(
+export const failuresPart = (host: SidebarSection) =>
+  new ListPart<Failures>(host, {
+    name: 'failures',
+    title: say('sidebar.failures'),
+    // Failures stay for a month: only those of the last day count as activity.
+    isActive: ({ data: [latest] }) => latest !== undefined && latest.at > host.now() - day,
+    rows: ({ data, codes, advice }) =>
+      data.map(({ at, node, phone, code, detail, traceId }, index) => {
+        const advised = advice[index] ?? '';
+        const isDetailSaid = detail === null || advised.includes(visible(detail));
+        const note = [
           advised,
-          [
-            ...(advice === null ? [] : [advice]),
-            ...(isDetailTold ? [] : [say('sidebar.said', { words: detail })]),
-            ...(traceId === null ? [] : [say('sidebar.trace', { id: traceId })]),
-          ].join(' '),
-        );
-      },
-    };
-  }
-}
+          isDetailSaid ? '' : say('sidebar.said', { words: detail }),
+          traceId === null ? '' : say('sidebar.trace', { id: traceId }),
+        ];
+        const copyTrace = {
+          icon: 'clipboard',
+          words: say('sidebar.copy'),
+          act: () => {
+            copy(traceId ?? '');
+          },
+          isIcon: true,
+          isShown: traceId !== null,
+        };
+        const view = {
+          node,
+          head: codes[code] ?? code,
+          title: code,
+          facts: [timeOf(at, host), nodeLabel(node), phone],
+          note: note.filter((sentence) => sentence !== '').join(' '),
+          actions: [copyTrace],
+        };
+        return [[at, node.id, phone, traceId, code].join(' '), view];
+      }),
+  });
 
-export class AdvisorsPart extends PagedPart<Advisor, Listed<Advisor>> {
-  constructor(host: SidebarSection) {
-    super(host, 'advisors', say('sidebar.advisors'), say('sidebar.unauthorized'));
-  }
-
-  protected override isGoingOn(advisors: readonly Advisor[]): boolean {
-    return advisors.some(({ state }) => state !== 'authorized');
-  }
-
-  /** Nothing can be sent until somebody has authorized: this is in sight. */
-  protected override fold(isEmpty: boolean): void {
-    super.fold(isEmpty);
-    if (isEmpty && !this.isChosen && this.isByPerson()) this.element.prop('open', true);
-  }
-
-  private isByPerson(): boolean {
-    const { host } = this;
-    return host.service !== 'simulator' && RED.nodes.node(host.id)?.['grant'] !== 'client_credentials';
-  }
-
-  protected keyOf({ advisor }: Advisor): string {
-    return advisor;
-  }
-
-  protected rowOf({ advisor }: Advisor): Row<Advisor> {
-    const { host } = this;
-    const authorize = button('key', say('sidebar.authorize'), () => {
-      void openBeside(authorize, `${host.id}/authorize`, { advisor });
-    });
-    const link = button('link', say('sidebar.link'), () => {
-      ask(say, 'POST', `${host.id}/link`, { advisor }).then((answer) => {
-        copy(editorAddress((answer as { url: string }).url));
-      }, complain);
-    });
-    const { row, head, facts } = rowWith(authorize, link);
-    const states = {
-      authorized: say('sidebar.authorized'),
-      authorize_again: say('sidebar.authorizeAgain'),
-      confirm: say('sidebar.confirm'),
-    };
-    return {
-      row,
-      update: ({ state, expiresAt }) => {
-        const isShown = host.mayWrite && this.isByPerson();
-        authorize.toggle(isShown);
-        link.toggle(isShown);
-        setText(head, advisorName(advisor));
-        row.toggleClass('advisor-warning', state !== 'authorized');
-        setText(
-          facts,
-          joined(
+export const advisorsPart = (host: SidebarSection) => {
+  const isByPerson = (): boolean =>
+    host.service !== 'simulator' && RED.nodes.node(host.id)?.['grant'] !== 'client_credentials';
+  return new ListPart<Listed<Advisor>>(host, {
+    name: 'advisors',
+    title: say('sidebar.advisors'),
+    nothing: say('sidebar.unauthorized'),
+    isActive: ({ data }) => data.some(({ state }) => state !== 'authorized'),
+    // Nothing can be sent until somebody has authorized: this is in sight.
+    isOpen: (isEmpty) => !isEmpty || isByPerson(),
+    rows: ({ data }) =>
+      data.map(({ advisor, state, expiresAt }) => {
+        const states = {
+          authorized: say('sidebar.authorized'),
+          authorize_again: say('sidebar.authorizeAgain'),
+          confirm: say('sidebar.confirm'),
+        };
+        const isShown = host.mayWrite && isByPerson();
+        const authorize = (button: JQuery): void => {
+          void openBeside(button, `${host.id}/authorize`, { advisor });
+        };
+        const link = (): void => {
+          ask(say, 'POST', `${host.id}/link`, { advisor }).then((answer) => {
+            copy(editorAddress((answer as { url: string }).url));
+          }, complain);
+        };
+        const view = {
+          head: advisorName(advisor),
+          facts: [
             states[state],
             advisor === defaultAdvisor && say('sidebar.defaultAdvisor'),
-            expiresAt !== null && say('sidebar.expires', { time: this.timeOf(expiresAt) }),
-          ),
-        );
-      },
-    };
-  }
-}
+            expiresAt !== null && say('sidebar.expires', { time: timeOf(expiresAt, host) }),
+          ],
+          ...(state !== 'authorized' && { className: 'advisor-warning' }),
+          actions: [
+            { icon: 'key', words: say('sidebar.authorize'), act: authorize, isShown },
+            { icon: 'link', words: say('sidebar.link'), act: link, isShown },
+          ],
+        };
+        return [advisor, view];
+      }),
+  });
+};
 
-export class ServicePart extends SidebarPart<ServiceState> {
+/** The people who are not texted: one list for all simulators, another for all real services. */
+export const blockedPart = (host: SidebarSection, title: string) =>
+  new ListPart<Listed<BlockedItem>>(host, {
+    name: 'do-not-text',
+    title,
+    search: say('sidebar.searchBlocked'),
+    isOpen: () => false,
+    rows: ({ data }) =>
+      data.map(({ phone, since, reason }) => {
+        const path = `do-not-text/${encodeURIComponent(phone)}`;
+        const view = {
+          head: phone,
+          facts: [sinceWords(since, host), reason],
+          actions: [careful(host, 'undo', say('sidebar.unblock'), path, say('sidebar.unblockReally'))],
+        };
+        return [`${phone} ${String(since)}`, view];
+      }),
+  });
+
+/** Downloads the support bundle, which contains no number, text or secret. */
+const download = (host: SidebarSection): void => {
+  ask(say, 'GET', `${host.id}/bundle`).then((bundle) => {
+    const file = new Blob([`${JSON.stringify(bundle, null, 2)}\n`], { type: 'application/json' });
+    const href = URL.createObjectURL(file);
+    $('<a>', { href, download: 'advisor-texting-bundle.json' })[0]?.click();
+    URL.revokeObjectURL(href);
+  }, complain);
+};
+
+export class ServicePart implements SidebarPart<ServiceState> {
   readonly path = 'service';
   /** The problem, shown at the head of the section. */
   readonly alarm = $('<p>', { class: 'advisor-side-state advisor-warning', role: 'status' }).hide();
-  private readonly facts = new Rows<string>(
-    (fact) => fact,
-    (fact) => ({ row: $('<li>', { text: fact }), update: () => undefined }),
-  );
+  readonly element: JQuery;
+  due = Infinity;
+  isActive = false;
+  private readonly facts = $('<ul>', { class: 'advisor-side-rows' });
+  private shownFacts: readonly string[] = [];
   private readonly phones = button('mobile', say('sidebar.phones'), () => {
     void openBeside(this.phones, 'simulator/open', {}, `&lang=${locale()}`);
   });
 
-  constructor(host: SidebarSection) {
-    super(host, 'service', say('sidebar.service'));
-    this.element.prop('open', true).append(
-      this.facts.element,
+  constructor(private readonly host: SidebarSection) {
+    this.element = $('<details>', { class: 'advisor-side-part advisor-side-service', open: true }).append(
+      $('<summary>').append($('<span>', { text: say('sidebar.service') })),
+      this.facts,
       $('<div>', { class: 'advisor-side-actions' }).append(
         this.phones.hide(),
         button('download', say('sidebar.bundle'), () => {
-          this.download();
+          download(host);
         }),
       ),
     );
@@ -578,85 +482,45 @@ export class ServicePart extends SidebarPart<ServiceState> {
 
   show(state: ServiceState): void {
     const { service, pausedUntil, lateBy, queued, store, left, trouble, fault, clock, mayWrite } = state;
-    this.due = pausedUntil;
-    const paused = pausedUntil !== null && say('sidebar.paused', { time: this.timeOf(pausedUntil) });
-    const late =
-      lateBy >= second && say('sidebar.late', { seconds: localNumber(Math.round(lateBy / second)) });
-    const wrong = joined(trouble, paused, late);
-    setText(this.alarm, wrong);
-    this.alarm.toggle(wrong !== '');
-    this.isActive = wrong !== '' || (queued ?? 0) > 0;
+    const wrong = [
+      trouble ?? '',
+      pausedUntil === null ? '' : say('sidebar.paused', { time: timeOf(pausedUntil, this.host) }),
+      lateBy < second ? '' : say('sidebar.late', { seconds: localNumber(Math.round(lateBy / second)) }),
+    ].filter((sentence) => sentence !== '');
+    this.due = pausedUntil ?? Infinity;
+    this.alert(wrong.join(' · '));
+    this.isActive = wrong.length > 0 || (queued ?? 0) > 0;
     this.phones.toggle(service === 'simulator' && mayWrite);
     const stores = {
       embedded: say('sidebar.onDisk'),
       postgres: say('sidebar.inDatabase'),
       memory: say('sidebar.inMemory'),
     };
-    this.facts.show([
+    this.list([
       badgeOf(service, say).title,
       ...(queued === null ? [] : [say('sidebar.queued', { count: localNumber(queued) })]),
       ...(store === null ? (fault === null ? [say('sidebar.noStore')] : []) : [stores[store]]),
       ...(left === null ? [] : [say('sidebar.left', { items: left.items, waits: left.waits })]),
-      ...(clock === null ? [] : [say('sidebar.clock', { time: this.timeOf(clock) })]),
+      ...(clock === null ? [] : [say('sidebar.clock', { time: timeOf(clock, this.host) })]),
     ]);
   }
 
   clear(): void {
-    this.alarm.text('').hide();
+    this.alert('');
     this.isActive = false;
-    this.facts.show([]);
+    this.list([]);
     this.phones.hide();
-    this.due = null;
+    this.due = Infinity;
   }
 
-  /** Downloads the support bundle, which contains no number, text or secret. */
-  private download(): void {
-    ask(say, 'GET', `${this.host.id}/bundle`).then((bundle) => {
-      const file = new Blob([`${JSON.stringify(bundle, null, 2)}\n`], { type: 'application/json' });
-      const href = URL.createObjectURL(file);
-      $('<a>', { href, download: 'advisor-texting-bundle.json' })[0]?.click();
-      URL.revokeObjectURL(href);
-    }, complain);
-  }
-}
-
-/** The people who are not texted: one list for all simulators, another for all real services. */
-export class BlockedPart extends SearchedPart<BlockedItem> {
-  constructor(host: SidebarSection, title: string) {
-    super(host, 'do-not-text', title, say('sidebar.searchBlocked'));
+  private alert(words: string): void {
+    setText(this.alarm, words);
+    this.alarm.toggle(words !== '');
   }
 
-  get isOpen(): boolean {
-    return this.element.prop('open') === true;
-  }
-
-  /** It stays closed until somebody opens it. */
-  protected override fold(isEmpty: boolean): void {
-    const { isOpen } = this;
-    super.fold(isEmpty);
-    this.element.prop('open', isOpen);
-  }
-
-  protected keyOf({ phone, since }: BlockedItem): string {
-    return `${phone} ${String(since)}`;
-  }
-
-  protected rowOf({ phone }: BlockedItem): Row<BlockedItem> {
-    const unblock = carefulButton(
-      'undo',
-      say('sidebar.unblock'),
-      () => {
-        this.act('DELETE', `do-not-text/${encodeURIComponent(phone)}`);
-      },
-      say('sidebar.unblockReally'),
-    );
-    const { row, head, facts } = rowWith(...(this.host.mayWrite ? [unblock] : []));
-    return {
-      row,
-      update: ({ since, reason }) => {
-        setText(head, phone);
-        setText(facts, joined(this.since(since), reason));
-      },
-    };
+  private list(facts: readonly string[]): void {
+    if (String(facts) === String(this.shownFacts)) return;
+    this.shownFacts = facts;
+    this.facts.empty().append(...facts.map((fact) => $('<li>', { text: fact })));
   }
 }

@@ -1,5 +1,5 @@
 import type { NodeName } from '../../../lib/runtime/activity-items';
-import { button, disable, iconButton, setText } from '../../../lib/editor/dom';
+import { button as textButton, disable, iconButton, setAttributes, setText } from '../../../lib/editor/dom';
 import { environmentSays as say, localNumber } from '../../../lib/editor/locale';
 import type { EditedNode } from '../../../lib/editor/red';
 import { second } from '../../../lib/durations';
@@ -35,30 +35,8 @@ export const nodeLabel = ({ id, name }: NodeName): string =>
   name ||
   say('sidebar.deletedNode');
 
-/**
- * Shows a node on the canvas. The node may be removed or imported while its row is shown: `refresh` hides or shows the
- * button.
- */
-export const revealButton = (named: NodeName): { readonly element: JQuery; refresh(): void } => {
-  const element = iconButton('search', say('sidebar.show'), () => {
-    const node = pathOf(named.id).at(-1);
-    if (node) RED.view.reveal(node.id);
-  });
-  return {
-    element,
-    refresh() {
-      element.toggle(!isDeleted(named));
-    },
-  };
-};
-
 /** Asks for confirmation before an action that cannot be undone; Escape, or leaving the button, cancels. */
-export const carefulButton = (
-  name: string,
-  words: string,
-  act: () => void,
-  question = say('sidebar.really'),
-): JQuery => {
+const carefulButton = (name: string, words: string, act: () => void, question: string): JQuery => {
   let isArmed = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
   const arm = (isMeant: boolean): void => {
@@ -71,7 +49,7 @@ export const carefulButton = (
     made.toggleClass('advisor-side-armed', isArmed);
     made.children('span').text(isArmed ? question : words);
   };
-  const made = button(name, words, () => {
+  const made = textButton(name, words, () => {
     if (isArmed) act();
     arm(!isArmed);
   });
@@ -94,46 +72,114 @@ export const carefulButton = (
   });
 };
 
-export interface Row<T> {
-  readonly row: JQuery;
-  update(item: T): void;
+export interface Action {
+  readonly icon: string;
+  readonly words: string;
+  readonly act: (button: JQuery) => void;
+  /** Asked before it is done. */
+  readonly question?: string;
+  /** A picture alone, with the words as its tooltip. */
+  readonly isIcon?: boolean;
+  readonly isShown?: boolean;
 }
 
+/** A row as it is to look. Its actions are always the same ones. */
+export interface RowView {
+  readonly head: string;
+  /** The tooltip of the head. */
+  readonly title?: string;
+  readonly progress?: { readonly value: number; readonly max: number };
+  readonly facts: readonly (string | false | null)[];
+  /** A sentence below the facts. */
+  readonly note?: string;
+  readonly actions: readonly Action[];
+  /** The node that a button shows on the canvas. */
+  readonly node?: NodeName;
+  readonly className?: string;
+}
+
+interface Row {
+  readonly element: JQuery;
+  update(view: RowView): void;
+}
+
+const rowOf = (first: RowView): Row => {
+  let view = first;
+  const show = (): void => {
+    const node = view.node && pathOf(view.node.id).at(-1);
+    if (node) RED.view.reveal(node.id);
+  };
+  const actions = [...first.actions, { icon: 'search', words: say('sidebar.show'), act: show, isIcon: true }];
+  const buttons = actions.map(({ icon, words, question, isIcon }: Action, at) => {
+    const act = (): void => (view.actions[at]?.act ?? show)(button);
+    const button =
+      question === undefined
+        ? (isIcon ? iconButton : textButton)(icon, words, act)
+        : carefulButton(icon, words, act, question);
+    return button;
+  });
+  const head = $('<strong>');
+  const bar = $('<progress>');
+  const facts = $('<span>', { class: 'advisor-side-facts' });
+  const note = $('<span>', { class: 'advisor-side-facts advisor-side-note' });
+  const element = $('<li>').append(
+    $('<div>').append(head, first.progress ? bar : '', facts, note),
+    $('<div>', { class: 'advisor-side-actions' }).append(...buttons),
+  );
+  return {
+    element,
+    update(now) {
+      view = now;
+      const { title, progress, node, className = '' } = now;
+      setAttributes(element, { class: className });
+      setText(head, now.head);
+      if (title !== undefined) setAttributes(head, { title });
+      if (progress)
+        setAttributes(bar, {
+          max: String(progress.max),
+          value: String(progress.value),
+          'aria-label': now.head,
+        });
+      setText(facts, now.facts.filter((fact) => fact !== false && fact !== null).join(' · '));
+      setText(note, now.note ?? '');
+      // The node may be removed or imported while its row is shown.
+      const isShown = [
+        ...now.actions.map(({ isShown = true }) => isShown),
+        node !== undefined && !isDeleted(node),
+      ];
+      for (const [at, button] of buttons.entries()) button.toggle(isShown[at]);
+    },
+  };
+};
+
 /** Rows by key. An existing row is changed in place, so that its buttons keep the focus. */
-export class Rows<T> {
+export class Rows {
   readonly element = $('<ul>', { class: 'advisor-side-rows' });
-  private readonly rows = new Map<string, Row<T>>();
+  private readonly rows = new Map<string, Row>();
 
-  constructor(
-    private readonly keyOf: (item: T) => string,
-    private readonly create: (item: T) => Row<T>,
-  ) {}
-
-  show(items: readonly T[]): void {
-    const keyed = new Map<string, T>();
-    for (const item of items) {
+  show(views: readonly (readonly [key: string, view: RowView])[]): void {
+    const keyed = new Map<string, RowView>();
+    for (const [own, view] of views) {
       // Equal items have a row each.
-      let key = this.keyOf(item);
+      let key = own;
       while (keyed.has(key)) key += ' ';
-      keyed.set(key, item);
+      keyed.set(key, view);
     }
     let focused: number | undefined;
-    for (const [key, { row }] of this.rows)
+    for (const [key, { element }] of this.rows)
       if (!keyed.has(key)) {
-        if (row[0]?.contains(document.activeElement)) focused = row.index();
-        row.remove();
+        if (element[0]?.contains(document.activeElement)) focused = element.index();
+        element.remove();
         this.rows.delete(key);
       }
-    let before: Element | undefined;
-    for (const [key, item] of keyed) {
-      const known = this.rows.get(key) ?? this.create(item);
-      this.rows.set(key, known);
-      known.update(item);
-      const [row] = known.row;
-      if (!row) continue;
-      const place = before ? before.nextSibling : this.element[0]?.firstChild;
-      if (place !== row) this.element[0]?.insertBefore(row, place ?? null);
-      before = row;
+    for (const [at, [key, view]] of [...keyed].entries()) {
+      const row = this.rows.get(key) ?? rowOf(view);
+      this.rows.set(key, row);
+      row.update(view);
+      const before = this.element.children().eq(at);
+      if (before.is(row.element)) continue;
+      if (before.length > 0) before.before(row.element);
+      else this.element.append(row.element);
     }
     if (focused !== undefined) this.focusFrom(focused);
   }

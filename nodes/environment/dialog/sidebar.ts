@@ -4,16 +4,15 @@ import { badgeOf } from '../../../lib/editor/badge';
 import { icon, iconButton, setAttributes, setText } from '../../../lib/editor/dom';
 import type { EditedNode } from '../../../lib/editor/red';
 import {
-  AdvisorsPart,
-  BlockedPart,
-  FailuresPart,
-  HeldPart,
-  ListsPart,
+  advisorsPart,
+  blockedPart,
+  failuresPart,
+  heldPart,
+  listsPart,
   ServicePart,
-  WaitsPart,
+  waitsPart,
   type SidebarSection,
   type SidebarPart,
-  type ServiceState,
 } from './sidebar-parts';
 import { changedTopic, type ChangeNews } from '../../../lib/change-news';
 import { say } from './sidebar-rows';
@@ -36,6 +35,64 @@ const refusals = [401, 403, 404];
 const httpStatusOf = (fault: unknown): number | undefined =>
   ((fault as Error).cause as { status?: number } | undefined)?.status;
 
+/**
+ * Reads at once, or soon after a change with a rest between two reads, and never twice at the same time. `work` resolves
+ * with the milliseconds until something shown will be over.
+ */
+class Reader {
+  private startedAt = -Infinity;
+  private rest = leastInterval;
+  private isReading = false;
+  private isStale = false;
+  private isClosed = false;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    private readonly isSeen: () => boolean,
+    private readonly work: () => Promise<number>,
+  ) {}
+
+  /** Nothing has been read yet. */
+  get isNew(): boolean {
+    return this.startedAt === -Infinity;
+  }
+
+  changed(): void {
+    if (this.isReading) this.isStale = true;
+    else this.readAfter(this.startedAt + this.rest - performance.now());
+  }
+
+  read(): void {
+    clearTimeout(this.timer);
+    this.isStale = this.isReading;
+    if (this.isReading || this.isClosed) return;
+    this.isReading = true;
+    this.startedAt = performance.now();
+    void this.work().then((due) => {
+      const took = performance.now() - this.startedAt;
+      this.rest = Math.min(Math.max(2 * took, leastInterval), longestRest);
+      this.isReading = false;
+      if (this.isStale) this.changed();
+      else this.readAfter(Math.min(Math.max(due, this.rest), longestInterval));
+    });
+  }
+
+  close(): void {
+    this.isClosed = true;
+    clearTimeout(this.timer);
+  }
+
+  private readAfter(ms: number): void {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(
+      () => {
+        if (this.isSeen()) this.read();
+      },
+      Math.max(ms, 0),
+    );
+  }
+}
+
 /** One environment and all its activity. Only its heading is shown while there is none, until somebody opens it. */
 class Section implements SidebarSection {
   readonly element: JQuery;
@@ -51,29 +108,16 @@ class Section implements SidebarSection {
   private readonly heading: JQuery;
   private readonly problem = $('<p>', { class: 'advisor-warning', role: 'alert' }).hide();
   private readonly servicePart = new ServicePart(this);
-  private readonly waits = new WaitsPart(this);
   /** What an incomplete environment does not carry on. */
-  private readonly work: readonly SidebarPart<never>[] = [
-    this.waits,
-    new ListsPart(this),
-    new HeldPart(this),
-  ];
-  private readonly lists: readonly SidebarPart<never>[] = [
-    ...this.work,
-    new FailuresPart(this),
-    new AdvisorsPart(this),
-  ];
+  private readonly work: readonly SidebarPart<never>[] = [waitsPart(this), listsPart(this), heldPart(this)];
+  private readonly lists = [...this.work, failuresPart(this), advisorsPart(this)];
+  private readonly parts = [this.servicePart, ...this.lists];
   private readonly body: JQuery;
-  private isReading = false;
-  private isStale = false;
-  private isClosed = false;
+  readonly reader: Reader;
   /** Whether somebody has opened or folded it; undefined while nobody has. */
   private chosen: boolean | undefined;
-  private lastTime = -Infinity;
-  private rest = leastInterval;
   /** Milliseconds by which the environment's clock is ahead of the browser's. */
   private ahead = 0;
-  private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     readonly id: string,
@@ -98,6 +142,10 @@ class Section implements SidebarSection {
       this.body,
     );
     this.open(false);
+    this.reader = new Reader(
+      () => sidebar.isSeen,
+      () => this.readAll(),
+    );
   }
 
   now(): number {
@@ -133,54 +181,13 @@ class Section implements SidebarSection {
       .append(icon(name));
   }
 
-  /** Nothing has been read yet. */
-  get isNew(): boolean {
-    return this.lastTime === -Infinity;
-  }
-
-  /** Called when something may have changed: it is read again, but not too often. */
-  changed(): void {
-    if (this.isReading) this.isStale = true;
-    else this.readAfter(this.lastTime + this.rest - performance.now());
-  }
-
-  /** Reads what is shown. A change during the read is read afterwards. */
   read(): void {
-    clearTimeout(this.timer);
-    if (this.isClosed) return;
-    if (this.isReading) {
-      this.isStale = true;
-      return;
-    }
-    this.isReading = true;
-    this.isStale = false;
-    const began = performance.now();
-    this.lastTime = began;
-    void this.readAll().then((due) => {
-      const took = performance.now() - began;
-      this.rest = Math.min(Math.max(2 * took, leastInterval), longestRest);
-      this.isReading = false;
-      if (!this.isClosed) this.sidebar.wasRead(this);
-      if (this.isStale) this.changed();
-      else this.readAfter(Math.min(Math.max(due, this.rest), longestInterval));
-    });
+    this.reader.read();
   }
 
   close(): void {
-    this.isClosed = true;
-    clearTimeout(this.timer);
+    this.reader.close();
     this.element.remove();
-  }
-
-  private readAfter(ms: number): void {
-    clearTimeout(this.timer);
-    if (this.isClosed) return;
-    this.timer = setTimeout(
-      () => {
-        if (this.sidebar.isSeen) this.read();
-      },
-      Math.max(ms, 0),
-    );
   }
 
   /** Resolves with the milliseconds until something shown will be over. */
@@ -202,7 +209,7 @@ class Section implements SidebarSection {
     const isDeployed = RED.nodes.originalFlow()?.some(({ id }) => id === this.id) !== false;
     if (!isDeployed) problems.add(say('sidebar.undeployed'));
     // The service is read first: the buttons depend on it, and without it nothing can be shown.
-    const service = isDeployed && (await get<ServiceState>(this.servicePart));
+    const service = isDeployed && (await get(this.servicePart));
     this.paused = service ? service.paused : 0;
     if (service) {
       if (service.mayWrite !== this.mayWrite) this.clear(this.lists);
@@ -216,15 +223,14 @@ class Section implements SidebarSection {
       const readable = this.lists.filter((part) => isComplete || !this.work.includes(part));
       await Promise.all(readable.map((part) => get(part)));
     }
-    if (refusals.some((status) => statuses.has(status))) this.clear([this.servicePart, ...this.lists]);
+    if (refusals.some((status) => statuses.has(status))) this.clear(this.parts);
     const said = [...problems].join(' ');
     setText(this.problem, said);
     this.problem.toggle(said !== '');
-    this.isActive = [this.servicePart, ...this.lists].some(({ isActive }) => isActive);
+    this.isActive = this.parts.some(({ isActive }) => isActive);
     this.idle.toggle(!this.isActive && said === '');
-    const now = this.now();
-    const dues = [this.servicePart.due, this.waits.due];
-    return Math.min(...dues.map((due) => (due === null ? Infinity : due - now + checkTakes)));
+    this.sidebar.wasRead(this);
+    return Math.min(...this.parts.map(({ due }) => due)) - this.now() + checkTakes;
   }
 
   private sentenceOf(fault: unknown): string {
@@ -237,21 +243,16 @@ class Section implements SidebarSection {
   }
 }
 
-/** The least milliseconds between two reads of a list that is not open. */
-const restOfClosed = 5 * second;
-
 /** The section *Do not text*, read through an environment of its kind. */
 class BlockedSection implements SidebarSection {
-  readonly part: BlockedPart;
   readonly element: JQuery;
+  private readonly part: ReturnType<typeof blockedPart>;
+  private readonly reader: Reader;
   private through: Section | undefined;
-  private lastTime = -Infinity;
-  private isReading = false;
-  private isStale = false;
-  private timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(title: string) {
-    this.part = new BlockedPart(this, title);
+  constructor(title: string, isSeen: () => boolean) {
+    this.part = blockedPart(this, title);
+    this.reader = new Reader(isSeen, () => this.readList());
     this.part.element.on('toggle', () => {
       if (this.part.isOpen) this.read();
     });
@@ -275,37 +276,27 @@ class BlockedSection implements SidebarSection {
 
   /** Undefined when no environment of this kind can be read. */
   use(through: Section | undefined): void {
-    if (this.mayWrite !== (through?.mayWrite ?? false)) this.part.clear();
     this.through = through;
     this.element.toggle(through !== undefined);
-    clearTimeout(this.timer);
-    const rest = this.part.isOpen ? 0 : this.lastTime + restOfClosed - performance.now();
-    if (rest <= 0) this.read();
-    else
-      this.timer = setTimeout(() => {
-        this.read();
-      }, rest);
+    this.reader.changed();
   }
 
   read(): void {
-    if (!this.through) return;
-    this.isStale = this.isReading;
-    if (this.isReading) return;
-    this.isReading = true;
-    this.lastTime = performance.now();
-    ask(say, 'GET', `${this.id}/${this.part.path}`)
-      .then(
+    this.reader.read();
+  }
+
+  private async readList(): Promise<number> {
+    if (this.through)
+      await ask(say, 'GET', `${this.id}/${this.part.path}`).then(
         (answer) => {
           this.part.show(answer as Listed<BlockedItem>);
         },
         () => {
           this.part.clear();
         },
-      )
-      .finally(() => {
-        this.isReading = false;
-        if (this.isStale) this.read();
-      });
+      );
+    else this.part.clear();
+    return Infinity;
   }
 }
 
@@ -317,8 +308,8 @@ class Sidebar {
   private readonly environments = $('<div>');
   private readonly sections = new Map<string, Section>();
   private readonly blocked = {
-    real: new BlockedSection(say('sidebar.doNotText')),
-    simulator: new BlockedSection(say('sidebar.doNotTextSimulator')),
+    real: new BlockedSection(say('sidebar.doNotText'), () => this.isSeen),
+    simulator: new BlockedSection(say('sidebar.doNotTextSimulator'), () => this.isSeen),
   };
   private newsNumber = 0;
 
@@ -339,8 +330,8 @@ class Sidebar {
   /** Called when something has changed: in these environments, or in any. */
   changed(environments?: readonly string[]): void {
     if (!this.isSeen) return;
-    this.read((section) => {
-      if (section.isNew || environments?.includes(section.id) !== false) section.changed();
+    this.read(({ id, reader }) => {
+      if (reader.isNew || environments?.includes(id) !== false) reader.changed();
     });
   }
 
