@@ -132,8 +132,11 @@ export const keyHolderOf = (settings: RuntimeSettings): KeyHolder => {
   if (userDir === undefined) return { read: inSettings, write: () => Promise.resolve(false) };
   const path = keyPath(userDir);
   return {
-    // A file that cannot be read is a damaged key, and not the lack of one.
-    read: () => readJson(path) ?? inSettings() ?? (existsSync(path) ? {} : undefined),
+    read() {
+      // A file that cannot be read is a damaged key, and not the lack of one; another process may make it right after.
+      const isThere = existsSync(path);
+      return readJson(path) ?? inSettings() ?? (isThere ? {} : undefined);
+    },
     write: async (document, isFirst) => writePrivate(path, document, isFirst),
   };
 };

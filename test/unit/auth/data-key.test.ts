@@ -308,6 +308,27 @@ describe('the data key', () => {
     for (const { open } of [...processes, start()]) should(sealed.map(open)).deepEqual(all);
   });
 
+  it('is not taken for damaged when another process makes it just after it was looked for', async () => {
+    const sealed = await start().seal('text');
+    const made = wrappedPath(folder);
+    fs.renameSync(made, `${made}.other`);
+    const late = start();
+    const look = mock.method(
+      fs,
+      'statSync',
+      () => {
+        fs.renameSync(`${made}.other`, made);
+        throw new Error('ENOENT');
+      },
+      { times: 1 },
+    );
+    isNeeded = false;
+    await late.key.ready();
+    look.mock.restore();
+    should(late.open(sealed)).equal('text');
+    should(start().open(sealed)).equal('text');
+  });
+
   it('is shared by two processes on one user directory', async () => {
     const [one, two] = [start(), start()];
     const byOne = await one.seal('by one');
