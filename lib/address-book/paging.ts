@@ -116,7 +116,7 @@ const mostPages = 10_000;
 /** One page while all pages are read. */
 export interface PageOfAll<T> {
   readonly page: ResultPage<T>;
-  /** The records that no earlier page had: some move to a later page while the pages are read. */
+  /** Those that were not given before: some move to a later page while the pages are read, or are listed twice. */
   readonly fresh: readonly T[];
   readonly isLast: boolean;
 }
@@ -154,11 +154,14 @@ export async function* pagesOf<T>(
   };
   const recent = new RecentIds();
   const freshIn = (data: readonly T[]): readonly T[] => {
-    const ids = data.map(idOf);
-    const isOld = (id: number | string | null | undefined): boolean => id != null && recent.has(id);
-    const fresh = ids.some(isOld) ? data.filter((_, at) => !isOld(ids[at])) : data;
-    for (const id of ids) if (id != null) recent.add(id);
-    return fresh;
+    const fresh = data.filter((record) => {
+      const id = idOf(record);
+      if (id == null) return true;
+      const isNew = !recent.has(id);
+      recent.add(id);
+      return isNew;
+    });
+    return fresh.length === data.length ? data : fresh;
   };
   try {
     let read = 0;

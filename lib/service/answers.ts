@@ -20,9 +20,13 @@ import { idResult } from './schemas';
 
 /** A deeper answer is hostile: code that clones or prints it later recurses on the stack. */
 const deepestAnswer = 64;
+/** Of more values, even small ones, the event loop would be blocked for seconds; the largest page has a few thousand. */
+const mostValues = 200_000;
 
-const isTooDeep = (text: string): boolean => {
+/** Whether an answer has more levels or values than an honest one. */
+const isTooMuch = (text: string): boolean => {
   let depth = 0;
+  let values = 0;
   let quoted = false;
   for (let at = 0; at < text.length; at++) {
     const char = text.charCodeAt(at);
@@ -33,6 +37,7 @@ const isTooDeep = (text: string): boolean => {
     else if (char === 0x7b || char === 0x5b) {
       if (++depth > deepestAnswer) return true;
     } else if (char === 0x7d || char === 0x5d) depth--;
+    else if (char === 0x2c && ++values > mostValues) return true;
   }
   return false;
 };
@@ -50,9 +55,9 @@ const quoteLongIntegers = (text: string): string =>
 /** Sixteen digits in a row: without them, nothing was rounded. */
 const mayBeRounded = /\d{16}/;
 
-/** The value of a JSON text, with exact integers; undefined when the text is not valid or too deep. */
+/** The value of a JSON text, with exact integers; undefined when the text is not valid or has too much in it. */
 const parse = (text: string): unknown => {
-  if (text.length > 2 * deepestAnswer && isTooDeep(text)) return undefined;
+  if (text.length > 2 * deepestAnswer && isTooMuch(text)) return undefined;
   try {
     const value = JSON.parse(text) as unknown;
     return mayBeRounded.test(text) ? JSON.parse(quoteLongIntegers(text)) : value;

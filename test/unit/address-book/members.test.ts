@@ -90,6 +90,13 @@ describe('members of a group', () => {
     should(contactReads(requests())).equal(4);
   });
 
+  it('are emitted once, even if the service lists one twice on a page', async () => {
+    const { environment } = await scripted(serviceOf([member(1), member(2), member(1), member(3)]));
+    const flow = await groupNode(environment, config);
+    await end(flow);
+    should(flow.arrivals.all.map(({ msg }) => msg.contactId)).deepEqual([1, 2, 3]);
+  });
+
   it('are those whose groupIds say so, not those by the names in the search', async () => {
     const twins = new Map([
       [clients, 'Clients'],

@@ -154,6 +154,11 @@ describe('the meaning of an answer', () => {
         'getContact',
         answered(200, `{"contactId":1,"x":${'{"__proto__":'.repeat(90)}1${'}'.repeat(90)}}`),
       ],
+      [
+        'an answer of very many values, which would block the event loop',
+        'searchContacts',
+        answered(200, `{"data":[${'{},'.repeat(300_000)}{}]}`),
+      ],
       ['a redirect', 'sendMessage', answered(307)],
       ['not modified', 'getContact', answered(304)],
       ['a status nobody knows', 'getContact', answered(799)],
