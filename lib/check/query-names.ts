@@ -50,11 +50,21 @@ interface NameSource {
  */
 type NameVerdict = 'right' | 'wrong' | 'refused' | 'unclear' | 'untried' | 'doubtful' | 'unanswered';
 
+/** What the checks of one search have in common. */
+interface Subject {
+  /** Adds what the search requires in any case. */
+  readonly read: NameSource['read'];
+  /** The answer without the names to be checked. */
+  readonly whole: ResultPage | undefined;
+  /** The query for one record a page; empty until it is known. */
+  readonly one: Query;
+}
+
 /**
  * Checks names that are all sent with the same value: a service that ignores unknown names uses one of them, if any is
  * right.
  */
-type Check = (source: NameSource, names: readonly string[]) => Promise<NameVerdict>;
+type Check = (subject: Subject, names: readonly string[]) => Promise<NameVerdict>;
 
 const all = (names: readonly string[], value: string | number): Query =>
   Object.fromEntries(names.map((name) => [name, value]));
@@ -67,26 +77,55 @@ export const isRefused = ({ status }: ReadAnswer): boolean => status === 400 || 
 const isUsable = ({ plain }: NameSource): boolean =>
   plain.kind === 'fine' || isRefused(plain) || (plain.kind === 'problem' && plain.status === 404);
 
-/** Whether a search has used the page size 1. `whole` is its answer without a page size. */
-const isOne = ({ data, pageInfo }: ResultPage, whole: ResultPage | undefined): boolean =>
-  data.length <= 1 &&
-  (typeof pageInfo?.pageSize === 'number' ? pageInfo.pageSize === 1 : (whole?.data.length ?? 0) > 1);
-
-/** Whether a search has given the second page. Undefined when there are too few records to tell. */
-const isSecond = (page: ResultPage, whole: ResultPage | undefined, size: number): boolean | undefined => {
-  const [, second, third] = whole?.data ?? [];
-  // If pages are counted from zero, page 2 is the third.
-  if (size === 1 && third !== undefined && same(page.data[0], third) && !same(second, third)) return false;
-  if (page.pageInfo?.page === 2) return true;
-  const known = whole?.pageInfo?.totalRecord ?? whole?.data.length ?? 0;
-  if (known <= size) return undefined;
-  if (typeof page.pageInfo?.page === 'number') return false;
-  return size === 1 ? same(page.data[0], whole?.data[1]) : !same(page.data[0], whole?.data[0]);
-};
-
 /** The page of an answer, or what its absence says about the names. */
 const pageOr = (reply: ReadAnswer): ResultPage | 'refused' | 'untried' =>
   isRefused(reply) ? 'refused' : (pageIn(reply) ?? 'untried');
+
+const recordsIn = (whole: ResultPage | undefined): number =>
+  whole?.pageInfo?.totalRecord ?? whole?.data.length ?? 0;
+
+/** A page of one record is asked for. */
+const sizeVerdict: Check = async ({ read, whole }, names) => {
+  const page = pageOr(await read(all(names, 1)));
+  if (typeof page === 'string') return page;
+  const said = page.pageInfo?.pageSize;
+  if (page.data.length > 1) return 'wrong';
+  if (said === 1 && whole?.pageInfo?.pageSize !== 1) return 'right';
+  if (recordsIn(whole) <= 1) return 'unclear';
+  return typeof said === 'number' ? 'wrong' : 'right';
+};
+
+/** The second page is asked for. */
+const pageVerdict: Check = async ({ read, whole, one }, names) => {
+  const page = pageOr(await read({ ...one, ...all(names, 2) }));
+  if (typeof page === 'string') return page;
+  const [first, second, third] = whole?.data ?? [];
+  const [got] = page.data;
+  const isSingle = Object.keys(one).length > 0;
+  // If pages are counted from zero, page 2 is the third.
+  if (isSingle && third !== undefined && same(got, third) && !same(second, third)) return 'wrong';
+  const said = page.pageInfo?.page;
+  if (said === 2) return 'right';
+  const size = isSingle ? 1 : (whole?.pageInfo?.pageSize ?? whole?.data.length ?? 1);
+  if (recordsIn(whole) <= size) return 'unclear';
+  if (typeof said === 'number') return 'wrong';
+  return (isSingle ? same(got, second) : !same(got, first)) ? 'right' : 'wrong';
+};
+
+/** With one record a page, a name that counts from zero gives the second record for 1. */
+const zeroVerdict: Check = async ({ read, whole, one }, names) => {
+  const [first, second] = whole?.data ?? [];
+  if (second === undefined || same(first, second)) return 'unclear';
+  const page = pageOr(await read({ ...one, ...all(names, 1) }));
+  if (typeof page === 'string') return page;
+  return same(page.data[0], second) ? 'right' : 'wrong';
+};
+
+/** Whether a search that gives nothing without a page gives its first. */
+const startVerdict: Check = async ({ read }, names) => {
+  const page = pageOr(await read(all(names, 1)));
+  return typeof page === 'string' ? page : 'right';
+};
 
 /** Of two values, each must come back in `pageInfo`, or change the result; else an invalid value must be refused. */
 const sortVerdict =
@@ -109,18 +148,16 @@ const sortVerdict =
 /** A text that nobody has written, and that finds nothing. */
 const nowhere = 'qzxjvkwqzxjv';
 
-const textVerdict: Check = async ({ plain, read }, names) => {
+const textVerdict: Check = async ({ whole, read }, names) => {
   const found = pageOr(await read(all(names, nowhere)));
   if (typeof found === 'string') return found;
-  const whole = pageIn(plain);
   if (whole && whole.data.length > 0) return same(found.data, whole.data) ? 'wrong' : 'right';
   // A longer text is refused (contract, *Limits*).
   return isRefused(await read(all(names, 'x'.repeat(longestSearch + 1)))) ? 'right' : 'unclear';
 };
 
 /** At least one content type must give another result than the whole library. */
-const kindVerdict: Check = async ({ plain, read }, names) => {
-  const whole = pageIn(plain);
+const kindVerdict: Check = async ({ whole, read }, names) => {
   for (const kind of contentTypes.filter((each) => each !== 'All')) {
     const page = pageOr(await read(all(names, kind)));
     if (typeof page === 'string') return page;
@@ -144,73 +181,84 @@ const memberVerdict: Check = async ({ read }, names) => {
   return isSame ? 'doubtful' : 'unclear';
 };
 
-type SourceName = 'contacts' | 'groups' | 'content' | 'consents';
+const sourceNames = ['contacts', 'groups', 'content', 'consents'] as const;
+type SourceName = (typeof sourceNames)[number];
 type Sources = Readonly<Record<SourceName, NameSource>>;
 
+/** A name to be checked, and names in other interfaces, the more usual first: each costs the service a read or two. */
 interface Parameter {
-  readonly source: SourceName;
   readonly name: string;
   readonly likely: readonly string[];
   readonly check: Check;
 }
 
-/** Names in other interfaces, the more usual ones first: each costs the service a read or two. */
-const likelyDirections = [
-  ...['sortDirection', 'order', 'direction', 'sortOrder', 'sortDir', 'dir'],
-  ...['sort_direction', 'sort_order', 'sort_dir', 'orderDirection', 'order_direction', 'orderDir'],
-];
+const sortDirection: Parameter = {
+  name: 'sortDirection',
+  likely: [
+    ...['sortDirection', 'order', 'direction', 'sortOrder', 'sortDir', 'dir'],
+    ...['sort_direction', 'sort_order', 'sort_dir', 'orderDirection', 'order_direction', 'orderDir'],
+  ],
+  check: sortVerdict('sortDirection', ['asc', 'desc']),
+};
 
-const parameters: readonly Parameter[] = [
-  {
-    source: 'contacts',
-    name: 'sortBy',
-    likely: [
-      ...['sortBy', 'orderBy', 'sort', 'sortField', 'sort_by', 'order_by', 'sort_field', 'order'],
-      ...['sortKey', 'sort_key', 'sortColumn', 'sortby', 'orderby', '$orderby'],
-    ],
-    check: sortVerdict('sortBy', ['fullName', 'email']),
-  },
-  ...(['contacts', 'groups'] as const).map((source) => ({
-    source,
-    name: 'sortDirection',
-    likely: likelyDirections,
-    check: sortVerdict('sortDirection', ['asc', 'desc']),
-  })),
-  {
-    source: 'content',
-    name: 'searchText',
-    likely: [
-      ...['searchText', 'q', 'query', 'search', 'searchTerm', 'text', 'keyword', 'keywords', 'term'],
-      ...['search_text', 'search_term', 'searchQuery', 'searchString', 'filter', 'phrase', 'freeText', 's'],
-    ],
-    check: textVerdict,
-  },
-  {
-    source: 'content',
-    name: 'contentType',
-    likely: [
-      ...['contentType', 'type', 'kind', 'category', 'content_type', 'contentTypes', 'types'],
-      ...['contentKind', 'contentCategory', 'mediaType', 'format'],
-    ],
-    check: kindVerdict,
-  },
-  {
-    source: 'consents',
-    name: 'memberId',
-    likely: ['memberId', 'member', 'member_id', 'id', 'memberID', 'contactId', 'contact_id'],
-    check: memberVerdict,
-  },
-];
+/** The names of each source besides those for paging. */
+const parameters: Readonly<Record<SourceName, readonly Parameter[]>> = {
+  contacts: [
+    {
+      name: 'sortBy',
+      likely: [
+        ...['sortBy', 'orderBy', 'sort', 'sortField', 'sort_by', 'order_by', 'sort_field', 'order'],
+        ...['sortKey', 'sort_key', 'sortColumn', 'sortby', 'orderby', '$orderby'],
+      ],
+      check: sortVerdict('sortBy', ['fullName', 'email']),
+    },
+    sortDirection,
+  ],
+  groups: [sortDirection],
+  content: [
+    {
+      name: 'searchText',
+      likely: [
+        ...['searchText', 'q', 'query', 'search', 'searchTerm', 'text', 'keyword', 'keywords', 'term'],
+        ...['search_text', 'search_term', 'searchQuery', 'searchString', 'filter', 'phrase', 'freeText', 's'],
+      ],
+      check: textVerdict,
+    },
+    {
+      name: 'contentType',
+      likely: [
+        ...['contentType', 'type', 'kind', 'category', 'content_type', 'contentTypes', 'types'],
+        ...['contentKind', 'contentCategory', 'mediaType', 'format'],
+      ],
+      check: kindVerdict,
+    },
+  ],
+  consents: [
+    {
+      name: 'memberId',
+      likely: ['memberId', 'member', 'member_id', 'id', 'memberID', 'contactId', 'contact_id'],
+      check: memberVerdict,
+    },
+  ],
+};
 
-const likelyPages = [
-  ...['page', 'pageNumber', 'pageNo', 'p', 'page_number', 'pageIndex', 'pageNum', 'page_no', 'page_num'],
-  ...['page_index', 'currentPage', 'current_page', 'pageno', 'pg', 'page[number]', '$page'],
-];
-const likelySizes = [
-  ...['pageSize', 'page_size', 'perPage', 'limit', 'size', 'per_page', 'pageLimit', 'page_limit', 'count'],
-  ...['maxResults', 'max_results', 'itemsPerPage', 'rows', 'take', 'top', '$top', 'max', 'page[size]'],
-];
-/** Parameters that count records, or pages from zero: with one record a page, `1` gives the second. */
+const pageNumber: Parameter = {
+  name: 'page',
+  likely: [
+    ...['page', 'pageNumber', 'pageNo', 'p', 'page_number', 'pageIndex', 'pageNum', 'page_no', 'page_num'],
+    ...['page_index', 'currentPage', 'current_page', 'pageno', 'pg', 'page[number]', '$page'],
+  ],
+  check: pageVerdict,
+};
+const pageSize: Parameter = {
+  name: 'pageSize',
+  likely: [
+    ...['pageSize', 'page_size', 'perPage', 'limit', 'size', 'per_page', 'pageLimit', 'page_limit', 'count'],
+    ...['maxResults', 'max_results', 'itemsPerPage', 'rows', 'take', 'top', '$top', 'max', 'page[size]'],
+  ],
+  check: sizeVerdict,
+};
+/** Parameters that count records, or pages from zero. */
 const likelyOffsets = ['offset', 'skip', 'start', 'from', 'startIndex', 'start_index', '$skip'];
 
 /** The verdict on one name; `found` is the name that works on the wire. */
@@ -222,8 +270,6 @@ interface CheckedName {
   /** A name that works, but counts from zero: no name makes that right. */
   readonly fromZero?: string | undefined;
 }
-
-const usualSize = 50;
 
 /** The most reads to find names, for all searches together. */
 const mostGuesses = 120;
@@ -241,74 +287,19 @@ class Questions {
   private count = 0;
   private readonly answers = new Map<string, Promise<ReadAnswer>>();
 
-  source(name: SourceName, { plain, read }: NameSource): NameSource {
-    return {
-      plain,
-      read: async (query) => {
-        if (this.reason !== '') throw new Unanswered(this.reason);
-        const key = JSON.stringify([name, query]);
-        let answer = this.answers.get(key);
-        if (!answer) {
-          if (this.count++ >= mostGuesses) throw new Unanswered((this.reason = { reason: 'limit' }));
-          this.answers.set(key, (answer = read(query)));
-        }
-        const reply = await answer;
-        if (isUnanswered(reply)) throw new Unanswered((this.reason = reply.reason));
-        return reply;
-      },
-    };
+  async ask(name: SourceName, read: NameSource['read'], query: Query): Promise<ReadAnswer> {
+    if (this.reason !== '') throw new Unanswered(this.reason);
+    const key = JSON.stringify([name, query]);
+    let answer = this.answers.get(key);
+    if (!answer) {
+      if (this.count++ >= mostGuesses) throw new Unanswered((this.reason = { reason: 'limit' }));
+      this.answers.set(key, (answer = read(query)));
+    }
+    const reply = await answer;
+    if (isUnanswered(reply)) throw new Unanswered((this.reason = reply.reason));
+    return reply;
   }
 }
-
-type NamesAttempt = (names: readonly string[]) => Promise<'works' | 'refused' | 'not'>;
-
-/** The first name that works, found by halving; one of them must work. */
-const narrow = async (names: readonly string[], attempt: NamesAttempt): Promise<string | undefined> => {
-  const [only, another] = names;
-  if (only === undefined || another === undefined)
-    return only !== undefined && (await attempt([only])) === 'works' ? only : undefined;
-  const first = names.slice(0, Math.ceil(names.length / 2));
-  const works = (await attempt(first)) === 'works';
-  return narrow(works ? first : names.slice(first.length), attempt);
-};
-
-/** The first name that works. Where unknown names are ignored, one read with all names tells whether any does. */
-const findName = async (
-  candidates: readonly string[],
-  attempt: NamesAttempt,
-): Promise<string | undefined> => {
-  const names = [...new Set(candidates)];
-  const together = await attempt(names);
-  if (together === 'works') return narrow(names, attempt);
-  if (together === 'not') return undefined;
-  for (const name of names) if ((await attempt([name])) === 'works') return name;
-  return undefined;
-};
-
-/** The name that is set, for one source or for all. */
-export const wireName = (names: Readonly<Record<string, string>>, source: SourceName, name: string): string =>
-  names[`${source}.${name}`] ?? names[name] ?? name;
-
-const checkParameter = async (
-  { source: sourceName, name, likely, check }: Parameter,
-  source: NameSource,
-  configured: string,
-): Promise<CheckedName> => {
-  const checked = { source: sourceName, name };
-  if (!isUsable(source))
-    return { ...checked, verdict: isUnanswered(source.plain) ? 'unanswered' : 'untried' };
-  const verdict = await orUnanswered<NameVerdict>(check(source, [configured]), 'unanswered');
-  if (verdict === 'right') return { ...checked, verdict, found: configured };
-  if (verdict !== 'wrong' && verdict !== 'refused' && verdict !== 'doubtful') return { ...checked, verdict };
-  const attempt: NamesAttempt = async (names) => {
-    const tried = await check(source, names);
-    if (tried === 'right') return 'works';
-    return tried === 'wrong' || tried === 'unclear' ? 'not' : 'refused';
-  };
-  const found = await orUnanswered(findName(likely, attempt), undefined);
-  const isUnclear = verdict === 'doubtful' && found === undefined;
-  return { ...checked, verdict: isUnclear ? 'unclear' : 'wrong', found };
-};
 
 /** What was found out before the service stopped answering is kept. */
 const orUnanswered = async <T>(work: Promise<T>, otherwise: T): Promise<T> => {
@@ -320,85 +311,92 @@ const orUnanswered = async <T>(work: Promise<T>, otherwise: T): Promise<T> => {
   }
 };
 
-/** The page and its size are checked together: neither has an effect without the other. */
-const checkPaging = async (
-  sourceName: SourceName,
-  source: NameSource,
-  configured: { readonly page: string; readonly pageSize: string },
+/**
+ * The first name that works. Where unknown names are ignored, one read with all names tells whether any does; where they
+ * are refused, each is tried alone.
+ */
+const findName = async (
+  subject: Subject,
+  check: Check,
+  names: readonly string[],
+): Promise<string | undefined> => {
+  const verdict = await check(subject, names);
+  const [only, another] = names;
+  if (another === undefined) return verdict === 'right' ? only : undefined;
+  if (verdict === 'wrong' || verdict === 'unclear') return undefined;
+  const half = Math.ceil(names.length / 2);
+  const parts = verdict === 'right' ? [names.slice(0, half), names.slice(half)] : names.map((name) => [name]);
+  for (const part of parts) {
+    const found = await findName(subject, check, part);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+};
+
+/** The name that is set, for one source or for all. */
+export const wireName = (names: Readonly<Record<string, string>>, source: SourceName, name: string): string =>
+  names[`${source}.${name}`] ?? names[name] ?? name;
+
+/** Checks the name that is set, and finds one that works in its place. */
+const checkName = async (
+  subject: Subject,
+  check: Check,
+  [configured = '', ...others]: readonly string[],
+): Promise<Pick<CheckedName, 'verdict' | 'found'>> => {
+  const verdict = await orUnanswered<NameVerdict>(check(subject, [configured]), 'unanswered');
+  if (verdict === 'right') return { verdict, found: configured };
+  if (verdict !== 'wrong' && verdict !== 'refused' && verdict !== 'doubtful') return { verdict };
+  const found = await orUnanswered(findName(subject, check, others), undefined);
+  return { verdict: verdict === 'doubtful' && found === undefined ? 'unclear' : 'wrong', found };
+};
+
+/** Checks the names of one source. `before` are those of other sources: a service often uses a name for all. */
+const checkSource = async (
+  source: SourceName,
+  { plain, read }: NameSource,
+  names: Readonly<Record<string, string>>,
   before: readonly CheckedName[],
 ): Promise<CheckedName[]> => {
-  const { page, pageSize } = configured;
-  const both = (
-    verdict: NameVerdict,
-    found: Partial<typeof configured> = {},
-    fromZero?: string,
-  ): CheckedName[] =>
-    (['page', 'pageSize'] as const).map((name) => ({
-      source: sourceName,
-      name,
-      verdict: verdict === 'wrong' && found[name] === configured[name] ? 'right' : verdict,
-      found: found[name],
-      fromZero: name === 'page' ? fromZero : undefined,
-    }));
-  if (!isUsable(source)) return both(isUnanswered(source.plain) ? 'unanswered' : 'untried');
-  const whole = pageIn(source.plain);
-  const reply = await orUnanswered(source.read({ [page]: 2, [pageSize]: 1 }), undefined);
-  if (!reply) return both('unanswered');
-  const second = pageIn(reply);
-  if (second === undefined && !isRefused(reply)) return both('untried');
-  const isRight = second && isSecond(second, whole, 1);
-  if (second && isRight === true && isOne(second, whole)) return both('right', configured);
-  if (second && isRight === undefined) return both('unclear');
-
-  const find = (
-    names: readonly string[],
-    queryOf: (some: readonly string[]) => Query,
-    isSo: (page: ResultPage) => boolean,
-  ): Promise<string | undefined> =>
-    findName(names, async (some) => {
-      const tried = pageIn(await source.read(queryOf(some)));
-      if (!tried) return 'refused';
-      return isSo(tried) ? 'works' : 'not';
-    });
-  const known = (name: string): string[] =>
-    before.flatMap((each) => (each.name === name && each.found !== undefined ? [each.found] : []));
-  const found: { page?: string; pageSize?: string } = {};
-  let fromZero: string | undefined;
-  const search = async (): Promise<void> => {
-    const pages = [page, ...known('page'), ...likelyPages];
-    // A search that gives nothing without a page is asked for its first page.
-    const start = whole
-      ? undefined
-      : await find(
-          pages,
-          (some) => all(some, 1),
-          () => true,
-        );
-    const started: Query = start === undefined ? {} : { [start]: 1 };
-    const size = await find(
-      [pageSize, ...known('pageSize'), ...likelySizes],
-      (some) => ({ ...started, ...all(some, 1) }),
-      (each) => isOne(each, whole),
+  const isSearch = source !== 'consents';
+  const ofSource = [...(isSearch ? [pageNumber, pageSize] : []), ...parameters[source]];
+  if (!isUsable({ plain, read })) {
+    const verdict = isUnanswered(plain) ? 'unanswered' : 'untried';
+    return ofSource.map(({ name }) => ({ source, name, verdict }));
+  }
+  const candidates = ({ name, likely }: Parameter): string[] => {
+    const known = before.flatMap((each) =>
+      each.name === name && each.found !== undefined ? [each.found] : [],
     );
-    if (size !== undefined) found.pageSize = size;
-    const sized: Query = size === undefined ? {} : { [size]: 1 };
-    const length = size === undefined ? (whole?.pageInfo?.pageSize ?? whole?.data.length ?? 1) : 1;
-    const number = await find(
-      pages,
-      (some) => ({ ...sized, ...all(some, 2) }),
-      (each) => isSecond(each, whole, length) === true,
-    );
-    if (number !== undefined) found.page = number;
-    const [first, next] = whole?.data ?? [];
-    if (number !== undefined || size === undefined || next === undefined || same(first, next)) return;
-    fromZero = await find(
-      [page, ...likelyPages, ...likelyOffsets],
-      (some) => ({ ...sized, ...all(some, 1) }),
-      (each) => same(each.data[0], next),
-    );
+    return [...new Set([wireName(names, source, name), ...known, ...likely])];
   };
-  await orUnanswered(search(), undefined);
-  return both('wrong', found, fromZero);
+  const checked = new Map<string, CheckedName>();
+  const check = async (subject: Subject, parameter: Parameter): Promise<CheckedName> => {
+    const { name } = parameter;
+    const result = { source, name, ...(await checkName(subject, parameter.check, candidates(parameter))) };
+    checked.set(name, result);
+    return result;
+  };
+  let subject: Subject = { read, whole: pageIn(plain), one: {} };
+  if (isSearch) {
+    const pages = candidates(pageNumber);
+    const start = isRefused(plain)
+      ? await orUnanswered(findName(subject, startVerdict, pages), undefined)
+      : undefined;
+    if (start !== undefined) {
+      const first = { [start]: 1 };
+      const whole = pageIn(await orUnanswered(read(first), plain));
+      subject = { read: (query) => read({ ...first, ...query }), whole, one: {} };
+    }
+    const { found: size } = await check(subject, pageSize);
+    const single: Subject = { ...subject, one: size === undefined ? {} : { [size]: 1 } };
+    const number = await check(single, pageNumber);
+    if (number.verdict === 'wrong' && number.found === undefined && size !== undefined) {
+      const search = findName(single, zeroVerdict, [...pages, ...likelyOffsets]);
+      checked.set('page', { ...number, fromZero: await orUnanswered(search, undefined) });
+    }
+  }
+  for (const parameter of parameters[source]) await check(subject, parameter);
+  return ofSource.flatMap(({ name }) => checked.get(name) ?? []);
 };
 
 /** The whole setting `names`, with the names that were found in place of those that do not work. */
@@ -442,37 +440,10 @@ export const checkQueryNames = async (
 ): Promise<Conclusion> => {
   const checked: CheckedName[] = [];
   const questions = new Questions();
-  const asked = (name: SourceName): NameSource => questions.source(name, sources[name]);
-  for (const source of ['contacts', 'groups', 'content'] as const) {
-    const configured = {
-      page: wireName(names, source, 'page'),
-      pageSize: wireName(names, source, 'pageSize'),
-    };
-    checked.push(...(await checkPaging(source, asked(source), configured, checked)));
-  }
-  /** A search that gives nothing without a page is asked for its first page. */
-  const paged = async (name: SourceName): Promise<NameSource> => {
-    const source = asked(name);
-    const first = Object.fromEntries(
-      checked.flatMap((each) =>
-        each.source === name && each.found !== undefined
-          ? [[each.found, each.name === 'page' ? 1 : usualSize] as const]
-          : [],
-      ),
-    );
-    if (!isRefused(source.plain) || Object.keys(first).length === 0) return source;
-    const plain = await orUnanswered(source.read(first), source.plain);
-    return { plain, read: (query) => source.read({ ...first, ...query }) };
-  };
-  const searches = {
-    contacts: await paged('contacts'),
-    groups: await paged('groups'),
-    content: await paged('content'),
-    consents: asked('consents'),
-  };
-  for (const parameter of parameters) {
-    const { source, name } = parameter;
-    checked.push(await checkParameter(parameter, searches[source], wireName(names, source, name)));
+  for (const name of sourceNames) {
+    const { plain, read } = sources[name];
+    const source = { plain, read: (query: Query) => questions.ask(name, read, query) };
+    checked.push(...(await checkSource(name, source, names, checked)));
   }
   const of = (verdict: NameVerdict): CheckedName[] => checked.filter((each) => each.verdict === verdict);
   const [right, wrong, unclear, unanswered] = [of('right'), of('wrong'), of('unclear'), of('unanswered')];
