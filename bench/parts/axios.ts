@@ -18,7 +18,7 @@ export const axios: Part = {
   title: 'the way of a request through axios',
   async run({ rounds, scaled }) {
     const count = scaled(100_000);
-    const ours = axiosOver(adapter as never, base, 30_000);
+    const ours = axiosOver(adapter as never, base);
     const defaults = library.create({ baseURL: base, timeout: 30_000, adapter });
     const micros = async (request: () => Promise<unknown>): Promise<number> => {
       const before = process.cpuUsage();
@@ -27,7 +27,8 @@ export const axios: Part = {
       return (user + system) / count;
     };
     const sides = {
-      ours: () => micros(() => ours.request({ ...text, data: body, token: 'token', apiKey: 'key' })),
+      ours: () =>
+        micros(() => ours.request({ ...text, data: JSON.stringify(body), token: 'token', apiKey: 'key' })),
       defaults: () => micros(() => defaults.request({ ...text, data: body, headers: secrets })),
       uri: () => micros(async () => ours.getUri({ ...text, params: { page: 1 } })),
     };

@@ -1,5 +1,6 @@
 import type { ResultPage } from '../service/endpoints';
 import type { MessageValues, Problem, ReasonWord } from '../service/errors';
+import { wireName, type Names } from '../service/wire';
 import { contentTypes, longestSearch } from '../contract-values';
 
 /** A sentence by its key and values, or an error that has it. */
@@ -333,10 +334,6 @@ const findName = async (
   return undefined;
 };
 
-/** The name that is set, for one source or for all. */
-export const wireName = (names: Readonly<Record<string, string>>, source: SourceName, name: string): string =>
-  names[`${source}.${name}`] ?? names[name] ?? name;
-
 /** Checks the name that is set, and finds one that works in its place. */
 const checkName = async (
   subject: Subject,
@@ -354,7 +351,7 @@ const checkName = async (
 const checkSource = async (
   source: SourceName,
   { plain, read }: NameSource,
-  names: Readonly<Record<string, string>>,
+  names: Names,
   before: readonly CheckedName[],
 ): Promise<CheckedName[]> => {
   const isSearch = source !== 'consents';
@@ -400,10 +397,7 @@ const checkSource = async (
 };
 
 /** The whole setting `names`, with the names that were found in place of those that do not work. */
-const namesToSet = (
-  configured: Readonly<Record<string, string>>,
-  checked: readonly CheckedName[],
-): Record<string, string> => {
+const namesToSet = (configured: Names, checked: readonly CheckedName[]): Record<string, string> => {
   const names = { ...configured };
   for (const name of new Set(checked.map((each) => each.name))) {
     const ofName = checked.filter((each) => each.name === name);
@@ -434,10 +428,7 @@ const plainReason = (sources: Sources): ReasonWord | undefined =>
   Object.values(sources).find(({ plain }) => isUnanswered(plain))?.plain.reason;
 
 /** Checks whether the service accepts the query names that are set, and finds those to set instead. It only reads. */
-export const checkQueryNames = async (
-  names: Readonly<Record<string, string>>,
-  sources: Sources,
-): Promise<Conclusion> => {
+export const checkQueryNames = async (names: Names, sources: Sources): Promise<Conclusion> => {
   const checked: CheckedName[] = [];
   const questions = new Questions();
   for (const name of sourceNames) {

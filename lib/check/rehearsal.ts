@@ -8,7 +8,6 @@ import {
   isUnanswered,
   checkQueryNames,
   pageIn,
-  wireName,
   type ReadAnswer,
   type ReadKind,
   type Conclusion,
@@ -16,6 +15,7 @@ import {
 } from './query-names';
 import { nobodysPhone, ServiceReader, type ReadCredentials, type ReadSettings } from './service-reader';
 import { trustedUrl } from '../service/transport';
+import { wireName, type Names } from '../service/wire';
 
 /** The parts of a connection that can be right or wrong. */
 export const checkNames = ['reachability', 'token', 'apiKey', 'scopes', 'prefixes', 'names'] as const;
@@ -43,7 +43,7 @@ export interface Need {
 }
 
 export interface Rehearsal extends ReadSettings {
-  readonly names: Readonly<Record<string, string>>;
+  readonly names: Names;
   /** The wanted scopes in the contract's words, without those that allow no operation. */
   readonly wanted: readonly string[];
   /** The granted scopes in the contract's words; undefined when they are not known. Called when there is a token. */

@@ -1,15 +1,14 @@
 import { minute } from '../durations';
-import { assess } from '../service/answers';
 import { headerSafe, requestDefaults } from '../service/client';
 import { elapsedBy, systemClock, type Clock } from '../service/clock';
 import { endpoints, type EndpointName } from '../service/endpoints';
 import { serviceError } from '../service/errors';
-import { Limits } from '../service/limits';
+import { Limits, RetryBudget } from '../service/limits';
 import type { Prefixes } from '../service/prefixes';
 import { isUnanswered, type Query, type ReadAnswer, type ReadKind } from './query-names';
-import { planEndpoint, type EndpointRequest } from '../service/requests';
-import { Retries, RetryBudget } from '../service/retry';
+import { Retries } from '../service/retry';
 import { createTransport, trustedUrl, type Transport } from '../service/transport';
+import { assess, planEndpoint, type EndpointRequest } from '../service/wire';
 
 export interface ReadSettings {
   readonly baseUrl: string;
@@ -118,7 +117,7 @@ export class ServiceReader {
     query: Query,
     request: EndpointRequest,
   ) {
-    const plan = planEndpoint(name, { names: new Map(), prefixes });
+    const plan = planEndpoint(name, { names: {}, prefixes });
     if (plan.method !== 'GET') throw new Error('a rehearsal only reads');
     const { outgoing, id } = plan.wire(request);
     const result = await this.transport.send({

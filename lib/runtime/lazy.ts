@@ -2,7 +2,7 @@ import type * as openTelemetry from '@opentelemetry/api';
 import type * as simulator from '../../simulator';
 import type * as client from '../service/client';
 import type * as rehearsal from '../check/rehearsal';
-import type * as requests from '../service/requests';
+import type * as endpoints from '../service/endpoints';
 import type * as transport from '../service/transport';
 import type * as removedNodes from '../outbox/removed-nodes';
 import type * as store from '../state/embedded';
@@ -19,7 +19,7 @@ export const lazy = {
   /** An optional peer: throws where it is not installed. */
   openTelemetry: () => require('@opentelemetry/api') as typeof openTelemetry,
   client: () => require('../service/client') as typeof client,
-  requests: () => require('../service/requests') as typeof requests,
+  endpoints: () => require('../service/endpoints') as typeof endpoints,
   transport: () => require('../service/transport') as typeof transport,
   rehearsal: () => require('../check/rehearsal') as typeof rehearsal,
   store: () => require('../state/embedded') as typeof store,

@@ -1,14 +1,13 @@
 import { second } from '../durations';
-import { assess, endAs } from './answers';
 import { closeLimit, elapsedBy, systemClock, type Clock } from './clock';
 import { abortOf, wokenBy, type Waker } from './concurrency';
 import { endpoints, type EndpointName, type RequestOf, type ResponseOf } from './endpoints';
 import { serviceError, ServiceError } from './errors';
-import { Limits, type QueuePlace } from './limits';
+import { Limits, RetryBudget, type QueuePlace } from './limits';
 import { usualPrefixes, type Prefixes } from './prefixes';
-import { planEndpoint, type EndpointRequest, type Plan, type Wire } from './requests';
-import { doubtAfter, pauseAfter, Retries, RetryBudget, type RepeatSends, type Rules } from './retry';
+import { doubtAfter, pauseAfter, Retries, type RepeatSends, type Rules } from './retry';
 import { createTransport, trustedUrl, type Result, type Transport } from './transport';
+import { assess, endAs, planEndpoint, type EndpointRequest, type Names, type Plan, type Wire } from './wire';
 
 export interface ClientOptions {
   readonly baseUrl: string;
@@ -22,7 +21,7 @@ export interface ClientOptions {
   /** The service's own words for the contract's `core` and `text`. */
   readonly prefixes?: Prefixes;
   /** Names of query parameters that differ from ours; `contacts.page` is for one search alone. */
-  readonly names?: Readonly<Record<string, string>>;
+  readonly names?: Names;
   /** The HTTP proxy to use; empty means that of the process's variables. */
   readonly proxy?: string;
   /** Milliseconds for a whole request; 30 seconds by default. */
@@ -128,9 +127,9 @@ export class Call {
       if (typeof next !== 'number') return next;
       if (next > 0) {
         await this.undo();
-        await this.sleep(next);
+        await this.until((wake) => this.shared.clock.after(next, wake));
       }
-      if (this.isStopped()) throw this.stopped();
+      this.endIfStopped();
     }
   }
 
@@ -138,8 +137,8 @@ export class Call {
   private async attempt(): Promise<Completed | number> {
     const { limits, transport, clock, onRequest } = this.shared;
     const { signal } = this.options;
-    const token = this.fetchToken();
-    if (token) await token;
+    const coming = this.takeToken();
+    if (coming) await coming;
     let release: (() => void) | undefined;
     let endAttempt: (() => void) | undefined;
     let hasTurn = false;
@@ -148,7 +147,7 @@ export class Call {
       // The clock is kept still, so that moving it does not end the token meanwhile.
       if (limits.isOpen) {
         release = clock.keepStill?.();
-        await this.begin();
+        if (!this.hasBegun) await this.begin();
       }
       const entered = limits.enter(this.place());
       if (entered !== true) {
@@ -159,7 +158,7 @@ export class Call {
       }
       hasTurn = true;
       if (entered !== true) {
-        const newer = this.fetchToken();
+        const newer = this.takeToken();
         if (newer) {
           // A refresh that takes long must not keep others from their turn: this call gives its turn up, and is the
           // next in its lane.
@@ -169,8 +168,8 @@ export class Call {
         }
       }
       release ??= clock.keepStill?.();
-      await this.begin();
-      endAttempt = await this.permit();
+      if (!this.hasBegun) await this.begin();
+      if (this.options.permit) endAttempt = await this.permit(this.options.permit);
       this.attempts++;
       // A request that must not happen twice is not cut: that would only make its outcome unknown.
       const sentAt = onRequest ? performance.now() : 0;
@@ -195,16 +194,15 @@ export class Call {
   /** Saves the request as started before it leaves. */
   private async begin(): Promise<void> {
     const { begin, signal } = this.options;
-    if (this.hasBegun || begin === undefined) return;
     if (signal?.aborted === true) throw this.stopped();
     this.hasBegun = true;
-    await begin();
+    await begin?.();
   }
 
   /** A refusal of a further attempt says nothing about an earlier one, which may have been carried out. */
-  private async permit(): Promise<(() => void) | undefined> {
+  private async permit(permit: NonNullable<CallOptions['permit']>): Promise<() => void> {
     try {
-      return await this.options.permit?.();
+      return await permit();
     } catch (fault) {
       throw this.mayBeDone() ? this.stopped() : fault;
     }
@@ -258,38 +256,40 @@ export class Call {
   }
 
   /** Returns a promise only when the source has no token at hand. */
-  private fetchToken(): Promise<void> | undefined {
-    const accept = (token: string): void => {
-      if (!headerSafe.test(token)) throw serviceError('authorization_required', 'token_unusable');
-      this.token = token;
-      this.rejected = undefined;
-    };
+  private takeToken(): Promise<void> | undefined {
     try {
       const token = this.shared.token(this.options.advisor, this.rejected);
-      if (typeof token === 'string') accept(token);
-      else
-        return this.unlessStopped(token)
-          .then(accept)
-          .catch((error: unknown) => this.tokenless(error));
+      if (typeof token !== 'string') return this.awaitToken(token);
+      this.accept(token);
       return undefined;
-    } catch (error) {
-      return this.tokenless(error);
+    } catch (fault) {
+      throw this.tokenless(fault);
     }
   }
 
   /** Ends the wait when the call is stopped: a token may take long when the token endpoint pauses. */
-  private async unlessStopped(token: Promise<string>): Promise<string> {
-    if (!this.isStopped()) await this.until(token);
-    // Once the call is stopped, nobody awaits the token: its rejection must not count as unhandled.
-    token.catch(() => undefined);
-    if (this.isStopped()) throw this.stopped();
-    return token;
+  private async awaitToken(coming: Promise<string>): Promise<void> {
+    try {
+      await this.until(coming);
+      // Once the call is stopped, nobody awaits the token: its rejection must not count as unhandled.
+      coming.catch(() => undefined);
+      this.endIfStopped();
+      this.accept(await coming);
+    } catch (fault) {
+      throw this.tokenless(fault);
+    }
   }
 
-  private tokenless(error: unknown): never {
-    if (this.attempts === 0 || !(error instanceof ServiceError)) throw error;
-    if (this.mayBeDone()) throw this.stopped();
-    throw new ServiceError({ ...error.problem, attempts: this.attempts }, { cause: error.cause });
+  private accept(token: string): void {
+    if (!headerSafe.test(token)) throw serviceError('authorization_required', 'token_unusable');
+    this.token = token;
+    this.rejected = undefined;
+  }
+
+  private tokenless(fault: unknown): unknown {
+    if (this.attempts === 0 || !(fault instanceof ServiceError)) return fault;
+    if (this.mayBeDone()) return this.stopped();
+    return new ServiceError({ ...fault.problem, attempts: this.attempts }, { cause: fault.cause });
   }
 
   private place(): QueuePlace {
@@ -308,13 +308,14 @@ export class Call {
   }
 
   /** Resolves early when the call is cancelled or the client closes. */
-  private async sleep(ms: number): Promise<void> {
-    if (!this.isStopped()) await this.until((wake) => this.shared.clock.after(ms, wake));
+  private async until(waker: Waker): Promise<void> {
+    if (this.isStopped()) return;
+    const { signal } = this.options;
+    await wokenBy(waker, abortOf(this.shared.closing), ...(signal ? [abortOf(signal)] : []));
   }
 
-  private until(waker: Waker): Promise<void> {
-    const { signal } = this.options;
-    return wokenBy(waker, abortOf(this.shared.closing), ...(signal ? [abortOf(signal)] : []));
+  private endIfStopped(): void {
+    if (this.isStopped()) throw this.stopped();
   }
 
   private isStopped(): boolean {
@@ -327,15 +328,11 @@ export class Call {
 
   /** `cancelled`, unless an earlier attempt may have been carried out. */
   private stopped(): ServiceError {
-    const attempts = this.attempts;
-    if (this.mayBeDone())
-      return serviceError(
-        'outcome_unknown',
-        'outcome_unknown',
-        { reason: { reason: 'cancelled' } },
-        { attempts },
-      );
-    return serviceError('cancelled', 'abandoned', {}, { attempts });
+    const { attempts } = this;
+    const reason = { reason: 'cancelled' } as const;
+    return this.mayBeDone()
+      ? serviceError('outcome_unknown', 'outcome_unknown', { reason }, { attempts })
+      : serviceError('cancelled', 'abandoned', {}, { attempts });
   }
 }
 
@@ -374,10 +371,7 @@ export const createClient = (options: ClientOptions) => {
     closing: closing.signal,
   };
 
-  const dialect = {
-    names: new Map(Object.entries(options.names ?? {})),
-    prefixes: options.prefixes ?? usualPrefixes,
-  };
+  const dialect = { names: options.names ?? {}, prefixes: options.prefixes ?? usualPrefixes };
   const plans = Object.fromEntries(
     (Object.keys(endpoints) as EndpointName[]).map((name) => [name, planEndpoint(name, dialect)]),
   ) as Record<EndpointName, Plan>;

@@ -175,6 +175,19 @@ export const endpoints = {
   }),
 } as const;
 
+const queries = Object.values(endpoints).map(({ query, search }) => ({
+  search,
+  names: query instanceof z.ZodObject ? Object.keys(query.shape) : [],
+}));
+
+/** The names of all query parameters, as the setting `names` has them: for every endpoint, then for one search. */
+export const queryNames: ReadonlySet<string> = new Set([
+  ...queries.flatMap(({ names }) => names),
+  ...queries.flatMap(({ search, names }) =>
+    search === undefined ? [] : names.map((name) => `${search}.${name}`),
+  ),
+]);
+
 /** An id as the service gave it; an integer beyond 2^53, which a number cannot hold, is a string of its digits. */
 export type Id = number | string;
 

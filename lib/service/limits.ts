@@ -209,3 +209,26 @@ export class Limits {
     }
   }
 }
+
+/**
+ * A token bucket that keeps an outage from multiplying the load: of 500 tokens, a repeat takes 5 and a success gives
+ * back half a token. Once it is empty, there is one repeat for ten requests that succeed, and none while none do.
+ */
+export class RetryBudget {
+  static readonly cost = 5;
+  private static readonly full = 500;
+  private static readonly refundShare = 0.5;
+  private tokensLeft = RetryBudget.full;
+
+  get left(): number {
+    return this.tokensLeft;
+  }
+
+  spend(): void {
+    this.tokensLeft -= RetryBudget.cost;
+  }
+
+  refund(): void {
+    this.tokensLeft = Math.min(RetryBudget.full, this.tokensLeft + RetryBudget.refundShare);
+  }
+}

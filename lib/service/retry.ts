@@ -1,5 +1,6 @@
 import { hour, second } from '../durations';
 import { elapsedBy, type Clock } from './clock';
+import { RetryBudget } from './limits';
 
 export type RepeatSends = 'never' | 'contract' | 'always';
 
@@ -126,29 +127,6 @@ export const doubtAfter = (doubt: Course['doubt'], happened: Happened): Course['
   if (inDoubt(happened)) return 'unknown';
   return doubt === 'none' && happened.what === 'problem' ? 'problem' : doubt;
 };
-
-/**
- * A token bucket that keeps an outage from multiplying the load: of 500 tokens, a repeat takes 5 and a success gives
- * back half a token. Once it is empty, there is one repeat for ten requests that succeed, and none while none do.
- */
-export class RetryBudget {
-  static readonly cost = 5;
-  private static readonly full = 500;
-  private static readonly refundShare = 0.5;
-  private tokensLeft = RetryBudget.full;
-
-  get left(): number {
-    return this.tokensLeft;
-  }
-
-  spend(): void {
-    this.tokensLeft -= RetryBudget.cost;
-  }
-
-  refund(): void {
-    this.tokensLeft = Math.min(RetryBudget.full, this.tokensLeft + RetryBudget.refundShare);
-  }
-}
 
 /** What has happened to a request so far, and what follows from its last attempt: for calls, tokens and checks. */
 export class Retries implements Omit<Course, 'limitedFor'> {

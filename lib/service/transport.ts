@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import type { IncomingHttpHeaders } from 'node:http';
 import { join } from 'node:path';
 import axios from 'axios';
-import type { AxiosRequestHeaders, AxiosResponse, InternalAxiosRequestConfig } from 'axios';
+import type { AxiosResponse, InternalAxiosRequestConfig } from 'axios';
 import { Pool, type Dispatcher } from 'undici';
 import { isConfidential } from '../addresses';
 import { second } from '../durations';
@@ -36,10 +36,9 @@ export interface Outgoing {
   readonly url: string;
   /** Names are those of the wire. */
   readonly params?: Readonly<Record<string, string | number>>;
-  /** Sent as JSON, or as a form. */
-  readonly data?: unknown;
-  /** Ids in the data that are strings only because of their length are sent as integers. */
-  readonly hasIds?: boolean;
+  readonly data?: string | undefined;
+  /** The type of the data; JSON by default. */
+  readonly contentType?: string;
   /** Without a token, neither it nor the key is sent. */
   readonly token?: string;
   readonly apiKey?: string;
@@ -199,10 +198,9 @@ const packageVersion = (folder: string): string => {
 export const ownVersion = packageVersion(__dirname);
 
 declare module 'axios' {
-  interface AxiosRequestConfig {
-    hasIds?: boolean;
-    token?: string;
-    apiKey?: string;
+  interface AxiosRequestConfig extends Pick<Outgoing, 'contentType' | 'token' | 'apiKey'> {
+    /** Aborts the request. With `signal`, axios would drop an answer that came meanwhile. */
+    stop?: AbortSignal | undefined;
   }
 }
 
@@ -210,43 +208,27 @@ declare module 'axios' {
  * The headers of all requests. The `User-Agent` is for firewalls and readers of the service's log (RFC 9110, section
  * 10.1.5); `Accept` is what we can read; without `Accept-Encoding`, a server may compress as it likes (section 12.5.3).
  */
-const introduction = {
-  'user-agent': `advisor-texting-node-red/${ownVersion}`,
-  accept: 'application/json, application/problem+json',
-  'accept-encoding': 'identity',
-} as const;
+const introduction = [
+  ...['user-agent', `advisor-texting-node-red/${ownVersion}`],
+  ...['accept', 'application/json, application/problem+json'],
+  ...['accept-encoding', 'identity'],
+];
 
-/** An interceptor of requests: default headers of axios cost three times as much. */
-const introduce = (config: InternalAxiosRequestConfig): InternalAxiosRequestConfig => {
-  const { headers, token, apiKey } = config;
-  Object.assign(headers, introduction);
-  if (token !== undefined) Object.assign(headers, { authorization: `Bearer ${token}`, 'x-api-key': apiKey });
-  return config;
-};
-
-const serialize = function (
-  this: InternalAxiosRequestConfig,
-  data: unknown,
-  headers: AxiosRequestHeaders,
-): string | null {
-  if (data === undefined) return null;
-  const isForm = data instanceof URLSearchParams;
-  headers['content-type'] = isForm ? 'application/x-www-form-urlencoded' : 'application/json';
-  if (isForm) return data.toString();
-  const written = JSON.stringify(data);
-  if (this.hasIds !== true) return written;
-  return written.replace(/"(\d{16,})"/g, (quoted, digits: string) =>
-    Number.isSafeInteger(Number(digits)) ? quoted : digits,
-  );
-};
-
-const querySerializer = {
-  serialize: (params: Outgoing['params'] = {}): string => {
-    let written = '';
-    for (const [name, value] of Object.entries(params))
-      written += `${written === '' ? '?' : '&'}${encodeURIComponent(name)}=${encodeURIComponent(value)}`;
-    return written;
-  },
+/** What axios hands over to be sent. */
+const requestOf = (config: InternalAxiosRequestConfig, origin: string): Dispatcher.DispatchOptions => {
+  const { baseURL = '', url = '', token, apiKey = '', contentType = 'application/json' } = config;
+  const body = (config.data as string | undefined) ?? null;
+  const params = Object.entries((config.params ?? {}) as NonNullable<Outgoing['params']>);
+  let path = (baseURL + url).slice(origin.length);
+  for (const [name, value] of params)
+    path += `${path.includes('?') ? '&' : '?'}${encodeURIComponent(name)}=${encodeURIComponent(value)}`;
+  const headers = [...introduction];
+  if (token !== undefined) headers.push('authorization', `Bearer ${token}`, 'x-api-key', apiKey);
+  if (body !== null) headers.push('content-type', contentType);
+  for (const [name, value] of Object.entries(config.headers))
+    // Axios gives each POST a type of its own.
+    if (name.toLowerCase() !== 'content-type') headers.push(name, String(value));
+  return { method: config.method?.toUpperCase() as Outgoing['method'], path, headers, body };
 };
 
 /** The address, if secrets may be sent there: HTTPS, or this machine. Throws `not_configured`. */
@@ -264,19 +246,8 @@ export const trustedUrl = (address: string, setting: string): URL => {
 
 type Adapter = (config: InternalAxiosRequestConfig) => Promise<AxiosResponse<Result>>;
 
-/** Without the default headers and transforms of axios and its check of the status: see `bench/parts/axios.ts`. */
-export const axiosOver = (adapter: Adapter, base: string, timeout: number) => {
-  const http = new axios.Axios({
-    baseURL: base,
-    timeout,
-    maxContentLength: answerLimit,
-    paramsSerializer: querySerializer,
-    transformRequest: serialize,
-    adapter,
-  });
-  http.interceptors.request.use(introduce, undefined, { synchronous: true });
-  return http;
-};
+/** Without the default headers, transforms and check of the status: see `bench/parts/axios.ts`. */
+export const axiosOver = (adapter: Adapter, base: string) => new axios.Axios({ baseURL: base, adapter });
 
 /** Axios requires a headers object for each answer; the headers that matter are in the result. */
 const noHeaders = new axios.AxiosHeaders();
@@ -298,44 +269,34 @@ export const createTransport = ({ base, timeout, connections, proxy }: Transport
     bodyTimeout: 0,
   });
 
-  /** The exchange with the pool. `getUri` of axios merges all settings once more, which costs a third of all the rest. */
   const adapter: Adapter = (config) =>
-    new Promise((resolve, reject) => {
-      const { baseURL = '', url = '', signal, maxContentLength } = config;
-      const { serialize: written } = config.paramsSerializer as typeof querySerializer;
-      const path = (baseURL + url).slice(origin.length) + written(config.params as Outgoing['params']);
-      const headers: string[] = [];
-      for (const [name, value] of Object.entries(config.headers)) headers.push(name, String(value));
-      const exchange = new Exchange(maxContentLength);
+    new Promise((resolve) => {
+      const { stop } = config;
+      const settle = (data: Result): void => {
+        resolve({ data, status: 0, statusText: '', headers: noHeaders, config });
+      };
+      if (stop?.aborted === true) {
+        settle({ state: 'unreached', reason: { reason: 'aborted' } });
+        return;
+      }
+      const exchange = new Exchange();
       const forget =
-        signal &&
-        onAbort(signal as AbortSignal, () => {
+        stop &&
+        onAbort(stop, () => {
           exchange.abandon('aborted');
         });
-      const method = config.method?.toUpperCase() as Outgoing['method'];
-      const request = { method, path, headers, body: config.data as string | null };
-      exchange.start(pool, request, config.timeout ?? 0, (data) => {
+      exchange.start(pool, requestOf(config, origin), timeout, (result) => {
         forget?.();
-        // Axios takes an answer to a request that was cancelled for none, so the result is in the error.
-        if (signal?.aborted === true) reject(Object.assign(new axios.CanceledError(), { result: data }));
-        else resolve({ data, status: 0, statusText: '', headers: noHeaders, config });
+        settle(result);
       });
     });
 
-  const http = axiosOver(adapter, base, timeout);
+  const http = axiosOver(adapter, base);
 
   return {
     /** Never rejects: a failure is in the result. */
-    async send(outgoing: Outgoing, signal?: AbortSignal): Promise<Result> {
-      if (signal?.aborted === true) return { state: 'unreached', reason: { reason: 'aborted' } };
-      try {
-        return (await http.request<Result>(signal ? { ...outgoing, signal } : outgoing)).data;
-      } catch (fault) {
-        if (!axios.isCancel(fault)) throw fault;
-        const { result } = fault as { readonly result?: Result };
-        return result ?? { state: 'broken', reason: { reason: 'aborted' } };
-      }
-    },
+    send: async (outgoing: Outgoing, stop?: AbortSignal): Promise<Result> =>
+      (await http.request<Result>(stop ? { ...outgoing, stop } : outgoing)).data,
     /** Cuts all requests that are left. */
     destroy: (): Promise<void> => pool.destroy(),
   };
@@ -353,8 +314,12 @@ export const postForm = async (
   const url = trustedUrl(address, 'tokenUrl');
   const transport = createTransport({ base: url.origin, timeout, connections: 1, proxy });
   try {
-    const data = new URLSearchParams(fields);
-    const result = await transport.send({ method: 'POST', url: url.pathname + url.search, data });
+    const result = await transport.send({
+      method: 'POST',
+      url: url.pathname + url.search,
+      data: new URLSearchParams(fields).toString(),
+      contentType: 'application/x-www-form-urlencoded',
+    });
     if (result.state === 'answered' && result.text !== undefined)
       return { status: result.status, text: result.text, retryAfter: result.retryAfter };
     const reason: ReasonWord = result.state === 'answered' ? { reason: 'too_large' } : result.reason;

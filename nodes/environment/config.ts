@@ -87,7 +87,7 @@ const namesOf = (value: unknown): Record<string, string> => {
   }
   if (!isRecord(given)) throw invalidInput('names_record');
   for (const [key, name] of Object.entries(given)) {
-    const { queryNames } = lazy.requests();
+    const { queryNames } = lazy.endpoints();
     if (!queryNames.has(key)) throw invalidInput('names_unknown', { key, known: [...queryNames].join(', ') });
     if (typeof name !== 'string') throw invalidInput('names_text', { key });
   }

@@ -319,8 +319,8 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
           "import { interceptors, Pool, type Dispatcher } from 'undici';",
         ],
         [
-          'exchange.start(pool, request,',
-          'exchange.start(pool.compose(interceptors.redirect({ maxRedirections: 3 })) as Pool, request,',
+          'exchange.start(pool, requestOf(',
+          'exchange.start(pool.compose(interceptors.redirect({ maxRedirections: 3 })) as Pool, requestOf(',
         ],
       ],
       shownBy: {
@@ -818,7 +818,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   18: [
     {
       what: 'what only our simulator does is not assumed',
-      file: 'lib/service/requests.ts',
+      file: 'lib/service/wire.ts',
       changes: [['const path = wirePath(parts.path, prefixes);', 'const { path } = parts;']],
       shownBy: {
         'unit/profiles/flows.test.ts': [

@@ -17,10 +17,9 @@ import { listenersOn } from '../../lib/service/concurrency';
 import { endpoints, type EndpointName } from '../../lib/service/endpoints';
 import { ServiceError } from '../../lib/service/errors';
 import type { Outgoing, Result } from '../../lib/service/transport';
-import { Limits } from '../../lib/service/limits';
-import { usualPrefixes } from '../../lib/service/prefixes';
-import { planEndpoint } from '../../lib/service/requests';
-import { RetryBudget } from '../../lib/service/retry';
+import { Limits, RetryBudget } from '../../lib/service/limits';
+import { planEndpoint } from '../../lib/service/wire';
+
 import type { Client } from '../../lib/service/client';
 import { createMemoryStore } from '../../lib/state/memory';
 import { isShared, type Operation, type Store } from '../../lib/state/store';
@@ -166,7 +165,7 @@ class Service {
     const note = (kind: Deed['kind'], name: string, phone: string): void => {
       this.deeds.push({ kind, name, phone, at: this.world.clock.now(), age });
     };
-    const asked = (data ?? {}) as { phone?: string; text?: string; phoneNumbers?: string[] };
+    const asked = JSON.parse(data ?? '{}') as { phone?: string; text?: string; phoneNumbers?: string[] };
     if (url.includes('/messages')) {
       note('send', asked.text ?? '', asked.phone ?? '');
       return json(200, { successes: [{ messageId: 1, memberId: 2 }], failures: [] });
@@ -215,12 +214,7 @@ const connection: Connection = {
   retries: 4,
 };
 
-const plans = new Map(
-  (Object.keys(endpoints) as EndpointName[]).map((name) => [
-    name,
-    planEndpoint(name, { names: new Map(), prefixes: usualPrefixes }),
-  ]),
-);
+const plans = new Map((Object.keys(endpoints) as EndpointName[]).map((name) => [name, planEndpoint(name)]));
 
 /** With a random secret, numbers would have a different phase in each run of a seed. */
 const hashes = new Map<string, Buffer>();

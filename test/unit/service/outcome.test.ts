@@ -8,8 +8,7 @@ import {
   type ServiceCode,
   serviceCodes,
 } from '../../../lib/service/errors';
-import { assess, type Assessment, endAs } from '../../../lib/service/answers';
-import { type Plan, planEndpoint } from '../../../lib/service/requests';
+import { assess, type Assessment, endAs, type Plan, planEndpoint } from '../../../lib/service/wire';
 import { endpoints } from '../../../lib/service/endpoints';
 import type { EndpointName } from '../../../lib/service/endpoints';
 import { sent } from '../../support/sent';

@@ -1,6 +1,7 @@
 import should from 'should';
 import { hour } from '../../../lib/durations';
-import { backoff, decide, doubtAfter, readRetryAfter, RetryBudget } from '../../../lib/service/retry';
+import { backoff, decide, doubtAfter, readRetryAfter } from '../../../lib/service/retry';
+import { RetryBudget } from '../../../lib/service/limits';
 import type { Course, Decision, Happened, RepeatKind } from '../../../lib/service/retry';
 import type { RepeatSends } from '../../../lib/service/retry';
 

@@ -1,7 +1,7 @@
-import type { Id } from './endpoints';
-import type { Clock } from './clock';
-import type { Result } from './transport';
 import { isRecord } from '../is-record';
+import type { z } from 'zod';
+import type { Clock } from './clock';
+import { type EndpointName, endpoints, type Id } from './endpoints';
 import {
   type Code,
   serviceError,
@@ -14,9 +14,93 @@ import {
   serviceCodes,
   type ServiceError,
 } from './errors';
-import type { Plan } from './requests';
-import { type Decision, type Happened, readRetryAfter } from './retry';
+import { type Prefixes, scopeNames, usualPrefixes, wirePath, wireScope } from './prefixes';
+import { type Decision, type Happened, readRetryAfter, type RepeatKind } from './retry';
 import { idResult } from './schemas';
+import type { Outgoing, Result } from './transport';
+
+/** A request for the wire, without its credentials. */
+export interface Wire {
+  readonly outgoing: Outgoing;
+  /** The id in the path. */
+  readonly id: Id | undefined;
+}
+
+/** An endpoint, prepared once for each client, so that a call only fills it in. */
+export type Plan = ReturnType<typeof planEndpoint>;
+
+/** The common shape of all `RequestOf` types. */
+export interface EndpointRequest {
+  readonly params?: Readonly<Record<string, Id>>;
+  readonly query?: Readonly<Record<string, string | number | undefined>>;
+  readonly body?: unknown;
+}
+
+/** `.` and `..` are dot segments (RFC 3986, section 3.3), and a lone surrogate cannot be encoded. */
+const isPathText = (id: string): boolean => !/^\.{0,2}$/.test(id) && !/\p{Cc}|\p{Cs}/u.test(id);
+
+const pathId = (params: EndpointRequest['params'], name: string): Id => {
+  const id = params?.[name];
+  const isUsable = typeof id === 'string' ? isPathText(id) : Number.isSafeInteger(id) && Number(id) >= 0;
+  if (id === undefined || !isUsable) {
+    throw serviceError('invalid_input', 'invalid_input', {
+      field: name,
+      issue: 'must be a whole number, 0 or more, or an id as the service gave it',
+    });
+  }
+  return id;
+};
+
+/** A path with its parameters filled in. */
+export const fillPath = (path: string, params: EndpointRequest['params']): string =>
+  path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(pathId(params, name)));
+
+/** The setting `names`: query parameters whose names differ from ours. `contacts.page` is for one search alone. */
+export type Names = Readonly<Record<string, string>>;
+
+/** A query parameter as this service calls it. */
+export const wireName = (names: Names, search: string | undefined, name: string): string =>
+  names[`${search ?? ''}.${name}`] ?? names[name] ?? name;
+
+/** JSON in which ids that are strings only because of their length are integers, as in the contract. */
+const withLongIds = (written: string): string =>
+  written.replace(/"(\d{16,})"/g, (quoted, digits: string) =>
+    Number.isSafeInteger(Number(digits)) ? quoted : digits,
+  );
+
+export const planEndpoint = (
+  name: EndpointName,
+  { names, prefixes }: { readonly names: Names; readonly prefixes: Prefixes } = {
+    names: {},
+    prefixes: usualPrefixes,
+  },
+) => {
+  const { method, repeat, response, sentences, search, hasIdsInBody, ...parts } = endpoints[name];
+  const path = wirePath(parts.path, prefixes);
+  const hasParams = path.includes('{');
+  const kind: RepeatKind = method === 'GET' ? 'read' : repeat === 'safe' ? 'replace' : repeat;
+  return {
+    name,
+    method,
+    kind,
+    /** The scope in the service's words. */
+    scope: wireScope(parts.scope, prefixes),
+    /** Finds the name of a scope in the service's answers. */
+    scopeNames: scopeNames(prefixes),
+    response: response as z.ZodType,
+    sentences,
+    /** Throws `invalid_input` for an id that no path can have. Whoever makes a call has checked the rest. */
+    wire({ params: ids, query = {}, body }: EndpointRequest): Wire {
+      const params: Record<string, string | number> = {};
+      for (const [own, value] of Object.entries(query))
+        if (value !== undefined) params[wireName(names, search, own)] = value;
+      const url = hasParams ? fillPath(path, ids) : path;
+      const written = body === undefined ? undefined : JSON.stringify(body);
+      const data = hasIdsInBody && written ? withLongIds(written) : written;
+      return { id: ids && Object.values(ids)[0], outgoing: { method, url, params, data } };
+    },
+  };
+};
 
 /** A deeper answer is hostile: code that clones or prints it later recurses on the stack. */
 const deepestAnswer = 64;
