@@ -74,8 +74,9 @@ const carryOut = (
   return respond(response, state, met, entry, scopeOnWire(endpoints[name].scope, habits), run);
 };
 
-/** The effect that belongs to a magic number. */
+/** The effect that belongs to a magic number, which may be saved in the address book like any other. */
 const magicEffect = (name: EndpointName, phones: readonly string[], account: Account): Effect | undefined => {
+  if (!endpoints[name].scope.startsWith('text.')) return undefined;
   for (const phone of phones) {
     const magic = magicOf(phone);
     if (magic?.effect === undefined) continue;
@@ -158,7 +159,7 @@ const contractBody = async (request: IncomingMessage, name: EndpointName): Promi
 const textIn = ({ body }: ContractRequest): string | undefined =>
   (body as { text?: string } | undefined)?.text;
 
-/** The numbers that a texting request names. */
+/** The numbers that a request names. */
 const phonesIn = ({ query, body }: ContractRequest): readonly string[] => {
   const { phone, phoneNumbers } = (body ?? query) as { phone?: string; phoneNumbers?: string[] };
   return phoneNumbers ?? (phone === undefined ? [] : [phone]);
