@@ -52,6 +52,7 @@ class EventsNode {
   /** What is saved as reported, as far as this instance knows. */
   private readonly reported = new Map<string, Reported['state']>();
   private readonly life = randomUUID();
+  private readonly createdAt = systemClock.now();
   private looking: Promise<void> = Promise.resolve();
   private hasBegun = false;
   private isLookDue = false;
@@ -156,7 +157,9 @@ class EventsNode {
 
   /** For a new node, existing authorizations are no event; missing ones are. */
   private async begin(store: Store, advisors: readonly AdvisorItem[]): Promise<void> {
-    const known = advisors.filter(({ state }) => state === 'authorized');
+    const known = advisors.filter(
+      ({ state, refreshedAt }) => state === 'authorized' && (refreshedAt ?? 0) <= this.createdAt,
+    );
     for (let from = 0; from < known.length; from += eventsAtOnce)
       await store.write(
         known.slice(from, from + eventsAtOnce).map(({ advisor, state }) => ({

@@ -306,6 +306,22 @@ describe('texting events node', () => {
     ]);
   });
 
+  it('reports who authorizes between the deploy of a new node and its first look', async () => {
+    const { environment } = await office(createMemoryStore());
+    const at = Date.now();
+    const authorized = (advisor: string, refreshedAt: number): AdvisorItem => ({
+      ...item(advisor, 'authorized'),
+      refreshedAt,
+    });
+    Object.assign(environment, {
+      advisorList: async () => [authorized('ada', at - 1000), authorized('bob', Date.now() + 1000)],
+    });
+    const flow = await load(environment);
+    const { msg } = only(await flow.arrivals.next());
+    should(msg.topic).equal('authorized');
+    should(msg.payload).containEql({ advisor: 'bob' });
+  });
+
   it('reports after a restart what happened meanwhile, and nothing twice', async () => {
     const store = createMemoryStore();
     const first = await office(store);
