@@ -22,9 +22,10 @@ import {
   type Wrapped,
 } from '../state/sealing';
 
-/** The part of the runtime's settings that is needed here. In a test runtime, `get` throws. */
+/** The part of the runtime's settings that is needed here. In a test runtime, `get` and `set` throw. */
 export interface RuntimeSettings {
   get(property: string): unknown;
+  set(property: string, value: unknown): Promise<unknown>;
   readonly userDir?: string | undefined;
 }
 
@@ -123,8 +124,8 @@ const isLinked = (next: string, path: string): boolean => {
 };
 
 /**
- * Keeps the key beside the store. Earlier versions kept it in the runtime's settings, where it is still found: of two
- * processes with one user directory, each would write the settings without what the other has added.
+ * Keeps the key in the runtime's settings and beside the store. The file decides: of two processes with one user
+ * directory, each writes the settings without what the other has added.
  */
 export const keyHolderOf = (settings: RuntimeSettings): KeyHolder => {
   const { userDir } = settings;
@@ -137,7 +138,15 @@ export const keyHolderOf = (settings: RuntimeSettings): KeyHolder => {
       const isThere = existsSync(path);
       return readJson(path) ?? inSettings() ?? (isThere ? {} : undefined);
     },
-    write: async (document, isFirst) => writePrivate(path, document, isFirst),
+    async write(document, isFirst) {
+      if (!writePrivate(path, document, isFirst)) return false;
+      try {
+        await settings.set(property, readJson(path));
+      } catch {
+        // Read-only settings, or a full disk: the file is enough.
+      }
+      return true;
+    },
   };
 };
 

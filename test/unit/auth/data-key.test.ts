@@ -250,7 +250,7 @@ describe('the data key', () => {
       throw new Error('Settings not available');
     };
     const key = new StoreKey({
-      holder: keyHolderOf({ get: refuse }),
+      holder: keyHolderOf({ get: refuse, set: refuse }),
       secrets: () => ({ current: undefined, candidates: [] }),
       isNeeded: () => false,
       warn: () => undefined,
@@ -277,10 +277,8 @@ describe('the data key', () => {
     }
   });
 
-  it('is the one in the settings if an earlier version has left one there', async () => {
+  it('is in the settings too, where it is found if the file is lost', async () => {
     const sealed = await start().seal('text');
-    const settings = new FileSettings(folder);
-    await settings.set(property, JSON.parse(readFileSync(wrappedPath(folder), 'utf8')));
     fs.rmSync(wrappedPath(folder));
     should(start().open(sealed)).equal('text');
     const variables = { ADVISOR_TEXTING_PREVIOUS_SECRET: 'a' };
@@ -288,9 +286,11 @@ describe('the data key', () => {
     should(start({ local: { credentialSecret: 'b' } }).open(sealed)).equal('text');
   });
 
-  it('is locked by a damaged file, and replaced only if nothing needs it', async () => {
-    await start().seal('text');
+  it('is found in the settings if the file is damaged; without them it is locked, and replaced only if nothing needs it', async () => {
+    const before = await start().seal('text');
     fs.writeFileSync(wrappedPath(folder), '{"version":1,"act');
+    should(start().open(before)).equal('text');
+    await start().settings.set(property, undefined);
     const locked = start();
     await locked.key.ready();
     should(locked.key.key).be.undefined();
