@@ -3,9 +3,14 @@ import type { Variables } from '../lib/service/proxy';
 import { minute } from '../lib/durations';
 import { visible } from '../lib/visible';
 import { closeSync, fsyncSync, openSync, unlinkSync, writeSync } from 'node:fs';
-import { authorizeAgain, operationScopesOf, TokenEndpoints } from '../lib/auth/token-endpoint';
+import {
+  authorizeAgain,
+  operationScopesOf,
+  TokenEndpoints,
+  scopesIn,
+  type TokenAnswer,
+} from '../lib/auth/token-endpoint';
 import type { Connection } from '../lib/auth/connection';
-import { scopesIn, type TokenAnswer } from '../lib/auth/grants';
 import { rehearseAuthorization, rehearseClient, type Chance } from '../lib/check/sign-in';
 import { wordsIn, type Words } from '../lib/runtime/language';
 import { isRecord } from '../lib/runtime/kinds';

@@ -3,10 +3,9 @@ import { generateChallenge } from 'pkce-challenge';
 import { day, minute, second } from '../durations';
 import { ServiceError } from '../service/errors';
 import type { Connection } from './connection';
-import { newGrant, renewed, type TokenAnswer } from './grants';
-import { onTheWire, type TokenResult } from './token-endpoint';
+import { type TokenAnswer, onTheWire, type TokenResult } from './token-endpoint';
+import { newGrant, renewed, stateOf, type GrantState } from './vault';
 import type { TokensOptions } from './tokens';
-import { stateOf, type GrantState } from './vault';
 
 const stateLifetime = 10 * minute;
 /** Milliseconds that a mailed link is valid: a mail that is sent on Friday may be read on Monday. */

@@ -6,8 +6,8 @@ import { contractScope, usualPrefixes, wireScope } from '../service/prefixes';
 import { backoff, readRetryAfter, Retries, type Happened } from '../service/retry';
 import type { postForm } from '../service/transport';
 import type { Connection } from './connection';
-import { isBearer, readTokenAnswer, type TokenAnswer } from './grants';
 import { second } from '../durations';
+import { isRecord } from '../is-record';
 import { Listeners } from '../listeners';
 
 export type PostForm = typeof postForm;
@@ -18,6 +18,93 @@ const timeLimit = 30 * second;
 const leastTold = 5 * second;
 /** The most requests at once to one token endpoint; one while it is in trouble. */
 const mostAtOnce = 4;
+
+/** The identity in a token: for display, and to notice that another person has authorized; never for deciding access. */
+export interface Identity {
+  readonly subject: string;
+  readonly label: string;
+}
+
+/** The answer of the token endpoint. */
+export interface TokenAnswer {
+  readonly accessToken: string;
+  readonly refreshToken: string | null;
+  readonly expiresIn: number | null;
+  readonly scopes: readonly string[] | null;
+  readonly identity: Identity | null;
+  /** Empty where the answer does not name it. */
+  readonly tokenType: string;
+}
+
+type Claims = Readonly<Record<string, unknown>>;
+
+const claimsOf = (token: unknown): Claims | undefined => {
+  if (typeof token !== 'string') return undefined;
+  const parts = token.split('.');
+  if (parts.length !== 3 || !parts[1]) return undefined;
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(parts[1], 'base64url').toString());
+    return isRecord(claims) ? claims : undefined;
+  } catch {
+    return undefined;
+  }
+};
+
+const text = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined;
+
+const identityOf = (answer: Claims): Identity | null => {
+  for (const token of [answer['id_token'], answer['access_token']]) {
+    const claims = claimsOf(token);
+    const subject = text(claims?.['sub']);
+    if (claims && subject !== undefined) {
+      const label = [claims['name'], claims['email'], claims['preferred_username']].map(text).find(Boolean);
+      return { subject, label: (label ?? subject).slice(0, 200) };
+    }
+  }
+  return null;
+};
+
+export const splitScopes = (scope: string): string[] => scope.split(/\s+/).filter(Boolean);
+
+/** The scopes that an access token itself names, in the words of the service (RFC 9068, section 2.2.3). */
+export const scopesIn = (token: string): string[] | undefined => {
+  const claims = claimsOf(token);
+  const said = claims?.['scope'] ?? claims?.['scp'];
+  if (typeof said === 'string') return splitScopes(said);
+  return Array.isArray(said) ? said.filter((scope) => typeof scope === 'string') : undefined;
+};
+
+/** Seconds. A token that ends later never ends: beyond the year 275760 there are no dates (ECMA-262, section 21.4.1.1). */
+const longestLifetime = 1e12;
+
+/** Undefined when the text is not a token answer. */
+const readTokenAnswer = (body: string): TokenAnswer | undefined => {
+  let answer: unknown;
+  try {
+    answer = JSON.parse(body);
+  } catch {
+    return undefined;
+  }
+  if (typeof answer !== 'object' || answer === null) return undefined;
+  const fields = answer as Claims;
+  const accessToken = text(fields['access_token']);
+  if (accessToken === undefined || /[^\x21-\x7e]/.test(accessToken)) return undefined;
+  const seconds = Number(fields['expires_in'] ?? Number.NaN);
+  const { scope, token_type: type } = fields;
+  return {
+    accessToken,
+    refreshToken: text(fields['refresh_token']) ?? null,
+    expiresIn: seconds > 0 && seconds <= longestLifetime ? seconds * second : null,
+    scopes: typeof scope === 'string' ? splitScopes(scope) : null,
+    identity: identityOf(fields),
+    tokenType: type == null ? '' : typeof type === 'string' ? type : JSON.stringify(type),
+  };
+};
+
+/** The type of a token is compared without regard to case (RFC 6749, section 5.1). */
+const isBearer = ({ tokenType }: TokenAnswer): boolean =>
+  tokenType === '' || tokenType.toLowerCase() === 'bearer';
 
 /** `refused`: the code or the refresh token is invalid. Any failure that does not say so is `Trouble`. */
 export type TokenResult =

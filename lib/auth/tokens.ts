@@ -4,7 +4,16 @@ import { elapsedBy, within, type Clock } from '../service/clock';
 import type { Connection } from './connection';
 import { abortOf, Flights, wokenBy } from '../service/concurrency';
 import { serviceError, ServiceError } from '../service/errors';
-import { isNearEnd, newGrant, renewed, usableToken, type Grant } from './grants';
+import {
+  isNearEnd,
+  newGrant,
+  renewed,
+  usableToken,
+  type Grant,
+  storingLimit,
+  type Vault,
+  type VaultEntry,
+} from './vault';
 import {
   authorizeAgain,
   notAuthorized,
@@ -13,7 +22,6 @@ import {
   tryLater,
   type TokenEndpoints,
 } from './token-endpoint';
-import { storingLimit, type Vault, type VaultEntry } from './vault';
 import { second } from '../durations';
 
 export interface TokensOptions {

@@ -6,9 +6,97 @@ import { backoff } from '../service/retry';
 import type { Movable } from '../state/moving';
 import { key, pagesUnder, unchanged, type Operation, type Store, type Version } from '../state/store';
 import type { Connection } from './connection';
-import { isOver, newGrant, type Grant } from './grants';
-import { day, second } from '../durations';
+import type { Identity, TokenAnswer } from './token-endpoint';
+import { day, minute, second } from '../durations';
 import { Listeners } from '../listeners';
+
+/** One advisor's authorization. */
+export interface Grant {
+  readonly environment: string;
+  readonly advisor: string;
+  /** The token endpoint and the application that the grant belongs to: it is never sent elsewhere. */
+  readonly tokenUrl: string;
+  readonly clientId: string;
+  /** Sandbox or production: an authorization for one is never used for the other, even at the same address. */
+  readonly service?: string | undefined;
+  /** The base address when the grant was issued; older grants have none. */
+  readonly baseUrl?: string;
+  readonly accessToken: string | null;
+  readonly refreshToken: string | null;
+  /** Epoch milliseconds; null when the service did not say. */
+  readonly expiresAt: number | null;
+  readonly lifetime: number | null;
+  readonly refreshedAt: number | null;
+  readonly asked: readonly string[];
+  readonly scopes: readonly string[];
+  readonly identity: Identity | null;
+  /** The service has refused a refresh: somebody must authorize again. */
+  readonly refused: boolean;
+}
+
+/** A grant that has no tokens yet. */
+export const newGrant = (connection: Connection, advisor: string): Grant => ({
+  environment: connection.environment,
+  advisor,
+  tokenUrl: connection.tokenUrl,
+  clientId: connection.clientId,
+  service: connection.service,
+  baseUrl: connection.baseUrl,
+  accessToken: null,
+  refreshToken: null,
+  expiresAt: null,
+  lifetime: null,
+  refreshedAt: null,
+  asked: connection.scopes,
+  scopes: [],
+  identity: null,
+  refused: false,
+});
+
+/**
+ * A refresh does not change the person (OpenID Connect Core 1.0, section 12.2). It often returns no identity token, and
+ * the subject of an access token may differ from that of the identity token.
+ */
+const samePerson = (before: Identity | null, now: Identity | null): Identity | null =>
+  now && (before === null || before.subject === now.subject) ? now : before;
+
+/** The grant after a token was issued or refreshed. Fields that the answer lacks stay as they were. */
+export const renewed = (grant: Grant, answer: TokenAnswer, now: number): Grant => ({
+  ...grant,
+  accessToken: answer.accessToken,
+  refreshToken: answer.refreshToken ?? grant.refreshToken,
+  expiresAt: answer.expiresIn === null ? null : now + answer.expiresIn,
+  lifetime: answer.expiresIn,
+  refreshedAt: now,
+  scopes: answer.scopes ?? (grant.scopes.length > 0 ? grant.scopes : grant.asked),
+  identity: samePerson(grant.identity, answer.identity),
+  refused: false,
+});
+
+/** Whether the token is too close to its end to begin a request with. */
+const isSpent = (grant: Grant, now: number): boolean =>
+  grant.expiresAt !== null && now >= grant.expiresAt - Math.min(10 * second, (grant.lifetime ?? 0) / 20);
+
+/** Whether somebody must authorize again: the grant was refused, or has ended and has no refresh token. */
+export const isOver = (grant: Grant, now: number): boolean =>
+  grant.refused || (grant.refreshToken === null && (grant.accessToken === null || isSpent(grant, now)));
+
+/** Whether the token is close enough to its end to be refreshed while it still works. */
+export const isNearEnd = (grant: Grant, now: number): boolean =>
+  grant.expiresAt !== null && now >= grant.expiresAt - Math.min(5 * minute, (grant.lifetime ?? 0) / 5);
+
+/** The access token, if it can be used now; not one that the service has just rejected. */
+export const usableToken = (grant: Grant, now: number, rejected?: string): string | undefined =>
+  grant.accessToken !== null && grant.accessToken !== rejected && !grant.refused && !isSpent(grant, now)
+    ? grant.accessToken
+    : undefined;
+
+/**
+ * The scopes that were requested and not granted. `openid` and `offline_access` allow no operation, and some services
+ * never list them.
+ */
+export const missingScopes = (asked: readonly string[], granted: readonly string[]): string[] =>
+  asked.filter((scope) => scope !== 'openid' && scope !== 'offline_access' && !granted.includes(scope));
 
 export type GrantState = 'authorized' | 'authorize_again' | 'confirm';
 
@@ -137,8 +225,6 @@ export class Vault {
   private openingStore: Promise<Store> | undefined;
   private closing: Promise<unknown> = Promise.resolve();
   private isLoaded = false;
-  /** The authorizations that this process has changed since all were last read. */
-  private touched = new Set<string>();
   /** The last confirmation or disconnection: each sees what the one before has done. */
   private lastDecision: Promise<unknown> = Promise.resolve();
 
@@ -482,16 +568,16 @@ export class Vault {
   }
 
   private async readAll(store: Store): Promise<void> {
-    const isUnsaved = ([, { unsaved }]: [string, Kept]): boolean => unsaved !== undefined;
-    const touched = (this.touched = new Set([...this.kept].filter(isUnsaved).map(([name]) => name)));
+    const before = new Map(this.kept);
     const kept = new Map<string, Kept>();
     for await (const entries of pagesUnder<GrantRecord>(store, table, key(grantKind), entriesAtOnce)) {
       for (const { version, value } of entries) kept.set(nameIn(value), { version, entry: value });
       if (entries.length === entriesAtOnce) await nextTick();
     }
-    // What this process has changed meanwhile may be newer than what was read.
-    for (const name of touched) {
+    // What this process has changed meanwhile, or could not save yet, may be newer than what was read.
+    for (const name of new Set([...before.keys(), ...this.kept.keys()])) {
       const own = this.kept.get(name);
+      if (own?.unsaved === undefined && own === before.get(name)) continue;
       if (own) kept.set(name, own);
       else kept.delete(name);
     }
@@ -531,14 +617,12 @@ export class Vault {
   private take(name: string, kept: Kept): void {
     const before = this.kept.get(name);
     this.kept.set(name, kept);
-    this.touched.add(name);
     const [old, now] = [before, kept].map((each) => each && JSON.stringify(recordOf(name, each.entry)));
     if (old !== now) this.changed();
   }
 
   private drop(name: string): void {
     this.kept.delete(name);
-    this.touched.add(name);
     this.changed();
   }
 

@@ -1,10 +1,9 @@
 import { defaultAdvisor } from '../../lib/default-advisor';
 import { isDeepStrictEqual } from 'node:util';
 import type { Connection } from '../../lib/auth/connection';
-import { missingScopes, type Grant } from '../../lib/auth/grants';
+import { missingScopes, type Grant, stateOf, type VaultEntry } from '../../lib/auth/vault';
 import { operationScopesOf } from '../../lib/auth/token-endpoint';
 import { isGrantFor } from '../../lib/auth/tokens';
-import { stateOf, type VaultEntry } from '../../lib/auth/vault';
 import type { AdvisorItem } from '../../lib/runtime/environment';
 import { systemClock } from '../../lib/service/clock';
 import { connectionOf, serviceOf, type EnvironmentValues } from './config';

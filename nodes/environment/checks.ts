@@ -4,7 +4,7 @@ import type { Words } from '../../lib/runtime/language';
 import type { CheckName, Finding, Need, Verdict } from '../../lib/check/rehearsal';
 import { ServiceError } from '../../lib/service/errors';
 import { phoneNumber } from '../../lib/texting/recipients';
-import type { Grant } from '../../lib/auth/grants';
+import type { Grant } from '../../lib/auth/vault';
 import {
   connectionOf,
   requestSettingsOf,

@@ -1,6 +1,6 @@
 import { isConfidential } from '../../lib/addresses';
 import type { Connection } from '../../lib/auth/connection';
-import { splitScopes } from '../../lib/auth/grants';
+import { splitScopes } from '../../lib/auth/token-endpoint';
 import { isTimeZone, minutesOf } from '../../lib/runtime/dates';
 import type { EnvironmentSettings } from '../../lib/runtime/environment';
 import { faultInSettings, plainSettings, excerpt } from '../../lib/runtime/inputs';

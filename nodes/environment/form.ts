@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { splitScopes } from '../../lib/auth/grants';
+import { splitScopes } from '../../lib/auth/token-endpoint';
 import { isRecord } from '../../lib/is-record';
 import { nodeError } from '../../lib/runtime/errors';
 import type { Red } from '../../lib/runtime/red';

@@ -1,4 +1,4 @@
-import { splitScopes } from '../../lib/auth/grants';
+import { splitScopes } from '../../lib/auth/token-endpoint';
 import { patternOf } from '../../lib/service/prefixes';
 import type { EnvironmentValues } from './config';
 import { spec } from './spec';

@@ -2,7 +2,7 @@ import { createServer, type Socket } from 'node:net';
 import fc from 'fast-check';
 import should from 'should';
 import type { Connection } from '../../lib/auth/connection';
-import { newGrant } from '../../lib/auth/grants';
+import { newGrant } from '../../lib/auth/vault';
 import { handOver } from '../../lib/outbox/hand-over';
 import type { Message } from '../../lib/runtime/red';
 import type { Clock } from '../../lib/service/clock';

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Connection } from '../../lib/auth/connection';
-import { newGrant } from '../../lib/auth/grants';
+import { newGrant, Vault } from '../../lib/auth/vault';
 import { TokenEndpoints } from '../../lib/auth/token-endpoint';
 import { Tokens } from '../../lib/auth/tokens';
-import { Vault } from '../../lib/auth/vault';
 import { consentOf, type WaitShared } from '../../lib/consent/consent';
 import type { WaitOutcome } from '../../lib/consent/consent-status';
 import { recommended } from '../../lib/consent/pace';

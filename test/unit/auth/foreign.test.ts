@@ -1,5 +1,5 @@
 import should from 'should';
-import { missingScopes } from '../../../lib/auth/grants';
+import { missingScopes } from '../../../lib/auth/vault';
 import { createClient } from '../../../lib/service/client';
 import { ServiceError } from '../../../lib/service/errors';
 import type { Client } from '../../../lib/service/client';

@@ -1,7 +1,7 @@
 import type { OAuth2Server } from 'oauth2-mock-server' with { 'resolution-mode': 'import' };
 import should from 'should';
 import type { Connection } from '../../../lib/auth/connection';
-import { newGrant } from '../../../lib/auth/grants';
+import { newGrant } from '../../../lib/auth/vault';
 import type { MovableClock } from '../../../simulator/movable-clock';
 import { postForm } from '../../../lib/service/transport';
 import {

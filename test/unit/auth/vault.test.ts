@@ -1,8 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import should from 'should';
-import { newGrant, type Grant } from '../../../lib/auth/grants';
-import { Vault } from '../../../lib/auth/vault';
+import { newGrant, type Grant, Vault } from '../../../lib/auth/vault';
 import type { MovableClock } from '../../../simulator/movable-clock';
 import { postForm } from '../../../lib/service/transport';
 import { createMemoryStore } from '../../../lib/state/memory';

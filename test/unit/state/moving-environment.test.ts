@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Connection } from '../../../lib/auth/connection';
-import { newGrant } from '../../../lib/auth/grants';
-import { Vault } from '../../../lib/auth/vault';
+import { newGrant, Vault } from '../../../lib/auth/vault';
 import { RequestHistory } from '../../../lib/consent/request-history';
 import { doNotTextOf, type DoNotText } from '../../../lib/guards/do-not-text';
 import { Once } from '../../../lib/guards/once';
