@@ -1,7 +1,7 @@
 import { checkOnePage, pageCountOf, pagesOf, totalOf } from './paging';
 import type { ResultPage } from '../service/endpoints';
 import { invalidInput } from '../runtime/errors';
-import type { Tools } from '../runtime/flow-node';
+import type { Tools } from '../runtime/tools';
 import type { Outcome } from '../outbox/outcome';
 import { folded } from '../runtime/kinds';
 import { largestPage } from '../contract-values';
@@ -165,6 +165,6 @@ export const searching = <T>(
 ): SearchOperation => {
   const settings = searchSettings(tools);
   return searchAtService(tools, async (stream, caller) =>
-    runSearch(stream, await searchFor(stream.msg, caller), settings),
+    runSearch(stream, await searchFor(stream.job.msg, caller), settings),
   );
 };

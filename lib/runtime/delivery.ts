@@ -204,11 +204,10 @@ export class Job {
     return this.settled;
   }
 
-  /** Gives the hand-over to the code that saves this message, so that both are in one commit. */
-  takeHandOver(): Claim | undefined {
-    const { handOver } = this;
+  /** Saves the hand-over, unless that was saved in one commit with the items of this message. */
+  concludeHandOver(): void {
+    this.handOver?.();
     this.handOver = undefined;
-    return handOver;
   }
 
   /**
@@ -272,6 +271,11 @@ export class Job {
     this.raised = this.outputs.emit(this.msg, failure);
     this.outputs.count(this.msg, failure);
     this.settle();
+  }
+
+  /** For a fault in a failure itself. */
+  raise(fault: Error): void {
+    if (!this.settled) this.done?.(fault);
   }
 
   /** Called at the end of a stream. */

@@ -1,25 +1,50 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { second } from '../durations';
 import type { Mutable } from '../mutable';
+import { handOver } from '../outbox/hand-over';
 import { duplicatesOf, type Item, type Items, type QueuedMessage } from '../outbox/item';
 import type { Outcome } from '../outbox/outcome';
 import { Later, Queue, QueueFull, type Reason } from '../outbox/queue';
 import { pendingIn } from '../outbox/queue-reader';
 import type { ItemData, Shared } from '../outbox/records';
-import { systemClock } from '../service/clock';
-import { ageClock, StoreClosed, TakenOver, type Peers, type Store } from '../state/store';
-import { activityOf, isCancelling, type Activity } from './activity';
-import { setAt, withoutList, type Job, type Part } from './delivery';
+import { readable, removeUnreadable } from '../outbox/storable-message';
+import { processMemory } from '../process-memory';
+import { closeLimit, systemClock, within } from '../service/clock';
+import { ServiceError } from '../service/errors';
+import { ageClock, StoreClosed, TakenOver, type Store } from '../state/store';
+import { activityOf, isCancelling } from './activity';
+import { atNextStart, Job, outputsOf, setAt, withoutList, type Part } from './delivery';
 import type { Environment } from './environment';
 import { nodeError } from './errors';
-import { flowNode, isControl, type Handler, type Tools } from './flow-node';
-import { noSource, pathIn, type Source } from './inputs';
+import { faultInSettings, noSource, pathIn, plainSettings, source, type Source } from './inputs';
+import { wordsOf } from './language';
+import { metrics } from './metrics';
 import { failedOutcome, problemOf } from './outcomes';
 import type { Message, RunningNode } from './red';
 import type { Config, NodeRuntime } from './register';
 import type { NodeSpec } from './spec';
 import { Searches, type PrepareSearch } from './searches';
-import { outcomeStatus, type OutcomeCounts, type StatusTexts } from './status';
+import {
+  createStatus,
+  look,
+  outcomeStatus,
+  simulatorMark,
+  unauthorizedLook,
+  type OutcomeCounts,
+  type StatusTexts,
+} from './status';
+import {
+  anyAdvisor,
+  authorized,
+  Brake,
+  environmentOf,
+  isAuthorized,
+  isControl,
+  pausedUntil,
+  theOnlyOne,
+  whenAdded,
+  type Tools,
+} from './tools';
 
 /** The items of a message as they were read. */
 export interface Batch<D extends ItemData = ItemData, S extends Shared = Shared> extends Items<D, S> {
@@ -62,13 +87,6 @@ export interface GuardTools {
   readonly recheck: (phone: string) => void;
 }
 
-/** What reading a message may need. */
-export interface ReadingTools {
-  readonly environment: Environment | undefined;
-  /** Called when a list takes long to read: messages behind it wait in line, because a reset among them means it too. */
-  readonly holdOthers: () => void;
-}
-
 /** For a node whose items may wait for something: what they share has a pace then. */
 export interface NodeWaits<D extends ItemData, S extends Shared> {
   /** All items are saved, even without `journal`. */
@@ -86,7 +104,7 @@ interface OpenWaits {
 /** A node that has items. */
 export interface ItemNodeOptions<D extends ItemData, S extends Shared> {
   /** The items of a message; a throw fails the message as one. */
-  read(msg: Message, reading: ReadingTools): Batch<D, S> | Promise<Batch<D, S>>;
+  read(msg: Message): Batch<D, S> | Promise<Batch<D, S>>;
   /** Asked in this order, at each turn of an item. Made when the environment is known. */
   guards?(tools: GuardTools): readonly Guard<D, S>[];
   /** From an item to its outcome; a throw becomes a failure. */
@@ -96,7 +114,7 @@ export interface ItemNodeOptions<D extends ItemData, S extends Shared> {
   /** The same for a message that fails as one. */
   failedFields?(failure: Outcome, msg: Message): Outcome;
   /** The numbers that a reset is for; undefined means all. */
-  phonesOf?(msg: Message, reading: ReadingTools): readonly string[] | undefined;
+  phonesOf?(msg: Message): readonly string[] | undefined;
   /** The outcome of an item that ends without its work; undefined where that is a failure. */
   endedBy?(item: Item<D, S>, reason: Reason): Outcome | undefined | Promise<Outcome | undefined>;
   readonly statusTexts: StatusTexts;
@@ -135,22 +153,6 @@ export const summaryOf = (tools: Tools, total: number, counts: OutcomeCounts): R
 
 const indexesOf = ({ index, duplicates }: ItemData): readonly number[] =>
   duplicates ? [index, ...duplicates.map((each) => each.index)] : [index];
-
-/** The job of a message, which is made again where the message was read from the store. */
-const jobOf = (tools: Tools, message: QueuedMessage, startId: string, indexes: readonly number[]): Job => {
-  if (message.attachment) return message.attachment as Job;
-  const { message: msg, entries, dropped } = message.input;
-  const { record, remaining } = message;
-  const { list } = record.shared;
-  // A Complete node gets the message as it came in.
-  if (list?.at && entries) setAt(msg, list.at, entries);
-  const job = tools.resumed(msg, record.startId === startId);
-  // Others of the list may have left long before: the job is not in memory all the time.
-  if (list) job.asList(record.count, { listAt: list.at, id: list.id, remaining: remaining + indexes.length });
-  if (dropped) tools.warnOfDropped();
-  message.attachment = job;
-  return job;
-};
 
 /** The failure of an item that ends without its work. */
 const failureBy = (reason: Reason): Outcome => {
@@ -201,341 +203,576 @@ const isSavedFromBefore = async (tools: Tools, environment: Environment): Promis
   }
 };
 
+/** The environment and the service that the latest status of each node is about. */
+const shownFor = processMemory('statuses', new Map<string, string>());
+
+/** The most messages that wait in line; further ones fail with `queue_full`. */
+const longestLine = 10_000;
+
 /**
- * The items of a flow node: each is saved before it starts, and its outcome is saved before it is emitted. Work that a
- * close, a kill or a deploy interrupts is carried on by the next node of the same id.
+ * The `create` of a flow node. Its items are saved before they start, and their outcomes before they are emitted. Work
+ * that a close, a kill or a deploy interrupts is carried on by the next node of the same id. No rejection may escape:
+ * it would end the whole of Node-RED.
  */
-const itemHandler = <D extends ItemData, S extends Shared>(
-  tools: Tools,
-  options: ItemNodeOptions<D, S>,
-): Handler => {
-  const { RED, node, words } = tools;
-  const { waits, isLocal = false } = options;
-  let guards: readonly Guard<D, S>[] = [];
-  let environment: Environment | undefined;
-  let activity: Activity | undefined;
-  /** The queue that messages enter. */
-  let queue: Queue<D, S> | undefined;
-  /** All queues: there is one more in the store of each process that ended. */
-  const queues = new Map<Store, Queue<D, S>>();
-  const closes = new Map<Store, Promise<() => Promise<void>>>();
-  let unlisten: (() => void) | undefined;
-  let opening: Promise<void> | undefined;
-  /** Why there is no queue. */
-  let unopened: unknown;
-  const shown = outcomeStatus(tools, options.statusTexts, () => queues.values());
-  const cancelled = new CancelledCount(tools);
-
-  const changed = (): void => activity?.changed();
-
-  /** Shows an outcome in the status; without `list`, it is that of a single message. */
-  const show = (outcome: Outcome, list?: OutcomeCounts): void => {
-    if (!list) shown.note(outcome);
-    // While others wait, the status says so.
-    if (!Array.from(queues.values()).some(({ waitCount }) => waitCount > 0)) shown.show(outcome, list);
-    changed();
-  };
-
-  /** Reports a fault of the store as an error of the node. */
-  const fault = (thrown: unknown): void => {
-    // The next start, or the process that has taken over the store, finds the work saved and carries it on.
-    if (!(thrown instanceof TakenOver || thrown instanceof StoreClosed))
-      node.error(words.problem(problemOf(thrown)));
-  };
-
-  const withFields = (outcome: Outcome, data: D, shared: S, index: number, entry: unknown): Outcome =>
-    options.fields?.(outcome, { data, shared, entry }, index) ?? outcome;
-
-  const pass = (item: Item<D, S>, reached: { guards: number }): Promise<Outcome> => {
-    const guard = guards[reached.guards];
-    reached.guards += 1;
-    return guard ? guard.pass(item, () => pass(item, reached)) : options.work(item);
-  };
-
-  const outcomeBy = async (item: Item<D, S>, reason: Reason): Promise<Outcome> => {
-    if (reason === 'moved') cancelled.add(item.isWait ? 'moved' : 'movedWork');
-    if (reason === 'retyped' && !item.isWait) cancelled.add('retypedWork');
-    return (await options.endedBy?.(item, reason)) ?? failureBy(reason);
-  };
-
-  const work = async (item: Item<D, S>): Promise<Outcome | undefined> => {
-    if (item.data.wrong) return failedOutcome(item.data.wrong);
-    const reached = { guards: 0 };
-    try {
-      return await pass(item, reached);
-    } catch (thrown) {
-      if (thrown instanceof Later) throw thrown;
-      for (const guard of guards.slice(reached.guards))
-        await guard.endsWithout?.(item, undefined).catch(() => undefined);
-      const why = problemOf(thrown);
-      if (why.code !== 'cancelled') return failedOutcome(why);
-      // A close interrupted it: the item stays saved as not started.
-      return item.signal.aborted && !item.isReset ? undefined : outcomeBy(item, 'reset');
-    }
-  };
-
-  const endWithout = async (item: Item<D, S>, reason: Reason): Promise<Outcome> => {
-    const isSaved = reason !== 'refused' && reason !== 'taken_over';
-    try {
-      if (isSaved) for (const guard of guards) await guard.endsWithout?.(item, reason);
-    } catch (thrown) {
-      // The process that has taken over the store does the same.
-      if (!(thrown instanceof TakenOver)) throw thrown;
-    }
-    return outcomeBy(item, reason);
-  };
-
-  /** Lets an outcome leave, with the duplicates of its item. */
-  const emit = (item: Item<D, S>, outcome: Outcome, offer?: number): Promise<boolean> => {
-    const { message, data, shared, isRepeated } = item;
-    const { count } = message.record;
-    const counts = item.count(kindsIn(tools, outcome));
-    const isLast = counts['total'] === count;
-    const summary = isLast && shared.list ? summaryOf(tools, count, counts) : undefined;
-    const { entries } = message.input;
-    const indexes = indexesOf(data);
-    const parts = indexes.map((index): Part => {
-      const entry = entries?.[index];
-      const whole = withFields(outcome, data, shared, index, entry);
-      return {
-        index,
-        outcome: isRepeated ? { ...whole, repeated: true } : whole,
-        offer,
-        summary: index === indexes.at(-1) ? summary : undefined,
-        entry,
-      };
+export const itemNode = <D extends ItemData, S extends Shared>(
+  spec: NodeSpec,
+  optionsOf: (tools: Tools, config: Config) => ItemNodeOptions<D, S>,
+): NodeRuntime['create'] => {
+  const create: NodeRuntime['create'] = (RED, created, config) => {
+    const node = created as RunningNode;
+    const words = wordsOf(RED);
+    const environment = environmentOf(RED, config['environment']);
+    if (!environment) whenAdded(RED, node, config['environment'], () => create(RED, node, config));
+    const clock = environment?.clock ?? systemClock;
+    const closing = new AbortController();
+    const { signal: closed } = closing;
+    let isUnsaved = false;
+    const prefix = (): string =>
+      simulatorMark(words, environment?.service) + (isUnsaved ? `${words.say('status.unsaved')} ` : '');
+    const status = createStatus(node, prefix, systemClock, environment?.clock, shownFor.has(node.id));
+    const activity = environment && activityOf(environment);
+    const changed = (): void => activity?.changed();
+    const space = activity?.space ?? '';
+    if ((shownFor.get(node.id) ?? space) !== space) node.status({});
+    shownFor.set(node.id, space);
+    let forgetStart = (): void => undefined;
+    const flowsStarted = new Promise<void>((resolve) => {
+      forgetStart = atNextStart(RED, resolve);
     });
-    const left = jobOf(tools, message, queue?.startId ?? '', indexes).deliver(parts, tools.closed);
-    show(outcome, count === 1 ? undefined : { ...counts, alreadySent: alreadySentIn(counts) });
-    return left;
-  };
+    const release = environment?.keepStoreOpen();
+    const measured = metrics();
+    const outputs = outputsOf(RED, node, spec.outputs, words.problem, (msg, outcome, problem) => {
+      const said = problem ?? (msg.payload as { dryRun?: unknown } | null | undefined);
+      // A dry run is neither a failure nor a text.
+      if (said?.dryRun === true) return;
+      measured?.outcome(spec.type, outcome, problem?.code);
+      if (problem) activity?.failed({ node: { id: node.id, name: node.name ?? '' }, problem, msg });
+    });
+    // Not every node acts for an advisor.
+    const hasAdvisor = spec.fields.some(({ name }) => name === 'advisor');
+    const advisorSource = hasAdvisor ? source(RED, node, spec, config, 'advisor') : noSource;
+    /** The last advisor that was found authorized. A request for a token notices what has ended since. */
+    let lastAdvisor: { readonly asked: string; readonly found: string } | undefined;
+    const wrongSettings = faultInSettings(spec, config);
 
-  /** Other processes may have cancelled items while no process worked in this part of the store. */
-  const carryOutCancels = async (part: Peers): Promise<void> => {
-    // Until then, the node takes no commands.
-    while (opening) await opening;
-    await part.carryOut(isCancelling);
-  };
-
-  /** Opens a queue in a store, and carries on what is there; the result closes it. */
-  const openQueue = async (store: Store): Promise<() => Promise<void>> => {
-    const from = tools.environment();
-    const { maxConcurrent, resumeWithin } = from.settings;
-    let started: Promise<void> | undefined;
-    const opened: Queue<D, S> = new Queue<D, S>({
-      store,
-      node: node.id,
-      type: node.type,
-      space: isLocal ? `${from.id}/local` : from.space,
-      width: maxConcurrent,
-      resumeWithin,
-      clock: from.clock,
-      waitClock: ageClock(from, store),
-      service: from,
-      work: (item, reason) => (reason ? endWithout(item, reason) : work(item)),
-      emit,
-      changed: () => {
-        waiting?.draw();
-        shown.heldChanged();
-        changed();
+    const tools: Tools = {
+      RED,
+      node,
+      words,
+      status,
+      outputs,
+      clock,
+      closed,
+      advisorSource,
+      source: (name) => source(RED, node, spec, config, name),
+      plain: plainSettings(spec, config),
+      environment() {
+        if (environment) return environment;
+        throw nodeError('not_configured', 'no_environment');
       },
-      fault,
-    });
-    const waiting = await waits?.opened(opened, fault);
-    queues.set(store, opened);
-    const ends = [
-      from.addPending(node, () => pendingIn(store, node.id)),
-      activityOf(from).add({ id: node.id, name: node.name ?? '' }, opened),
-    ];
-    tools.whenStarted(() => {
-      // The start waits one tick, because a reset may be in line.
-      started = nextTick()
-        .then(() => store.peers && carryOutCancels(store.peers))
-        // Flows that are stopped right after their start have closed the store by now.
-        .then(() => (tools.closed.aborted ? undefined : opened.start()))
-        .catch(fault);
-    });
-    return async () => {
-      for (const end of ends) end();
-      await opened.close();
-      await started;
-      waiting?.close();
-      queues.delete(store);
+      country: environment?.settings.country ?? '',
+      checkSettings() {
+        if (wrongSettings) throw wrongSettings;
+      },
+      advisor(value, msg, items = []) {
+        const from = tools.environment();
+        tools.checkSettings();
+        try {
+          const asked = anyAdvisor(advisorSource, value, msg);
+          if (lastAdvisor?.asked !== asked)
+            lastAdvisor = { asked, found: authorized(from, asked || theOnlyOne(from)) };
+          return lastAdvisor.found;
+        } catch (thrown) {
+          if (!(thrown instanceof ServiceError) || thrown.code === 'not_configured') throw thrown;
+          if (!items.some(({ advisor }) => advisor !== undefined)) throw thrown;
+          for (const item of items) if (item.advisor === undefined) item.wrong ??= thrown.problem;
+          return '';
+        }
+      },
+      markUnsaved() {
+        isUnsaved = true;
+      },
+      whenStarted(task) {
+        void flowsStarted.then(task);
+      },
     };
-  };
+    const options = optionsOf(tools, config);
+    const { waits, isLocal = false } = options;
 
-  const openIn = (store: Store): Promise<unknown> => {
-    const opened = openQueue(store);
-    closes.set(store, opened);
-    return opened;
-  };
+    /** The queue that messages enter; until it is there, `unopened` is the reason. */
+    let queue: Queue<D, S> | undefined;
+    let unopened: unknown;
+    /** All queues: there is one more in the store of each process that ended. */
+    const queues = new Map<Store, Queue<D, S>>();
+    const closes = new Map<Store, Promise<() => Promise<void>>>();
+    let guards: readonly Guard<D, S>[] = [];
+    /** While it is pending, messages wait in line: the store is not open, or a message before them is being read. */
+    let opening: Promise<void> | undefined;
+    let inLine = 0;
+    const underWay = new Set<Promise<void>>();
+    let hasWarnedOfDropped = false;
+    const shown = outcomeStatus(tools, options.statusTexts, () => queues.values());
+    const cancelled = new CancelledCount(tools);
 
-  const closeIn = async (store: Store): Promise<void> => {
-    const opened = closes.get(store);
-    closes.delete(store);
-    const close = await opened?.catch(() => undefined);
-    await close?.();
-  };
-
-  const failedToOpen = (thrown: unknown): void => {
-    unopened = thrown instanceof TakenOver ? nodeError('network_error', 'not_saved') : thrown;
-    const why = problemOf(unopened);
-    if (why.code !== 'not_configured') fault(thrown);
-    shown.show(failedOutcome(why), {});
-  };
-
-  const open = async (): Promise<void> => {
-    const from = tools.environment();
-    const recheck = (phone: string): void => {
-      for (const each of queues.values()) each.recheck(phone);
-    };
-    guards = options.guards?.({ environment: from, node: node.id, recheck }) ?? [];
-    unlisten = from.onStore?.((store, kind) => {
-      if (kind === 'orphan') openIn(store).catch(failedToOpen);
-      return kind === 'gone' ? closeIn(store).catch(() => undefined) : undefined;
-    });
-    const { textHours, ...settings } = from.settings;
-    const mayHold = options.guards !== undefined;
-    const journal = settings.journal || waits?.isOn === true || (mayHold && textHours?.outside === 'hold');
-    const isSaved = journal || ((mayHold || waits) && (await isSavedFromBefore(tools, from)));
-    const store = await (isSaved ? from.store() : from.memory());
-    if (journal && !store.durable) tools.markUnsaved();
-    await openIn(store);
-    queue = queues.get(store);
-    environment = from;
-    activity = activityOf(from);
-  };
-
-  const openAfter = (waited: Promise<void>): void => {
-    const ended = waited
-      .catch(() => undefined)
-      .then(() => {
-        if (opening === ended) opening = undefined;
-      });
-    opening = ended;
-  };
-
-  /** Every item fails, without being saved. */
-  const refuse = (job: Job, { items, entries, count, shared }: Batch<D, S>, thrown: unknown): void => {
-    const why = failedOutcome(problemOf(thrown));
-    // Whether a number can be read may depend on the country of an environment that is missing.
-    const isUnready = why.problem?.code === 'not_configured';
-    const counts: Record<string, number> = {};
-    let left = count;
-    for (const data of items)
-      for (const index of indexesOf(data)) {
-        const outcome = data.wrong && !isUnready ? failedOutcome(data.wrong) : why;
-        for (const kind of kindsIn(tools, outcome)) counts[kind] = (counts[kind] ?? 0) + 1;
-        left -= 1;
-        const entry = entries?.[index];
-        const summary = shared.list && left === 0 ? summaryOf(tools, count, counts) : undefined;
-        job.emit(index, withFields(outcome, data, shared, index, entry), { entry, summary });
-      }
-    if (count > 1) shown.show(why, counts);
-    else show(why);
-  };
-
-  const save = (msg: Message, job: Job, batch: Batch<D, S>): void => {
-    if (!queue) throw unopened;
-    const claim = job.takeHandOver();
-    try {
-      // Entries are saved themselves: the list is not saved twice.
-      const message = batch.entries ? withoutList(msg, batch.shared.list?.at) : msg;
-      queue.accept(message, batch, job, claim);
+    /** Shows an outcome in the status; without `list`, it is that of a single message. */
+    const show = (outcome: Outcome, list?: OutcomeCounts): void => {
+      if (!list) shown.note(outcome);
+      // While others wait, the status says so.
+      if (!Array.from(queues.values()).some(({ waitCount }) => waitCount > 0)) shown.show(outcome, list);
       changed();
-    } catch (thrown) {
-      claim?.();
-      throw thrown instanceof QueueFull ? nodeError('queue_full', 'queue_full') : thrown;
-    }
-  };
+    };
 
-  const accept = (msg: Message, job: Job, batch: Batch<D, S>): void => {
-    if (batch.list) {
-      const listAt = pathIn(RED, batch.source, msg);
-      const id = job.asList(batch.count, { listAt });
-      (batch.shared as Mutable<Shared>).list = listAt ? { id, at: listAt } : { id };
-    }
-    try {
-      if (batch.fault) throw batch.fault;
-      save(msg, job, batch);
-    } catch (thrown) {
-      refuse(job, batch, thrown);
-    }
-  };
+    /** Reports a fault of the store as an error of the node. */
+    const fault = (thrown: unknown): void => {
+      // The next start, or the process that has taken over the store, finds the work saved and carries it on.
+      if (!(thrown instanceof TakenOver || thrown instanceof StoreClosed))
+        node.error(words.problem(problemOf(thrown)));
+    };
 
-  const searches =
-    options.search &&
-    new Searches(tools, options.search, (msg, job, wrong) => {
-      // All other fields of an item, and of what items share, are optional.
-      const [item, shared] = [{ index: 0, wrong } as D, { advisor: '' } as S];
-      accept(msg, job, { items: [item], count: 1, list: false, source: noSource, shared });
-    });
+    const withFields = (outcome: Outcome, data: D, shared: S, index: number, entry: unknown): Outcome =>
+      options.fields?.(outcome, { data, shared, entry }, index) ?? outcome;
 
-  openAfter(Promise.resolve().then(open).catch(failedToOpen));
-  // The environment, which closes at the same time, interrupts texts too.
-  tools.closed.addEventListener('abort', () => {
-    for (const each of queues.values()) each.stop();
-  });
+    const pass = (item: Item<D, S>, reached: { guards: number }): Promise<Outcome> => {
+      const guard = guards[reached.guards];
+      reached.guards += 1;
+      return guard ? guard.pass(item, () => pass(item, reached)) : options.work(item);
+    };
 
-  return {
-    get opening() {
-      return opening;
-    },
-    input(msg, job) {
-      if (searches) return searches.run(msg, job);
-      const list: { isLong: boolean; accepted?: Promise<void> } = { isLong: false };
-      const holdOthers = (): void => {
-        list.isLong = true;
-        if (list.accepted) openAfter(list.accepted);
-      };
-      const batch = options.read(msg, { environment, holdOthers });
-      if (!(batch instanceof Promise)) {
-        accept(msg, job, batch);
-        return undefined;
+    const outcomeBy = async (item: Item<D, S>, reason: Reason): Promise<Outcome> => {
+      if (reason === 'moved') cancelled.add(item.isWait ? 'moved' : 'movedWork');
+      if (reason === 'retyped' && !item.isWait) cancelled.add('retypedWork');
+      return (await options.endedBy?.(item, reason)) ?? failureBy(reason);
+    };
+
+    const work = async (item: Item<D, S>): Promise<Outcome | undefined> => {
+      if (item.data.wrong) return failedOutcome(item.data.wrong);
+      const reached = { guards: 0 };
+      try {
+        return await pass(item, reached);
+      } catch (thrown) {
+        if (thrown instanceof Later) throw thrown;
+        for (const guard of guards.slice(reached.guards))
+          await guard.endsWithout?.(item, undefined).catch(() => undefined);
+        const why = problemOf(thrown);
+        if (why.code !== 'cancelled') return failedOutcome(why);
+        // A close interrupted it: the item stays saved as not started.
+        return item.signal.aborted && !item.isReset ? undefined : outcomeBy(item, 'reset');
       }
-      list.accepted = batch.then((read) => accept(msg, job, read));
-      if (list.isLong) openAfter(list.accepted);
-      return list.accepted;
-    },
-    control(msg, at, orphan) {
+    };
+
+    const endWithout = async (item: Item<D, S>, reason: Reason): Promise<Outcome> => {
+      const isSaved = reason !== 'refused' && reason !== 'taken_over';
+      try {
+        if (isSaved) for (const guard of guards) await guard.endsWithout?.(item, reason);
+      } catch (thrown) {
+        // The process that has taken over the store does the same.
+        if (!(thrown instanceof TakenOver)) throw thrown;
+      }
+      return outcomeBy(item, reason);
+    };
+
+    /** The job of a message, which is made again where the message was read from the store. */
+    const jobOf = (message: QueuedMessage<S>, indexes: readonly number[], startId: string): Job => {
+      if (message.attachment) return message.attachment as Job;
+      const { message: msg, entries, dropped } = message.input;
+      const { record, remaining } = message;
+      const { list } = record.shared;
+      // A Complete node gets the message as it came in, and only from the start that has accepted it.
+      if (list?.at && entries) setAt(msg, list.at, entries);
+      const isOwn = record.startId === startId;
+      const complete = (error?: Error): void => node._complete(msg, error);
+      const job = new Job(RED, node, outputs, msg, isOwn ? complete : undefined);
+      // Others of the list may have left long before: the job is not in memory all the time.
+      if (list)
+        job.asList(record.count, { listAt: list.at, id: list.id, remaining: remaining + indexes.length });
+      if (dropped && !hasWarnedOfDropped) node.warn(words.say('warning.dropped'));
+      hasWarnedOfDropped ||= dropped;
+      message.attachment = job;
+      return job;
+    };
+
+    /** Lets an outcome leave, with the duplicates of its item. */
+    const emit = (
+      startId: string,
+      item: Item<D, S>,
+      outcome: Outcome,
+      offer: number | undefined,
+    ): Promise<boolean> => {
+      const { message, data, shared, isRepeated } = item;
+      const { count } = message.record;
+      const counts = item.count(kindsIn(tools, outcome));
+      const isLast = counts['total'] === count;
+      const summary = isLast && shared.list ? summaryOf(tools, count, counts) : undefined;
+      const { entries } = message.input;
+      const indexes = indexesOf(data);
+      const parts = indexes.map((index): Part => {
+        const entry = entries?.[index];
+        const whole = withFields(outcome, data, shared, index, entry);
+        return {
+          index,
+          outcome: isRepeated ? { ...whole, repeated: true } : whole,
+          offer,
+          summary: index === indexes.at(-1) ? summary : undefined,
+          entry,
+        };
+      });
+      const left = jobOf(message, indexes, startId).deliver(parts, closed);
+      show(outcome, count === 1 ? undefined : { ...counts, alreadySent: alreadySentIn(counts) });
+      return left;
+    };
+
+    /** Opens a queue in a store, and carries on what is there; the result closes it. */
+    const openQueue = async (from: Environment, store: Store): Promise<() => Promise<void>> => {
+      const { maxConcurrent, resumeWithin } = from.settings;
+      let starting: Promise<void> | undefined;
+      const opened: Queue<D, S> = new Queue<D, S>({
+        store,
+        node: node.id,
+        type: node.type,
+        space: isLocal ? `${from.id}/local` : from.space,
+        width: maxConcurrent,
+        resumeWithin,
+        clock,
+        waitClock: ageClock(from, store),
+        service: from,
+        work: (item, reason) => (reason ? endWithout(item, reason) : work(item)),
+        emit: (item, outcome, offer) => emit(opened.startId, item, outcome, offer),
+        changed: () => {
+          waiting?.draw();
+          shown.heldChanged();
+          changed();
+        },
+        fault,
+      });
+      const waiting = await waits?.opened(opened, fault);
+      queues.set(store, opened);
+      const ends = [
+        from.addPending(node, () => pendingIn(store, node.id)),
+        activityOf(from).add({ id: node.id, name: node.name ?? '' }, opened),
+      ];
+      const start = async (): Promise<void> => {
+        // The start waits one tick, because a reset may be in line.
+        await nextTick();
+        // Until then, the node takes no commands. Other processes may have cancelled items while none worked here.
+        while (store.peers && opening) await opening;
+        await store.peers?.carryOut(isCancelling);
+        // Flows that are stopped right after their start have closed the store by now.
+        if (!closed.aborted) await opened.start();
+      };
+      tools.whenStarted(() => {
+        starting = start().catch(fault);
+      });
+      return async () => {
+        for (const end of ends) end();
+        await opened.close();
+        await starting;
+        waiting?.close();
+        queues.delete(store);
+      };
+    };
+
+    const openIn = (from: Environment, store: Store): Promise<unknown> => {
+      const opened = openQueue(from, store);
+      closes.set(store, opened);
+      return opened;
+    };
+
+    const closeIn = async (store: Store): Promise<void> => {
+      const opened = closes.get(store);
+      closes.delete(store);
+      const close = await opened?.catch(() => undefined);
+      await close?.();
+    };
+
+    const failedToOpen = (thrown: unknown): void => {
+      unopened = thrown instanceof TakenOver ? nodeError('network_error', 'not_saved') : thrown;
+      const why = problemOf(unopened);
+      if (why.code !== 'not_configured') fault(thrown);
+      shown.show(failedOutcome(why), {});
+    };
+
+    /** Opens the queue that messages enter. */
+    const open = async (from: Environment): Promise<void> => {
+      queue = unopened = undefined;
+      const { textHours, ...settings } = from.settings;
+      const mayHold = options.guards !== undefined;
+      const journal = settings.journal || waits?.isOn === true || (mayHold && textHours?.outside === 'hold');
+      const isSaved = journal || ((mayHold || waits) && (await isSavedFromBefore(tools, from)));
+      const store = await (isSaved ? from.store() : from.memory());
+      if (journal && !store.durable) isUnsaved = true;
+      await openIn(from, store);
+      queue = queues.get(store);
+    };
+
+    const holdOthers = (until: Promise<void>): void => {
+      const ended = until
+        .catch(() => undefined)
+        .then(() => {
+          if (opening === ended) opening = undefined;
+        });
+      opening = ended;
+    };
+
+    /** The store before belongs to another process now, which does all that is left there. */
+    const reopen = async (from: Environment): Promise<void> => {
+      await opening;
+      const before = queue?.store;
+      if (before) closeIn(before).catch(() => undefined);
+      await open(from);
+    };
+
+    let unlistenToStores: (() => void) | undefined;
+    const begin = async (): Promise<void> => {
+      const from = tools.environment();
+      const recheck = (phone: string): void => {
+        for (const each of queues.values()) each.recheck(phone);
+      };
+      guards = options.guards?.({ environment: from, node: node.id, recheck }) ?? [];
+      unlistenToStores = from.onStore?.((store, kind) => {
+        if (kind === 'gone') return closeIn(store).catch(() => undefined);
+        if (kind === 'orphan') openIn(from, store).catch(failedToOpen);
+        else if (!closed.aborted) holdOthers(reopen(from).catch(failedToOpen));
+        return undefined;
+      });
+      await open(from);
+    };
+
+    /** Every item fails, without being saved. */
+    const refuse = (job: Job, { items, entries, count, shared }: Batch<D, S>, thrown: unknown): void => {
+      const why = failedOutcome(problemOf(thrown));
+      // Whether a number can be read may depend on the country of an environment that is missing.
+      const isUnready = why.problem?.code === 'not_configured';
+      const counts: Record<string, number> = {};
+      let left = count;
+      for (const data of items)
+        for (const index of indexesOf(data)) {
+          const outcome = data.wrong && !isUnready ? failedOutcome(data.wrong) : why;
+          for (const kind of kindsIn(tools, outcome)) counts[kind] = (counts[kind] ?? 0) + 1;
+          left -= 1;
+          const entry = entries?.[index];
+          const summary = shared.list && left === 0 ? summaryOf(tools, count, counts) : undefined;
+          job.emit(index, withFields(outcome, data, shared, index, entry), { entry, summary });
+        }
+      if (count > 1) shown.show(why, counts);
+      else show(why);
+    };
+
+    const accept = (job: Job, batch: Batch<D, S>): void => {
+      const { msg } = job;
+      const { shared } = batch;
+      if (batch.list) {
+        const listAt = pathIn(RED, batch.source, msg);
+        const id = job.asList(batch.count, { listAt });
+        (shared as Mutable<Shared>).list = listAt ? { id, at: listAt } : { id };
+      }
+      try {
+        if (batch.fault) throw batch.fault;
+        if (!queue) throw unopened;
+        // Entries are saved themselves: the list is not saved twice.
+        const message = batch.entries ? withoutList(msg, shared.list?.at) : msg;
+        queue.accept(message, batch, job, job.handOver);
+        job.handOver = undefined;
+        changed();
+      } catch (thrown) {
+        refuse(job, batch, thrown instanceof QueueFull ? nodeError('queue_full', 'queue_full') : thrown);
+      }
+    };
+
+    const searches =
+      options.search &&
+      new Searches(tools, options.search, (job, wrong) => {
+        // All other fields of an item, and of what items share, are optional.
+        const [item, shared] = [{ index: 0, wrong } as D, { advisor: '' } as S];
+        accept(job, { items: [item], count: 1, list: false, source: noSource, shared });
+      });
+
+    /** Carries out a control message. `at` is when another process received it; with `orphan`, it is for that store. */
+    const control = (msg: Message, at?: number, orphan?: Store): boolean => {
       const meant = orphan ? queues.get(orphan) : queue;
       const isReset = isControl(msg, 'reset');
       if ((orphan && !meant) || (!isReset && !(waits && isControl(msg, 'flush')))) return false;
-      const phones = options.phonesOf?.(msg, { environment, holdOthers: () => undefined });
+      const phones = options.phonesOf?.(msg);
       searches?.stop();
       if (isReset) meant?.reset(phones, at);
       // A close does not wait for it, and the next start does not continue it.
       else meant?.flush(phones).catch(fault);
       return true;
-    },
-    failed(why, msg) {
-      const failure = failedOutcome(why);
-      shown.note(failure);
-      shown.show(failure);
-      changed();
-      return options.failedFields?.(failure, msg) ?? failure;
-    },
-    multiplies: searches !== undefined,
-    isBusy: () => searches?.isBusy === true || Array.from(queues.values()).some((each) => each.isBusy),
-    async close() {
+    };
+
+    const unlistenToControls = environment?.onControl?.(node.id, (message, at, orphan) => {
+      if ((!queue && unopened === undefined) || closed.aborted) return false;
+      try {
+        return control(message, at, orphan);
+      } catch {
+        // The message was not valid. The process that received it has reported that.
+        return true;
+      }
+    });
+
+    /** Any failure in a node that is not configured is reported as that: the missing configuration has to be fixed first. */
+    const unready = (thrown: unknown): unknown => {
+      try {
+        const from = tools.environment();
+        if (hasAdvisor) from.advisors();
+        else if (from.storeFault) throw from.storeFault;
+        return thrown;
+      } catch (fault) {
+        return fault;
+      }
+    };
+
+    const fail = (job: Job, thrown: unknown): void => {
+      const { msg } = job;
+      try {
+        const unread = thrown instanceof ServiceError ? undefined : removeUnreadable(msg, true);
+        const failure = failedOutcome(problemOf(unready(unread ?? thrown)));
+        show(failure);
+        job.fail(options.failedFields?.(failure, msg) ?? failure);
+        job.concludeHandOver();
+      } catch (fault) {
+        job.raise(fault as Error);
+      }
+    };
+
+    /** Reads a message; a promise when something in it takes time. */
+    const read = (job: Job): Promise<void> | undefined => {
+      if (searches) return searches.run(job);
+      const batch = options.read(job.msg);
+      if (!(batch instanceof Promise)) {
+        accept(job, batch);
+        return undefined;
+      }
+      const accepted = batch.then((given) => accept(job, given));
+      // Messages enter in their order: a reset behind this one means it too.
+      holdOthers(accepted);
+      return accepted;
+    };
+
+    const take = (job: Job): void => {
+      const { msg } = job;
+      try {
+        // A reset is also for what is delayed.
+        const isReset = isControl(msg, 'reset');
+        if (isReset) brake.release();
+        if (opening) {
+          enter(job);
+          return;
+        }
+        if ((isReset || isControl(msg, 'flush')) && control(msg)) {
+          const { reset, flush, phone } = msg;
+          environment?.tellOthers?.(node.id, { reset, flush, phone });
+          job.end();
+          job.concludeHandOver();
+          return;
+        }
+        const reading = read(job);
+        if (reading) {
+          const taken = reading
+            .catch((thrown: unknown) => fail(job, thrown))
+            .finally(() => {
+              underWay.delete(taken);
+              job.concludeHandOver();
+            });
+          underWay.add(taken);
+        } else job.concludeHandOver();
+      } catch (thrown) {
+        fail(job, thrown);
+      }
+    };
+
+    const enter = (job: Job): void => {
+      const openings = [opening, environment?.opening].filter((each) => each !== undefined);
+      if (openings.length === 0) take(job);
+      else if (inLine >= longestLine) fail(job, nodeError('queue_full', 'queue_full'));
+      else {
+        inLine += 1;
+        // A message before this one may take long to read; then this one waits once more.
+        const opened = Promise.all(openings).then(() => {
+          inLine -= 1;
+          underWay.delete(opened);
+          enter(job);
+        });
+        underWay.add(opened);
+      }
+    };
+
+    const brake = new Brake(tools, enter, searches !== undefined);
+
+    /** Says that nothing can be sent before the first message comes. */
+    const showUnauthorized = (): void => {
+      if (!hasAdvisor || !environment || closed.aborted) return;
+      try {
+        const known = environment.advisors();
+        if (!known.some((advisor) => environment.advisorState(advisor) === 'authorized'))
+          status.show(() => unauthorizedLook(words, known.length > 0));
+      } catch {
+        // Where it is not configured, or the authorizations cannot be read, other statuses say so.
+      }
+    };
+
+    const unlisten = environment?.onChange(() => {
+      lastAdvisor = undefined;
+      status.clearIfAuthorized((advisor) => isAuthorized(environment, advisor));
+      showUnauthorized();
+      if (environment.trouble !== undefined) {
+        const key = environment.isStoreLost ? 'status.storeLost' : 'status.storeTrouble';
+        status.show(() => look('red', 'ring', words.say(key)));
+        return;
+      }
+      const until = pausedUntil(environment);
+      const isBusy = searches?.isBusy === true || Array.from(queues.values()).some((each) => each.isBusy);
+      if (until <= clock.now() || !isBusy) return;
+      const time = (): string => words.time(until, clock.now());
+      status.show(() => look('yellow', 'ring', words.say('status.paused', { time: time() })));
+    });
+
+    holdOthers(Promise.resolve().then(begin).catch(failedToOpen));
+    void Promise.resolve(environment?.opening).then(showUnauthorized);
+
+    node.on('input', (received, _send, done) => {
+      const [msg, unreadable] = readable(received) as [Message, Error | undefined];
+      const job = new Job(RED, node, outputs, msg, done);
+      job.handOver = handOver.claim(msg);
+      const { summary, parts } = msg as { summary?: { id?: unknown }; parts?: { id?: unknown } };
+      // This summary is that of the list which the message belongs to, not of this node's outcomes.
+      if (summary && parts && summary.id === parts.id) delete msg.summary;
+      if (unreadable) fail(job, unreadable);
+      else brake.admit(job);
+    });
+
+    const close = async (): Promise<void> => {
+      // Messages that wait for the environment are accepted before the node closes.
+      await environment?.opening;
       await searches?.close();
-      // A long list may be accepted after another one.
+      // A message may be read after another one.
       while (opening) await opening;
-      await tools.allRead();
-      unlisten?.();
+      while (underWay.size > 0) await Promise.all(underWay);
+      unlistenToStores?.();
       for (const guard of guards) guard.close?.();
       await Promise.all(Array.from(closes.keys(), closeIn));
       cancelled.warn();
-    },
-  };
-};
+    };
 
-/** The `create` of a node that has items. */
-export const itemNode =
-  <D extends ItemData, S extends Shared>(
-    spec: NodeSpec,
-    options: (tools: Tools, config: Config) => ItemNodeOptions<D, S>,
-  ): NodeRuntime['create'] =>
-  (RED, node, config) => {
-    flowNode(RED, node as RunningNode, config, spec, (tools) => itemHandler(tools, options(tools, config)));
+    node.on('close', (done: () => void) => {
+      brake.release();
+      closing.abort();
+      // The environment, which closes at the same time, interrupts texts too.
+      for (const each of queues.values()) each.stop();
+      status.close();
+      forgetStart();
+      unlisten?.();
+      unlistenToControls?.();
+      const end = (): void => {
+        release?.();
+        done();
+      };
+      const isWaiting = inLine === 0 && opening !== undefined && environment?.trouble !== undefined;
+      // If the store does not answer a read, the read ends only with the store, which waits for its nodes.
+      within(systemClock, isWaiting ? 0 : closeLimit, close()).then(end, (fault: unknown) => {
+        node.warn(words.problem(problemOf(fault)));
+        end();
+      });
+    });
   };
+  return create;
+};

@@ -5,7 +5,7 @@ import { abortOf, wokenBy } from '../service/concurrency';
 import type { Problem } from '../service/errors';
 import type { Job } from './delivery';
 import { nodeError } from './errors';
-import type { Tools } from './flow-node';
+import type { Tools } from './tools';
 import type { Message } from './red';
 import { progressLook, searchLook } from './status';
 
@@ -34,17 +34,13 @@ export class Stream {
   readonly stopped = this.halt.signal;
   /** Aborted when requests in flight must be given up too. */
   readonly givenUp = this.cut.signal;
-  /** Set while the node is closing: an interrupted search then settles nothing. */
-  isClosing = false;
 
   constructor(
     private readonly tools: Tools,
-    readonly msg: Message,
     readonly job: Job,
   ) {}
 
-  stop(isClosing: boolean): void {
-    this.isClosing = isClosing;
+  stop(): void {
     this.halt.abort();
   }
 
@@ -90,7 +86,8 @@ export class Stream {
       release();
       if (!stopped.aborted) throw thrown;
     }
-    if (this.isClosing) return;
+    // A search that a close interrupts settles nothing.
+    if (tools.closed.aborted) return;
     if (stopped.aborted) {
       release();
       this.show('stopped');
@@ -106,34 +103,32 @@ export class Stream {
 /** The searches of a node. Their results are no items. */
 export class Searches {
   private readonly running = new Map<Stream, Promise<void>>();
-  private isClosed = false;
 
   constructor(
     private readonly tools: Tools,
     private readonly prepare: PrepareSearch,
     /** Saves that a deploy or a stop has ended a search; its failure is emitted when the flows have started. */
-    private readonly breakOff: (msg: Message, job: Job, why: Problem) => void,
+    private readonly breakOff: (job: Job, why: Problem) => void,
   ) {}
 
   get isBusy(): boolean {
     return this.running.size > 0;
   }
 
-  run(msg: Message, job: Job): Promise<void> {
-    const stream = new Stream(this.tools, msg, job);
-    if (this.isClosed) stream.stop(true);
+  run(job: Job): Promise<void> {
+    const stream = new Stream(this.tools, job);
+    if (this.tools.closed.aborted) stream.stop();
     const running = this.settle(stream).finally(() => this.running.delete(stream));
     this.running.set(stream, running);
     return running;
   }
 
   stop(): void {
-    for (const stream of this.running.keys()) stream.stop(false);
+    for (const stream of this.running.keys()) stream.stop();
   }
 
   async close(): Promise<void> {
-    this.isClosed = true;
-    for (const stream of this.running.keys()) stream.stop(true);
+    this.stop();
     const giveUp = systemClock.after(closeLimit, () => {
       for (const stream of this.running.keys()) stream.giveUp();
     });
@@ -142,18 +137,18 @@ export class Searches {
   }
 
   private async settle(stream: Stream): Promise<void> {
-    const { msg, job } = stream;
+    const { job } = stream;
     const searching = this.search(stream);
     // A search may wait for as long as the store is unavailable.
     await wokenBy(searching, abortOf(stream.givenUp));
     if (!stream.givenUp.aborted) await searching;
-    if (stream.isClosing && !job.isSettled)
-      this.breakOff(msg, job, nodeError('cancelled', 'cancelled_by_close').problem);
+    if (this.tools.closed.aborted && !job.isSettled)
+      this.breakOff(job, nodeError('cancelled', 'cancelled_by_close').problem);
   }
 
   private async search(stream: Stream): Promise<void> {
-    const search = await this.prepare(stream.msg);
-    if (stream.stopped.aborted && !stream.isClosing) throw nodeError('cancelled', 'cancelled');
+    const search = await this.prepare(stream.job.msg);
+    if (stream.stopped.aborted && !this.tools.closed.aborted) throw nodeError('cancelled', 'cancelled');
     await search(stream);
   }
 }

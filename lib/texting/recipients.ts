@@ -16,14 +16,8 @@ import { invalidInput } from '../runtime/errors';
 import { excerpt, oneOrList, readAll, type Source } from '../runtime/inputs';
 import { hideNumbers } from '../runtime/log';
 import type { TextShared } from '../guards/text-hours';
-import { ownAdvisor, type Tools } from '../runtime/flow-node';
-import {
-  faultOf,
-  type Batch,
-  type ItemNodeOptions,
-  type ItemOf,
-  type ReadingTools,
-} from '../runtime/item-node';
+import { ownAdvisor, type Tools } from '../runtime/tools';
+import { faultOf, type Batch, type ItemNodeOptions, type ItemOf } from '../runtime/item-node';
 import type { Outcome } from '../outbox/outcome';
 import type { ItemData } from '../outbox/records';
 import type { Message } from '../runtime/red';
@@ -85,8 +79,6 @@ export interface PhoneRules {
   readonly country: string;
   /** The name of the number's field in the objects of a list. */
   readonly field: string;
-  /** Called when a list is so long that it is read in slices. */
-  readonly onSlices?: () => void;
 }
 
 const entryOf = (entry: unknown, { country, field }: PhoneRules): PhoneEntry => {
@@ -333,7 +325,6 @@ export const recipientsOf = <T extends Recipient = Recipient>(
     }
     return recipient;
   });
-  if (recipients instanceof Promise) rules.onSlices?.();
   return whenRead(recipients, (read): Recipients<T> => {
     // Numbers alone in msg.phone are what each outcome writes there.
     const isNeeded = list && (where !== 'msg.phone' || isAnyRecord);
@@ -362,14 +353,10 @@ export const sharedIn = (msg: Message, isList: boolean): Mutable<TextShared> => 
 };
 
 /** How a node reads the numbers of a message. */
-export const phoneRules = ({ plain }: Tools): ((reading: ReadingTools) => PhoneRules) => {
-  const field = plain.text('phoneField').trim();
-  return ({ environment, holdOthers }) => ({
-    country: environment?.settings.country ?? '',
-    field,
-    onSlices: holdOthers,
-  });
-};
+export const phoneRules = ({ plain, country }: Tools): PhoneRules => ({
+  country,
+  field: plain.text('phoneField').trim(),
+});
 
 /** Completes a recipient with the advisor that its object names. Throws when that one is not authorized. */
 export const withOwnAdvisor =
@@ -394,10 +381,10 @@ export const readRecipients = <T extends Recipient, S extends TextShared>(
   others: readonly Source[] = [],
 ): ItemNodeOptions<T, S>['read'] => {
   const sources = [tools.advisorSource, source, ...others];
-  const rulesOf = phoneRules(tools);
-  return (msg, reading) =>
+  const rules = phoneRules(tools);
+  return (msg) =>
     whenRead(readAll(sources, msg), ([advisor, who, ...values]) =>
-      whenRead(recipientsIn(who, rulesOf(reading), msg, values), ({ items, ...recipients }) => {
+      whenRead(recipientsIn(who, rules, msg, values), ({ items, ...recipients }) => {
         // All other fields of it are optional.
         const shared = sharedIn(msg, recipients.list) as Mutable<S>;
         const fault = faultOf(() => {
@@ -446,10 +433,10 @@ export const usedFields = (
 export const texting = (
   tools: Tools,
 ): Required<Pick<ItemNodeOptions<Recipient, TextShared>, 'fields' | 'failedFields' | 'phonesOf'>> => {
-  const rulesOf = phoneRules(tools);
+  const rules = phoneRules(tools);
   return {
     fields: usedFields,
     failedFields: (failure, msg) => (isDryRun(msg) ? asDryRun(failure) : failure),
-    phonesOf: (msg, reading) => phonesOfControl(msg, rulesOf(reading)),
+    phonesOf: (msg) => phonesOfControl(msg, rules),
   };
 };

@@ -8,7 +8,7 @@ import {
 } from '../../lib/address-book/operation';
 import { unknownFields } from '../../lib/address-book/record-fields';
 import { filterOf, searching, sortingOf } from '../../lib/address-book/search';
-import type { Tools } from '../../lib/runtime/flow-node';
+import type { Tools } from '../../lib/runtime/tools';
 import { anyId, idFrom, oneOrList } from '../../lib/runtime/inputs';
 import { invalidInput } from '../../lib/runtime/errors';
 import { oneAtATime } from '../../lib/service/concurrency';

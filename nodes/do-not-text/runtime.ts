@@ -3,7 +3,7 @@ import { doNotTextOf, refusalBy } from '../../lib/guards/do-not-text';
 import type { BlockedItem } from '../../lib/runtime/activity-items';
 import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput } from '../../lib/runtime/errors';
-import type { Tools } from '../../lib/runtime/flow-node';
+import type { Tools } from '../../lib/runtime/tools';
 import { readAll } from '../../lib/runtime/inputs';
 import type { Item } from '../../lib/outbox/item';
 import type { Shared } from '../../lib/outbox/records';
@@ -78,21 +78,16 @@ const carryOut = async (
 
 const reader = (tools: Tools, operation: string): ItemNodeOptions<NumberToList, ListShared>['read'] => {
   const [source, reasons] = [tools.source('phone'), tools.source('reason')];
-  const rulesOf = phoneRules(tools);
-  return (msg, reading) =>
+  const rules = phoneRules(tools);
+  return (msg) =>
     whenRead(readAll([source, reasons], msg), ([who, why]) => {
       const reason = operation === 'block' ? blockReason(why, reasons.where) : undefined;
-      const recipients = recipientsOf<NumberToList>(
-        who,
-        source.where,
-        rulesOf(reading),
-        (entry, { record }) => {
-          // A list that was exported has a reason for each number.
-          const own = record && fieldOf(record, 'reason');
-          const given = typeof own === 'string' && own !== '' ? own : reason;
-          if (given !== undefined) entry.reason = given;
-        },
-      );
+      const recipients = recipientsOf<NumberToList>(who, source.where, rules, (entry, { record }) => {
+        // A list that was exported has a reason for each number.
+        const own = record && fieldOf(record, 'reason');
+        const given = typeof own === 'string' && own !== '' ? own : reason;
+        if (given !== undefined) entry.reason = given;
+      });
       const fault = faultOf(() => checked(tools));
       return whenRead(recipients, (read) => ({
         ...read,

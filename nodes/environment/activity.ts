@@ -13,7 +13,7 @@ import {
 import { sumOfPending, type Pending } from '../../lib/outbox/queue-reader';
 import { processMemory } from '../../lib/process-memory';
 import type { AdvisorItem } from '../../lib/runtime/environment';
-import { pausedUntil } from '../../lib/runtime/flow-node';
+import { pausedUntil } from '../../lib/runtime/tools';
 import type { Gauges } from '../../lib/runtime/metrics';
 import { lastFour } from '../../lib/runtime/log';
 import { problemOf } from '../../lib/runtime/outcomes';

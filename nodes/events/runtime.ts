@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Node, NodeAPI } from 'node-red';
 import { atNextStart } from '../../lib/runtime/delivery';
 import type { AdvisorItem, Environment } from '../../lib/runtime/environment';
-import { environmentOf, pausedUntil, whenAdded } from '../../lib/runtime/flow-node';
+import { environmentOf, pausedUntil, whenAdded } from '../../lib/runtime/tools';
 import { wordsOf, type Words } from '../../lib/runtime/language';
 import { problemOf } from '../../lib/runtime/outcomes';
 import type { RunningNode } from '../../lib/runtime/red';

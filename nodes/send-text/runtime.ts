@@ -11,7 +11,7 @@ import { writtenOffset } from '../../lib/runtime/dates';
 import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput } from '../../lib/runtime/errors';
 import { isRecord, isWellFormed } from '../../lib/runtime/kinds';
-import type { Tools } from '../../lib/runtime/flow-node';
+import type { Tools } from '../../lib/runtime/tools';
 import { noSource } from '../../lib/runtime/inputs';
 import {
   faultOf,
@@ -249,9 +249,9 @@ const reader = (tools: Tools): ItemNodeOptions<Text, SendShared>['read'] => {
     [texts, giveKey ? onceKeys : noSource, ...schedule],
   );
 
-  return (msg, reading) => {
+  return (msg) => {
     const resend = takeResend(msg, tools.node.id);
-    return resend ? again(msg, resend) : fromFields(msg, reading);
+    return resend ? again(msg, resend) : fromFields(msg);
   };
 };
 

@@ -735,8 +735,8 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'a status says nothing of another service',
-      file: 'lib/runtime/flow-node.ts',
-      changes: [['  if ((shownFor.get(node.id) ?? space) !== space) node.status({});\n', '']],
+      file: 'lib/runtime/item-node.ts',
+      changes: [['    if ((shownFor.get(node.id) ?? space) !== space) node.status({});\n', '']],
       shownBy: {
         'unit/security/switched.test.ts': [
           'from ${from} to ${to} takes nothing along: everything is cancelled, and a warning counts it',
@@ -845,7 +845,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'a message in a loop is delayed',
-      file: 'lib/runtime/flow-node.ts',
+      file: 'lib/runtime/tools.ts',
       changes: [['returns.count <= mostReturns', 'returns.count <= Infinity']],
       shownBy: {
         'unit/texting/spinning.test.ts': [
@@ -1033,7 +1033,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'a part that throws is named',
-      file: 'lib/runtime/flow-node.ts',
+      file: 'lib/runtime/item-node.ts',
       changes: [['problemOf(unready(unread ?? thrown))', 'problemOf(unready(thrown))']],
       shownBy: {
         'unit/texting/odd-messages.test.ts': ['is rejected by ${type} where msg.${property} is ${what}'],
