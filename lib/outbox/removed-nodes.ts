@@ -7,9 +7,13 @@ const indexedAtOnce = 1000;
 
 const absentKey = (node: string): Buffer => key('absent', node);
 
-/** A node inside a subflow has the id of the instance, a dash and its own: it exists while both do. */
-const doesExist = (id: string, existing: ReadonlySet<string>): boolean =>
-  existing.has(id) || id.split('-').every((part) => existing.has(part));
+/** A node inside a subflow has the id of the instance, a dash and its own: it exists while both do. Ids may have dashes. */
+const doesExist = (id: string, existing: ReadonlySet<string>): boolean => {
+  if (existing.has(id)) return true;
+  for (let dash = id.indexOf('-'); dash >= 0; dash = id.indexOf('-', dash + 1))
+    if (existing.has(id.slice(0, dash)) && doesExist(id.slice(dash + 1), existing)) return true;
+  return false;
+};
 
 /** The ids under `prefix`, which follow it as texts. */
 export const idsUnder = async (store: Store, table: Table, prefix: Buffer): Promise<string[]> => {

@@ -75,7 +75,7 @@ const lookAgainAfter = 2 * second;
 export const isOf =
   (ids: readonly string[] | undefined) =>
   (node: string): boolean =>
-    ids?.some((id) => node === id || node.split('-').includes(id)) ?? true;
+    ids?.some((id) => `-${node}-`.includes(`-${id}-`)) ?? true;
 
 /** An `advisor-environment` that is deployed. */
 export class RunningEnvironment implements SharedStoreHost {
@@ -238,6 +238,11 @@ export class RunningEnvironment implements SharedStoreHost {
     return () => {
       if (this.controlListeners.get(node) === listener) this.controlListeners.delete(node);
     };
+  }
+
+  /** The ids of the nodes that run in this environment. */
+  get nodes(): readonly string[] {
+    return [...this.controlListeners.keys()];
   }
 
   /**

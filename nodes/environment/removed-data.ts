@@ -44,6 +44,12 @@ export const forgetRemoved = (RED: Red, services: Services): void => {
     existing.add(id);
     if (/^(advisor-|subflow:)/.test(type)) ours.add(id);
   });
+  // Those in a subflow that was installed as a module are in no flow.
+  for (const { id, nodes } of runningOf(RED))
+    for (const each of [id, ...nodes]) {
+      existing.add(each);
+      ours.add(each);
+    }
   for (const environment of runningOf(RED)) environment.forgetRemovedNodes(ours);
   if (!isStateKept(RED.settings.userDir)) return;
   Promise.all([

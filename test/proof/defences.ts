@@ -436,6 +436,26 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   ],
   10: [
     {
+      what: 'the records of nodes that run are kept, also of those in a subflow that is a module',
+      file: 'nodes/environment/removed-data.ts',
+      changes: [['      existing.add(each);\n', '']],
+      shownBy: {
+        'unit/outbox/removed-nodes.test.ts': [
+          'are kept for a node that runs, although no flow has it, as in a subflow that is a module',
+        ],
+      },
+    },
+    {
+      what: 'the id of a node in a subflow may have dashes',
+      file: 'lib/outbox/removed-nodes.ts',
+      changes: [["dash = id.indexOf('-', dash + 1)", 'dash = -1']],
+      shownBy: {
+        'unit/outbox/removed-nodes.test.ts': [
+          'are kept while the node exists, also inside a subflow and with dashes in its id',
+        ],
+      },
+    },
+    {
       what: 'unfinished items are continued',
       file: 'lib/outbox/queue.ts',
       changes: [['        else if (item) lane.hand.push(item);\n', '']],

@@ -1,8 +1,17 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import should from 'should';
 import { forgetRemovedNodes } from '../../../lib/outbox/removed-nodes';
 import { recommended } from '../../../lib/consent/pace';
 import { createMemoryStore } from '../../../lib/state/memory';
 import { endOf, key, keptAfterRemoval, type Store } from '../../../lib/state/store';
+import type { Red } from '../../../lib/runtime/red';
+import type { RunningEnvironment } from '../../../nodes/environment/environment';
+import { forgetRemoved } from '../../../nodes/environment/removed-data';
+import { runningOf } from '../../../nodes/environment/running';
+import type { Services } from '../../../nodes/environment/services';
+import { until } from '../../support/until';
 import { requestsOn } from '../../support/outbox/requests';
 
 describe('the records of deleted nodes', () => {
@@ -63,6 +72,38 @@ describe('the records of deleted nodes', () => {
     await forgetRemovedNodes(store, gone);
     should(await found()).equal(0);
     should(await left('wait', 'check')).equal(0);
+  });
+
+  it('are kept while the node exists, also inside a subflow and with dashes in its id', async () => {
+    const ids = ['use-inside', 'a-use-b-inside', 'use-gone'];
+    await store.write(ids.map((id) => ({ table: 'work', put: key('item', id, 'one'), value: 0 })));
+    const existing = new Set(['other', 'events', 'send', 'use', 'inside', 'a-use', 'b-inside']);
+    await forgetRemovedNodes(store, existing);
+    now += keptAfterRemoval;
+    await forgetRemovedNodes(store, existing);
+    should(await Promise.all(ids.map((id) => left('item', id)))).deepEqual([1, 1, 0]);
+  });
+
+  it('are kept for a node that runs, although no flow has it, as in a subflow that is a module', async () => {
+    const userDir = mkdtempSync(join(tmpdir(), 'advisor-texting-removed-'));
+    mkdirSync(join(userDir, 'advisor-texting'));
+    writeFileSync(join(userDir, 'advisor-texting', 'store.mdb'), '');
+    const RED = { nodes: { eachNode: () => undefined }, settings: { userDir } } as unknown as Red;
+    const environment = { id: 'environment', nodes: ['send'], forgetRemovedNodes: () => undefined };
+    runningOf(RED).add(environment as unknown as RunningEnvironment);
+    const vault = { use: () => Promise.resolve() };
+    const openStore = async (): Promise<Store> => ({ ...store, close: () => Promise.resolve() });
+    const look = (): void => forgetRemoved(RED, { vault, openStore, log: {} } as unknown as Services);
+    try {
+      look();
+      await until(async () => (await left('absent', 'events')) === 1);
+      now += keptAfterRemoval;
+      look();
+      await until(async () => (await left('event-told', 'events')) === 0);
+      should(await left('item', 'send')).equal(1);
+    } finally {
+      rmSync(userDir, { recursive: true });
+    }
   });
 
   it('are kept unchanged if the node returns', async () => {
