@@ -25,7 +25,7 @@ import { isOf, type RunningEnvironment } from './environment';
 import type { RouteRequest } from './form';
 import { numberIn, Refused, textIn, wordsForRequest } from './reply';
 import { runningOf } from './running';
-import { nodeId, runningIn as runningNodes, type SavedNode } from './saved-nodes';
+import { nodeId, runningIn as runningNodes, savedNodes } from './saved-nodes';
 import { changedTopic, type ChangeNews } from '../../lib/change-news';
 import { second } from '../../lib/durations';
 
@@ -263,8 +263,6 @@ const stateIn = async (RED: Red, environment: RunningEnvironment): Promise<Store
     const lateBy = Math.max(...consents.map((consent) => consent.lateBy));
     const store = await environment.store();
     const { durable, peers } = store;
-    const nodes: SavedNode[] = [];
-    RED.nodes.eachNode((node) => nodes.push(node as unknown as SavedNode));
     const { pageInfo } = await activityOf(environment).queue({ page: 1, pageSize: 1 });
     return {
       lateBy,
@@ -272,7 +270,7 @@ const stateIn = async (RED: Red, environment: RunningEnvironment): Promise<Store
       queued: pageInfo.totalRecord,
       left: (await environment.leftInFile()) ?? null,
       // In a database, they may be for nodes that run in other processes.
-      paused: peers ? 0 : await countPaused(store, new Set(runningNodes(nodes).map(nodeId))),
+      paused: peers ? 0 : await countPaused(store, new Set(runningNodes(savedNodes(RED)).map(nodeId))),
     };
   } catch {
     return unopened;

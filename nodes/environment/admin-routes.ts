@@ -19,7 +19,7 @@ import { runChecks } from './checks';
 import { addressBeside, checkScopes, connectionOf, serviceOf, type EnvironmentValues } from './config';
 import { FormReader, type RouteRequest } from './form';
 import { lookUp } from './lookup';
-import { needsOf } from './saved-nodes';
+import { needsOf, savedNodes } from './saved-nodes';
 import { comesBackHere } from './open-routes';
 import { advisorKey, field, jsonOnly, Refused, reply, wordsForRequest } from './reply';
 import { findRunning } from './running';
@@ -217,10 +217,8 @@ const table: readonly AdminRoute[] = [
       const { id, form, request } = asked;
       const values = form.use(field(request, 'form'));
       const deployedAt = form.deployedOrigin('baseUrl');
-      const nodes: EnvironmentValues[] = [];
-      RED.nodes.eachNode((node) => nodes.push(node as unknown as EnvironmentValues));
       const isWhole = field(request, 'whole') === true;
-      const needs = needsOf(nodes, id);
+      const needs = needsOf(savedNodes(RED), id);
       const trial = { id, values, advisor: bodyAdvisor(asked), deployedAt, needs, isWhole };
       return runChecks(services, trial, wordsForRequest(request));
     },

@@ -114,24 +114,24 @@ export const serviceOf = (values: EnvironmentValues): Service | undefined => {
   return (['simulator', 'sandbox', 'production'] as const).find((option) => option === service);
 };
 
-/** Undefined when there are none, or when they are wrong, which `faultInHours` reports. */
+/** Undefined when there are none, or when they are wrong, which `checkHours` reports. */
 const textHoursOf = (values: EnvironmentValues): EnvironmentSettings['textHours'] => {
   const [from, until] = [minutesOf(text(values['textFrom'])), minutesOf(text(values['textUntil']))];
   if (from === undefined || until === undefined) return undefined;
   return { from, until, outside: values['outsideHours'] === 'fail' ? 'fail' : 'hold' };
 };
 
-const faultInHours = (values: EnvironmentValues): ServiceError | undefined => {
+const checkHours = (values: EnvironmentValues): void => {
   const odd = [values['textFrom'], values['textUntil']].find(
     (time) => time != null && typeof time !== 'string',
   );
-  if (odd !== undefined) return invalidInput('setting_time', { time: excerpt(odd) });
+  if (odd !== undefined) throw invalidInput('setting_time', { time: excerpt(odd) });
   const [from, until] = [text(values['textFrom']), text(values['textUntil'])];
-  if (from === '' && until === '') return undefined;
-  if (from === '' || until === '') return invalidInput('setting_hours');
+  if (from === '' && until === '') return;
+  if (from === '' || until === '') throw invalidInput('setting_hours');
   const wrong = [from, until].find((time) => minutesOf(time) === undefined);
-  if (wrong !== undefined) return invalidInput('setting_time', { time: wrong });
-  return minutesOf(from) === minutesOf(until) ? invalidInput('setting_hours') : undefined;
+  if (wrong !== undefined) throw invalidInput('setting_time', { time: wrong });
+  if (minutesOf(from) === minutesOf(until)) throw invalidInput('setting_hours');
 };
 
 /** The values are checked by `checkSettings` before anything is sent. */
@@ -158,43 +158,41 @@ const unsetIn = (values: EnvironmentValues, settings: readonly string[]): readon
 const variablesUnset = (values: EnvironmentValues, variables: readonly string[]): ServiceError =>
   nodeError('not_configured', 'variables_unset', { name: environmentName(values), variables });
 
-/** Settings that have errors of their own. */
-const addresses = ['baseUrl', 'authUrl', 'tokenUrl', 'redirectUri', 'name', 'consentPattern'];
+/** These have errors of their own. */
+const addresses: readonly string[] = ['baseUrl', 'authUrl', 'tokenUrl', 'redirectUri'];
+const elsewhere = [...addresses, 'name', 'consentPattern'];
 
 /**
- * The fault of a setting that is not part of the connection: `not_configured` for a variable that is not set,
+ * Checks the settings that are not part of the connection. Throws `not_configured` for a variable that is not set,
  * `invalid_input` for a wrong value.
  */
-export const faultInValues = (values: EnvironmentValues): ServiceError | undefined => {
+const checkSettings = (values: EnvironmentValues): void => {
   // `checkService` reports this, and nothing else can be checked without a service.
-  if (serviceOf(values) === undefined) return undefined;
+  if (serviceOf(values) === undefined) return;
   const settings = spec.fields.flatMap(({ kind, name }) =>
-    ['choice', 'number', 'flag', 'text'].includes(kind) && !addresses.includes(name) ? [name] : [],
+    ['choice', 'number', 'flag', 'text'].includes(kind) && !elsewhere.includes(name) ? [name] : [],
   );
   const unset = unsetIn(values, settings);
-  if (unset.length > 0) return variablesUnset(values, unset);
+  if (unset.length > 0) throw variablesUnset(values, unset);
   const country = text(values['country']);
-  if (country !== '' && !isCountry(country)) return invalidInput('setting_country', { country });
+  if (country !== '' && !isCountry(country)) throw invalidInput('setting_country', { country });
   const timeZone = text(values['timeZone']);
-  if (timeZone !== '' && !isTimeZone(timeZone)) return invalidInput('setting_time_zone', { timeZone });
-  return (
-    faultInHours(values) ?? faultInSettings(spec, values) ?? faultInNames(values) ?? faultInStore(values)
-  );
+  if (timeZone !== '' && !isTimeZone(timeZone)) throw invalidInput('setting_time_zone', { timeZone });
+  checkHours(values);
+  const fault = faultInSettings(spec, values);
+  if (fault) throw fault;
+  namesOf(values['names']);
+  checkStore(values);
 };
 
-const faultInNames = (values: EnvironmentValues): ServiceError | undefined => {
+export const faultInValues = (values: EnvironmentValues): ServiceError | undefined => {
   try {
-    namesOf(values['names']);
+    checkSettings(values);
     return undefined;
   } catch (fault) {
     if (fault instanceof ServiceError) return fault;
     throw fault;
   }
-};
-
-const checkSettings = (values: EnvironmentValues): void => {
-  const fault = faultInValues(values);
-  if (fault) throw fault;
 };
 
 export interface RequestSettings {
@@ -227,16 +225,19 @@ export const requestSettingsOf = (values: EnvironmentValues): RequestSettings =>
 };
 
 type Setting =
-  'service' | 'baseUrl' | 'authUrl' | 'tokenUrl' | 'redirectUri' | 'clientId' | 'clientSecret' | 'apiKey';
+  | 'service'
+  | 'baseUrl'
+  | 'authUrl'
+  | 'tokenUrl'
+  | 'redirectUri'
+  | 'clientId'
+  | 'clientSecret'
+  | 'apiKey'
+  | 'storeUrl';
 
 const addressFault = (setting: Setting, value: string): ErrorKey | undefined => {
-  let url: URL;
-  try {
-    url = new URL(value);
-  } catch {
-    return 'setting_address';
-  }
-  if (!isConfidential(url)) return 'setting_insecure';
+  if (!URL.canParse(value)) return 'setting_address';
+  if (!isConfidential(new URL(value))) return 'setting_insecure';
   if (setting !== 'redirectUri') return undefined;
   // The contract: no wildcards and no fragments (*Authentication*, 5).
   if (value.includes('#')) return 'setting_fragment';
@@ -255,7 +256,7 @@ const checkNeeded = (values: EnvironmentValues, settings: readonly Setting[]): v
       settings: missing.map((setting) => ({ setting })),
     });
   }
-  for (const setting of settings.filter((each) => /Ur[li]$/.test(each))) {
+  for (const setting of settings.filter((each) => addresses.includes(each))) {
     const fault = addressFault(setting, text(values[setting]));
     if (fault) throw nodeError('not_configured', fault, { name, setting: { setting } });
   }
@@ -275,18 +276,11 @@ const checkService = (values: EnvironmentValues): void => {
 export const storeUrlOf = (values: EnvironmentValues): string =>
   plainSettings(spec, values).text('store') === 'postgres' ? text(values['storeUrl']) : '';
 
-/** The fault of the setting of the store; undefined when it is right. */
-const faultInStore = (values: EnvironmentValues): ServiceError | undefined => {
-  if (serviceOf(values) === 'simulator' || plainSettings(spec, values).text('store') !== 'postgres')
-    return undefined;
-  const name = environmentName(values);
-  const unset = unsetIn(values, ['storeUrl']);
-  if (unset.length > 0) return variablesUnset(values, unset);
-  if (storeUrlOf(values) === '')
-    return nodeError('not_configured', 'settings_missing', { name, settings: [{ setting: 'storeUrl' }] });
-  return lazy.postgresConnection().isPgInstalled()
-    ? undefined
-    : nodeError('not_configured', 'pg_missing', { name });
+const checkStore = (values: EnvironmentValues): void => {
+  if (serviceOf(values) === 'simulator' || plainSettings(spec, values).text('store') !== 'postgres') return;
+  checkNeeded(values, ['storeUrl']);
+  if (!lazy.postgresConnection().isPgInstalled())
+    throw nodeError('not_configured', 'pg_missing', { name: environmentName(values) });
 };
 
 export const grantOf = (values: EnvironmentValues): Connection['grant'] =>

@@ -6,6 +6,7 @@ import type { Red } from '../../lib/runtime/red';
 import type { EnvironmentValues } from './config';
 import type { RunningEnvironment } from './environment';
 import { findRunning } from './running';
+import { savedNodes } from './saved-nodes';
 import { spec } from './spec';
 import { hiderOf, resolve, resolveValues, variablesIn, type VariableValue } from './variables';
 
@@ -62,7 +63,8 @@ const verbatim = new Set([
  * user who could deploy a flow that reads it, and only such a user's form says where requests go.
  */
 export class FormReader {
-  private readonly runningEnvironment: RunningEnvironment | undefined;
+  /** The deployed environment; undefined when it does not run. */
+  readonly running: RunningEnvironment | undefined;
   /** The deployed settings as they are written, with `${…}`; also those of a disabled environment, which does not run. */
   readonly written: EnvironmentValues;
   private readonly isDeployed: boolean;
@@ -77,32 +79,24 @@ export class FormReader {
     id: string,
     private readonly mayDeploy: boolean,
   ) {
-    this.runningEnvironment = findRunning(RED, id);
-    const nodes: EnvironmentValues[] = [];
-    RED.nodes.eachNode((node) => {
-      if (node.id === id && node.type === spec.type) nodes.push({ ...node });
-    });
-    const [node] = nodes;
+    this.running = findRunning(RED, id);
+    const node = savedNodes(RED).find((each) => each['id'] === id && each['type'] === spec.type);
     this.isDeployed = node !== undefined;
     this.stored = (node && credentialsOf(RED, id)) ?? {};
     this.written = { ...node, ...this.stored };
     this.used = this.written;
-    this.variableValue = this.runningEnvironment?.variableValue ?? ((variable) => process.env[variable]);
+    this.variableValue = this.running?.variableValue ?? ((variable) => process.env[variable]);
   }
 
   /** The deployed environment. Throws `not_configured` when there is none. */
   deployed(): RunningEnvironment {
-    if (this.runningEnvironment) return this.runningEnvironment;
+    if (this.running) return this.running;
     throw nodeError('not_configured', 'environment_undeployed');
-  }
-
-  get running(): RunningEnvironment | undefined {
-    return this.runningEnvironment;
   }
 
   /** The values that are deployed, also those of a disabled environment. */
   private get deployedValues(): EnvironmentValues {
-    return this.runningEnvironment?.values ?? resolveValues(this.written, this.variableValue);
+    return this.running?.values ?? resolveValues(this.written, this.variableValue);
   }
 
   /** The origin to which the deployed environment sends its secrets. */

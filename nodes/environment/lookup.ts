@@ -2,8 +2,7 @@ import type { Request } from 'express';
 import { checkOnePage, pagesOf } from '../../lib/address-book/paging';
 import { matcherOf } from '../../lib/address-book/search';
 import { largestPage, longestSearch } from '../../lib/contract-values';
-import type { RequestOf, ResultPage } from '../../lib/service/endpoints';
-import type { CallOptions, Client } from '../../lib/service/client';
+import type { ResultPage } from '../../lib/service/endpoints';
 import type { RunningEnvironment } from './environment';
 import { advisorKey, numberIn, Refused, textIn } from './reply';
 
@@ -11,21 +10,9 @@ const pageSize = 20;
 /** The most pages that are fetched for a filter: 10,000 records. To find the others, the filter must be longer. */
 const fetchLimit = 50;
 
-type ContentType = NonNullable<RequestOf<'searchContent'>['query']>['contentType'];
-
-type LookupSearch = (
-  client: Client,
-  page: number,
-  size: number,
-  filter: string,
-  options: CallOptions,
-  /** The content type, for content alone. */
-  kind: string,
-) => Promise<ResultPage>;
-
 interface LookupKind {
-  readonly search: LookupSearch;
-  /** What a filter searches. */
+  readonly endpoint: 'searchContacts' | 'searchGroups' | 'searchContent';
+  /** What a filter searches; content is searched by the service. */
   readonly fields: readonly string[];
   /** What the picker shows. Anything else in a record, such as a number, does not leave the server. */
   readonly shown: readonly string[];
@@ -33,29 +20,14 @@ interface LookupKind {
 
 const contactFields = ['fullName', 'firstName', 'lastName', 'email', 'identifier', 'contactId'];
 
-const searches: Readonly<Record<string, LookupKind>> = {
-  contacts: {
-    search: async (client, page, size, _filter, options) =>
-      (await client.call('searchContacts', { query: { page, pageSize: size } }, options)).data,
-    fields: contactFields,
-    shown: contactFields,
-  },
+const kinds: Readonly<Record<string, LookupKind>> = {
+  contacts: { endpoint: 'searchContacts', fields: contactFields, shown: contactFields },
   groups: {
-    search: async (client, page, size, _filter, options) =>
-      (await client.call('searchGroups', { query: { page, pageSize: size } }, options)).data,
+    endpoint: 'searchGroups',
     fields: ['name', 'externalId', 'groupId'],
     shown: ['name', 'groupId', 'contactCount'],
   },
-  content: {
-    search: async (client, page, size, filter, options, kind) => {
-      const searchText = filter === '' ? {} : { searchText: filter.slice(0, longestSearch) };
-      const contentType = kind === '' ? {} : { contentType: kind as ContentType };
-      const query = { page, pageSize: size, ...searchText, ...contentType };
-      return (await client.call('searchContent', { query }, options)).data;
-    },
-    fields: [],
-    shown: ['title', 'url'],
-  },
+  content: { endpoint: 'searchContent', fields: [], shown: ['title', 'url'] },
 };
 
 /** The contract shows no text filter for contacts and groups (*Endpoints*, Gaps), so fetched pages are filtered here. */
@@ -89,24 +61,27 @@ const shown = ({ shown: fields }: LookupKind, { data, pageInfo }: ResultPage): o
 /** Serves the pickers of the editor. */
 export const lookUp = async (environment: RunningEnvironment, request: Request): Promise<object> => {
   const what = request.params['what'] ?? '';
-  const kind = Object.hasOwn(searches, what) ? searches[what] : undefined;
+  const kind = Object.hasOwn(kinds, what) ? kinds[what] : undefined;
   if (!kind) throw new Refused(404, 'refused.noSuchLookup');
   const known = environment.advisors();
   const given = textIn(request, 'advisor').trim();
   const advisor = given === '' && known.length === 1 ? (known[0] ?? '') : advisorKey(given);
   const filter = textIn(request, 'filter').trim();
+  const contentType = textIn(request, 'contentType').trim();
   const page = numberIn(request, 'page', 1, Infinity);
   const client = await environment.client();
-  const options: CallOptions = { advisor, lane: 'editor' };
+  const ofContent = {
+    ...(filter !== '' && { searchText: filter.slice(0, longestSearch) }),
+    ...(contentType !== '' && { contentType }),
+  };
+  const fetchOf = (size: number) => async (number: number) => {
+    const query = { page: number, pageSize: size, ...(what === 'content' && ofContent) };
+    return (await client.call(kind.endpoint, { query }, { advisor, lane: 'editor' })).data;
+  };
   const matches = what === 'content' ? undefined : matcherOf(filter, kind.fields);
-  if (!matches) {
-    const contentType = textIn(request, 'contentType').trim();
-    const fetch = (number: number) => kind.search(client, number, pageSize, filter, options, contentType);
-    const found = await fetch(page);
-    await checkOnePage(found, page, fetch);
-    const pageInfo = found.pageInfo ?? { page, pageSize, totalRecord: null };
-    return shown(kind, { data: found.data, pageInfo });
-  }
-  const fetch = (number: number) => kind.search(client, number, largestPage, filter, options, '');
-  return shown(kind, await filtered(fetch, matches, page));
+  if (matches) return shown(kind, await filtered(fetchOf(largestPage), matches, page));
+  const fetch = fetchOf(pageSize);
+  const found = await fetch(page);
+  await checkOnePage(found, page, fetch);
+  return shown(kind, { ...found, pageInfo: found.pageInfo ?? { page, pageSize, totalRecord: null } });
 };

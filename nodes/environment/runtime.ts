@@ -8,20 +8,12 @@ import { wordsOf } from '../../lib/runtime/language';
 import { announcerOf, gaugesOf } from './activity';
 import { RunningEnvironment } from './environment';
 import { runningOf } from './running';
+import { savedNodes } from './saved-nodes';
 import { servicesOf } from './services';
 import { resolveValues } from './variables';
 
 /** A config node with the member in which flow nodes find its environment. */
 type EnvironmentNode = RunningNode & { environment?: RunningEnvironment };
-
-/** The proxy setting as the flow holds it: Node-RED gives a node the value of a variable instead. */
-const proxyAsWritten = (RED: Red, id: string): unknown => {
-  let found: unknown;
-  RED.nodes.eachNode((node) => {
-    if (node.id === id) found = (node as { proxy?: unknown }).proxy;
-  });
-  return found;
-};
 
 export const create: NodeRuntime['create'] = (RED: Red, node: Node, config: Config): void => {
   const self: EnvironmentNode = node as EnvironmentNode;
@@ -29,7 +21,8 @@ export const create: NodeRuntime['create'] = (RED: Red, node: Node, config: Conf
   const id = self._alias ?? self.id;
   const values = {
     ...resolveValues({ ...config, ...self.credentials }, variableValue),
-    proxyAsWritten: proxyAsWritten(RED, id),
+    // Node-RED gives a node the value of a variable instead.
+    proxyAsWritten: savedNodes(RED).find((each) => each['id'] === id)?.['proxy'],
   };
   const running = runningOf(RED);
   const environment = new RunningEnvironment(servicesOf(RED), id, values, variableValue, running);

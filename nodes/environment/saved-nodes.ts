@@ -2,11 +2,19 @@ import type { EndpointName } from '../../lib/service/endpoints';
 import type { Need } from '../../lib/check/rehearsal';
 import { nodeTitle } from '../../lib/runtime/language';
 import { lazy } from '../../lib/runtime/lazy';
+import type { Red } from '../../lib/runtime/red';
 import { isMet, withDefaults } from '../../lib/runtime/settings';
 import type { NodeSpec } from '../../lib/runtime/spec';
 
 /** A node of any type, as the flow has it. */
 export type SavedNode = Readonly<Record<string, unknown>>;
+
+/** All nodes of the flow, disabled ones included. */
+export const savedNodes = (RED: Red): SavedNode[] => {
+  const nodes: SavedNode[] = [];
+  RED.nodes.eachNode((node) => nodes.push(node as unknown as SavedNode));
+  return nodes;
+};
 
 export const nodeId = ({ id }: SavedNode): string => (typeof id === 'string' ? id : '');
 
