@@ -1,23 +1,18 @@
 import { button, icon } from './dom';
+import { environmentOf } from './flow';
 import { locale } from './locale';
 import type { Form, Say } from './red';
 import { isVariable, savedOr } from './values';
 import { linkTo, openWindow } from './window';
 
-export type ServiceKind = 'simulator' | 'sandbox' | 'production' | 'variable' | 'unchosen';
+type ServiceKind = 'simulator' | 'sandbox' | 'production' | 'variable' | 'unchosen';
 
-interface ServiceLook {
-  readonly icon: string;
-  readonly title: (say: Say, service: unknown) => string;
-}
-
-/** The look of each kind of service, wherever it is shown. */
-const looks: Readonly<Record<ServiceKind, ServiceLook>> = {
-  simulator: { icon: 'flask', title: (say) => say('badge.simulator') },
-  sandbox: { icon: 'cube', title: (say) => say('badge.sandbox') },
-  production: { icon: 'exclamation-triangle', title: (say) => say('badge.production') },
-  variable: { icon: 'question-circle', title: (say, variable) => say('badge.variable', { variable }) },
-  unchosen: { icon: 'question-circle', title: (say) => say('badge.unchosen') },
+const icons: Readonly<Record<ServiceKind, string>> = {
+  simulator: 'flask',
+  sandbox: 'cube',
+  production: 'exclamation-triangle',
+  variable: 'question-circle',
+  unchosen: 'question-circle',
 };
 
 /** An unknown service never looks like the simulator: no node runs with it. */
@@ -27,19 +22,16 @@ const kindOf = (service: unknown): ServiceKind => {
   return service === 'production' || service === 'sandbox' || service === 'simulator' ? service : 'unchosen';
 };
 
-export const badgeOf = (
-  service: unknown,
-  say: Say,
-): { readonly kind: ServiceKind; readonly icon: string; readonly title: string } => {
+/** The look of a service, wherever it is shown. */
+export const badgeOf = (service: unknown, say: Say) => {
   const kind = kindOf(service);
-  const { icon, title } = looks[kind];
-  return { kind, icon, title: title(say, service) };
+  return { kind, icon: icons[kind], title: say(`badge.${kind}`, { variable: service }) };
 };
 
 /** The service of the chosen environment, or the variable that decides it; undefined if none is chosen. */
 export const serviceOfEnvironment = (environment: unknown): unknown => {
   if (isVariable(environment)) return environment;
-  const found = typeof environment === 'string' ? RED.nodes.node(environment) : null;
+  const found = environmentOf(environment);
   return found ? savedOr(found['service'], 'simulator') : undefined;
 };
 

@@ -78,8 +78,7 @@ const momentBox = (say: Say): Box => {
     first = [...new Set([ofEnvironment, own].filter((zone) => zone !== ''))];
   };
   readZones();
-  // Older browsers cannot list the zones.
-  const all = 'supportedValuesOf' in Intl ? Intl.supportedValuesOf('timeZone') : [];
+  const all = Intl.supportedValuesOf('timeZone');
   const element = $('<input>', { type: 'datetime-local' });
   const choice = $('<select>', { 'aria-label': say('moment.zone') });
   const said = $('<span>');

@@ -1,5 +1,20 @@
 import type { EditedNode } from './red';
 
+export const environmentType = 'advisor-environment';
+
+export const environments = (): readonly EditedNode[] => {
+  const found: EditedNode[] = [];
+  RED.nodes.eachConfig((node) => {
+    if (node.type === environmentType) found.push(node);
+    return true;
+  });
+  return found;
+};
+
+/** The environment that a node has chosen; undefined for none, or a variable. */
+export const environmentOf = (id: unknown): EditedNode | undefined =>
+  typeof id === 'string' && id !== '' ? (RED.nodes.node(id) ?? undefined) : undefined;
+
 /** Removes from the canvas the statuses that these nodes have from a service which they no longer use. */
 export const clearStatuses = (nodes: readonly EditedNode[]): void => {
   for (const node of nodes) {

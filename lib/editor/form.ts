@@ -5,7 +5,7 @@ import { sayOf, zoneOfEnvironment } from './locale';
 import { addPicker } from './picker';
 import { describe, showProblem } from './problems';
 import type { EditedNode, EditorSpec, Form, OwnEditor, Say, Values } from './red';
-import { clearStatuses, leavesEnvironment } from './status';
+import { clearStatuses, environmentOf, leavesEnvironment } from './flow';
 import { addSuggestions, countries, countryName, timeZones } from './suggestions';
 import { fieldProblem, type ValidationContext } from './validate';
 import { applies, withDefaults } from './values';
@@ -13,7 +13,7 @@ import { applies, withDefaults } from './values';
 /** With client credentials the application has one advisor, so the field is hidden, unless something is filled in. */
 const hideOnlyAdvisor = (form: Form): void => {
   form.onChange(({ environment, advisor, advisorType }) => {
-    const found = typeof environment === 'string' ? RED.nodes.node(environment) : null;
+    const found = environmentOf(environment);
     const isOnly =
       found?.['grant'] === 'client_credentials' &&
       ['sandbox', 'production'].includes(String(found['service']));
@@ -32,7 +32,7 @@ const surroundings = (say: Say): ValidationContext => ({
   now: Date.now(),
   say,
   environment: (id) => {
-    const found = typeof id === 'string' && id !== '' ? RED.nodes.node(id) : null;
+    const found = environmentOf(id);
     if (!found) return undefined;
     const { country } = found;
     return {

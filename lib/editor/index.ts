@@ -1,6 +1,6 @@
 import { sayOf } from './locale';
 import type { EditedNode, EditorSpec, OwnEditor } from './red';
-import { usersOf } from './status';
+import { environments, usersOf } from './flow';
 import { chosenIn, isUnknown, noVariable } from './values';
 
 export { checkField, close, open, save } from './form';
@@ -28,19 +28,8 @@ export const label = (node: EditedNode, spec: EditorSpec, own: OwnEditor): strin
 
 /** The environment that most nodes use, if all environments are simulators: then a wrong guess texts nobody. */
 const usualSimulator = (): string | undefined => {
-  const found: { readonly id: string; readonly users: number; readonly isSimulator: boolean }[] = [];
-  RED.nodes.eachConfig((config) => {
-    if (config.type === 'advisor-environment') {
-      found.push({
-        id: config.id,
-        users: usersOf(config).length,
-        isSimulator: config['service'] === 'simulator',
-      });
-    }
-    return true;
-  });
-  const [most] = found.sort((one, other) => other.users - one.users);
-  return found.every(({ isSimulator }) => isSimulator) ? most?.id : undefined;
+  const found = [...environments()].sort((one, other) => usersOf(other).length - usersOf(one).length);
+  return found.every(({ service }) => service === 'simulator') ? found[0]?.id : undefined;
 };
 
 /** A node that is dragged in gets the environment that most other nodes of the flow use. */

@@ -1,5 +1,6 @@
 import { baseOf, isSpoken } from '../languages';
 import { isTimeZone } from '../runtime/dates';
+import { environmentOf } from './flow';
 import type { EditedNode, Say } from './red';
 import { momentOf } from './words';
 
@@ -44,6 +45,6 @@ export const localNumber = (value: number): string => new Intl.NumberFormat(loca
 
 /** The time zone of an environment; empty if it has none or an unknown one. */
 export const zoneOfEnvironment = (id: unknown): string => {
-  const zone = typeof id === 'string' && id !== '' ? RED.nodes.node(id)?.['timeZone'] : undefined;
+  const zone = environmentOf(id)?.['timeZone'];
   return typeof zone === 'string' && isTimeZone(zone) ? zone : '';
 };

@@ -4,12 +4,10 @@ import type { Choice } from './records';
 
 interface OptionListSettings {
   readonly label: string;
-  readonly more: string;
   readonly several: boolean;
   chosen(choice: Choice): void;
   /** Called when Enter is pressed in the box while no choice is active. */
   typed(): void;
-  further(): void;
 }
 
 let lists = 0;
@@ -17,8 +15,6 @@ let lists = 0;
 /** A list of choices; the arrow keys in the box above it move through it. */
 export class OptionList {
   readonly element: JQuery;
-  private readonly list: JQuery;
-  private readonly more: JQuery;
   private readonly id = `advisor-options-${String(++lists)}`;
   private choices: Choice[] = [];
   private active = -1;
@@ -27,21 +23,13 @@ export class OptionList {
     private readonly box: JQuery,
     private readonly settings: OptionListSettings,
   ) {
-    this.list = $('<ul>', {
+    this.element = $('<ul>', {
       id: this.id,
+      class: 'advisor-options',
       role: 'listbox',
       'aria-label': settings.label,
       'aria-multiselectable': String(settings.several),
     });
-    this.more = $('<button>', {
-      type: 'button',
-      class: 'red-ui-button red-ui-button-small',
-      text: settings.more,
-    });
-    this.more.on('click', () => {
-      settings.further();
-    });
-    this.element = $('<div>').append(this.list, this.more.hide());
     box.attr({
       role: 'combobox',
       'aria-controls': this.id,
@@ -57,19 +45,18 @@ export class OptionList {
     return this.choices.length;
   }
 
-  show(choices: readonly Choice[], hasMore: boolean): void {
+  show(choices: readonly Choice[]): void {
     this.choices = [];
-    this.list.empty();
+    this.element.empty();
     this.point(-1);
-    this.add(choices, hasMore);
+    this.add(choices);
   }
 
-  add(choices: readonly Choice[], hasMore: boolean): void {
+  add(choices: readonly Choice[]): void {
     const from = this.choices.length;
     this.choices.push(...choices);
-    this.list.append(...choices.map((choice, index) => this.option(choice, from + index)));
-    this.list.toggle(this.count > 0);
-    this.more.toggle(hasMore);
+    this.element.append(...choices.map((choice, index) => this.option(choice, from + index)));
+    this.element.toggle(this.count > 0);
   }
 
   /** Ticks the choices with these values. */
@@ -80,7 +67,7 @@ export class OptionList {
   }
 
   private at(index: number): JQuery {
-    return this.list.children().eq(index);
+    return this.element.children().eq(index);
   }
 
   private option(choice: Choice, index: number): JQuery {
@@ -108,7 +95,7 @@ export class OptionList {
 
   private point(index: number): void {
     this.active = index < this.count ? index : -1;
-    this.list.children().removeClass('advisor-active');
+    this.element.children().removeClass('advisor-active');
     this.box.removeAttr('aria-activedescendant');
     if (this.active < 0) return;
     const option = this.at(this.active).addClass('advisor-active');

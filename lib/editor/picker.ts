@@ -6,40 +6,23 @@ import { rememberName } from './inputs';
 import { localNumber } from './locale';
 import { OptionList } from './options';
 import { type Choice, foundIn, idsIn, type RecordKind, toggled } from './records';
-import type { Form, Say } from './red';
+import type { Form } from './red';
 import { isVariable } from './values';
 
 const pause = 250;
 
-const pickerWords = {
-  contacts: (say: Say) => ({
-    choose: say('picker.contacts.choose'),
-    filter: say('picker.contacts.filter'),
-    note: say('picker.manual'),
-  }),
-  groups: (say: Say) => ({
-    choose: say('picker.groups.choose'),
-    filter: say('picker.groups.filter'),
-    note: say('picker.manual'),
-  }),
-  content: (say: Say) => ({
-    choose: say('picker.content.choose'),
-    filter: say('picker.content.filter'),
-    note: say('picker.content.note'),
-  }),
-};
-
 /** A list from which to choose a field's value, read from the environment; the field can always be filled in by hand. */
 export const addPicker = (form: Form, field: TypedField, what: RecordKind): void => {
   const { say } = form;
-  const words = pickerWords[what](say);
+  const chooseWords = say(`picker.${what}.choose`);
+  const filterWords = say(`picker.${what}.filter`);
   const row = form.row(field.name);
   let timer: ReturnType<typeof setTimeout> | undefined;
   /** Only the answer to the latest request counts. */
   let question = 0;
   let page = 0;
 
-  const filter = textBox(words.filter, words.filter);
+  const filter = textBox(filterWords, filterWords);
   const note = $('<p>', { role: 'status' });
   const textOf = (): string => String(filter.val() ?? '').trim();
 
@@ -66,13 +49,21 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
   };
 
   const options = new OptionList(filter, {
-    label: words.choose,
-    more: say('picker.more'),
+    label: chooseWords,
     several: field.several === true,
     chosen: use,
     typed: useTyped,
-    further: () => void fetch(page + 1),
   });
+  const more = $('<button>', {
+    type: 'button',
+    class: 'red-ui-button red-ui-button-small',
+    text: say('picker.more'),
+  });
+  more.hide().on('click', () => void fetch(page + 1));
+  const showNone = (): void => {
+    options.show([]);
+    more.hide();
+  };
 
   const addressOf = (wanted: number): string | undefined => {
     const { environment, advisor, advisorType, contentType } = form.values();
@@ -91,7 +82,7 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
     const mine = ++question;
     const address = addressOf(wanted);
     if (address === undefined) {
-      options.show([], false);
+      showNone();
       note.text(say('picker.noEnvironment'));
       return;
     }
@@ -102,7 +93,8 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
       const before = wanted === 1 ? 0 : options.count;
       const { choices, total, hasMore } = foundIn(what, answer, before, say);
       page = wanted;
-      options[wanted === 1 ? 'show' : 'add'](choices, hasMore);
+      options[wanted === 1 ? 'show' : 'add'](choices);
+      more.toggle(hasMore);
       if (field.several) {
         const values = form.values();
         options.mark(idsIn(values[field.name], values[`${field.name}Type`]).map(String));
@@ -112,12 +104,12 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
       else note.text(say('picker.of', { count: localNumber(options.count), total: localNumber(total) }));
     } catch (fault) {
       if (mine !== question) return;
-      if (wanted === 1) options.show([], false);
+      if (wanted === 1) showNone();
       note.text(faultText(fault));
     }
   };
 
-  const panel = $('<div>', { class: 'advisor-picker', role: 'group', 'aria-label': words.choose });
+  const panel = $('<div>', { class: 'advisor-picker', role: 'group', 'aria-label': chooseWords });
   const chosen = $('<span>', { class: 'advisor-hint', role: 'status' });
   const close = (): void => {
     clearTimeout(timer);
@@ -133,7 +125,7 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
     filter.trigger('focus');
     void fetch(1);
   };
-  const opener = iconButton('search', words.choose, () => {
+  const opener = iconButton('search', chooseWords, () => {
     if (panel.is(':visible')) close();
     else open();
   }).attr('aria-expanded', 'false');
@@ -151,7 +143,18 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
   });
   const line = $('<div>', { class: 'advisor-line' }).append(filter);
   if (what === 'content') line.append(button('check', say('picker.content.use'), useTyped));
-  panel.append(line, options.element, note, $('<p>', { class: 'advisor-hint', text: words.note })).hide();
+  panel
+    .append(
+      line,
+      options.element,
+      more,
+      note,
+      $('<p>', {
+        class: 'advisor-hint',
+        text: say(what === 'content' ? 'picker.content.note' : 'picker.manual'),
+      }),
+    )
+    .hide();
   placeBeside(row, opener);
   row.append(chosen, panel);
   form.onChange(({ [`${field.name}Name`]: name }) => {

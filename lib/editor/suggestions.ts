@@ -34,10 +34,10 @@ const timeNameOf = (timeZone: string): string =>
     .formatToParts(0)
     .find(({ type }) => type === 'timeZoneName')?.value ?? '';
 
-/** All time zones by city, that of the browser first. Older browsers cannot list them. */
+/** All time zones by city, that of the browser first. */
 export const timeZones = (): Choice[] => {
-  const all = 'supportedValuesOf' in Intl ? Intl.supportedValuesOf('timeZone') : [];
-  const choices = [...new Set([...all, 'UTC'])].map((value) => ({
+  const all = new Set([...Intl.supportedValuesOf('timeZone'), 'UTC']);
+  const choices = [...all].map((value) => ({
     value,
     title: (value.split('/').at(-1) ?? value).replaceAll('_', ' '),
     detail: `${value} · ${timeNameOf(value)}`,
@@ -86,11 +86,9 @@ export const addSuggestions = (
   };
   const list = new OptionList(input, {
     label: form.say(`label.${name}`),
-    more: '',
     several: false,
     chosen: use,
     typed: settle,
-    further: () => undefined,
   });
   list.element.addClass('advisor-suggestions');
   const chosen = $('<span>', { class: 'advisor-hint advisor-chosen', role: 'status' });
@@ -99,7 +97,7 @@ export const addSuggestions = (
 
   const offer = (text: string): void => {
     const found = matches(text);
-    list.show(found.slice(0, mostShown), false);
+    list.show(found.slice(0, mostShown));
     show(found.length > 0);
   };
   input.on('input', () => {

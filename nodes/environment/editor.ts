@@ -1,6 +1,6 @@
 import { addDurations } from '../../lib/editor/durations';
 import type { Form, Say, Values } from '../../lib/editor/red';
-import { clearStatuses, usersOf } from '../../lib/editor/status';
+import { clearStatuses, usersOf } from '../../lib/editor/flow';
 import { isVariable, savedOr } from '../../lib/editor/values';
 import { choiceOf } from '../../lib/editor/words';
 import { addAdvisors } from './dialog/advisors';

@@ -1,14 +1,6 @@
-import { badgeOf, phonesButton, type ServiceKind } from '../../../lib/editor/badge';
+import { badgeOf, phonesButton } from '../../../lib/editor/badge';
 import { icon } from '../../../lib/editor/dom';
-import type { Form, Say } from '../../../lib/editor/red';
-
-const texts: Readonly<Record<ServiceKind, (say: Say) => string>> = {
-  simulator: (say) => say('badge.simulatorText'),
-  sandbox: (say) => say('badge.sandboxText'),
-  production: (say) => say('badge.productionText'),
-  variable: (say) => say('badge.variableText'),
-  unchosen: (say) => say('badge.unchosenText'),
-};
+import type { Form } from '../../../lib/editor/red';
 
 /** Makes clear whether real people are texted. */
 export const addServiceBanner = (form: Form): void => {
@@ -27,7 +19,7 @@ export const addServiceBanner = (form: Form): void => {
     badge.attr('class', `advisor-badge advisor-${look.kind}`);
     sign.empty().append(icon(look.icon));
     title.text(look.title);
-    text.text(texts[look.kind](say));
+    text.text(say(`badge.${look.kind}Text`));
     phones.toggle(look.kind === 'simulator');
     note.empty();
   });

@@ -1,6 +1,6 @@
 import { ask, faultText } from '../../../lib/editor/ask';
 import { button, icon } from '../../../lib/editor/dom';
-import type { Form, Say } from '../../../lib/editor/red';
+import type { Form } from '../../../lib/editor/red';
 import { type ListedAdvisor, factsOf, lookOf } from './facts';
 import { entry, question, results, shownLink } from './panels';
 import { scopeWords } from './scopes';
@@ -24,24 +24,8 @@ interface WindowState {
   readonly why?: string;
 }
 
-const attemptWords = (why: string | undefined, say: Say): string => {
-  switch (why) {
-    case 'denied':
-      return say('attempt.denied');
-    case 'expired':
-      return say('attempt.expired');
-    case 'declined':
-      return say('attempt.declined');
-    case 'client':
-      return say('attempt.client');
-    case 'later':
-      return say('attempt.later');
-    case 'storeAway':
-      return say('attempt.storeAway');
-    default:
-      return say('attempt.refused');
-  }
-};
+/** Why an authorization failed, where there is more to say than that it did. */
+const reasons = ['denied', 'expired', 'declined', 'client', 'later', 'storeAway'];
 
 interface CardContext {
   readonly form: Form;
@@ -89,7 +73,8 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
         WindowState | undefined;
       if (awaited !== sent) return;
       if (attempt?.state === 'failed') {
-        show(warning(attemptWords(attempt.why, say)));
+        const why = reasons.find((reason) => reason === attempt.why) ?? 'refused';
+        show(warning(say(`attempt.${why}`)));
         return;
       }
       // Another site's page in the window can also make it look closed from here (`Cross-Origin-Opener-Policy`).

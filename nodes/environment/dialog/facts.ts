@@ -24,48 +24,29 @@ export const notYet = (advisor: string): ListedAdvisor => ({
   refreshedAt: null,
 });
 
-export interface Fact {
-  readonly text: string;
-  readonly isWarning?: boolean;
-}
-
 export interface AdvisorLook {
   readonly icon: string;
   readonly kind: 'good' | 'bad' | 'open';
   readonly text: string;
 }
 
-/** The look of an application that signs in with its own credentials. */
-const clientLook = ({ state, refreshedAt }: ListedAdvisor, say: Say): AdvisorLook => {
-  if (state === 'authorize_again') return { icon: 'times-circle', kind: 'bad', text: say('state.refused') };
-  return refreshedAt === null
-    ? { icon: 'cog', kind: 'open', text: say('state.byItself') }
-    : { icon: 'check-circle', kind: 'good', text: say('state.signedIn') };
-};
-
-export const lookOf = (advisor: ListedAdvisor, isByCode: boolean, say: Say): AdvisorLook => {
-  if (!isByCode) return clientLook(advisor, say);
-  const { state } = advisor;
-  switch (state) {
-    case 'authorized':
-      return { icon: 'check-circle', kind: 'good', text: say('state.authorized') };
-    case 'authorize_again':
-      return { icon: 'times-circle', kind: 'bad', text: say('state.authorizeAgain') };
-    case 'confirm':
-      return { icon: 'question-circle', kind: 'bad', text: say('state.confirm') };
-    case 'none':
-      return { icon: 'circle-o', kind: 'open', text: say('state.none') };
+/** `isByCode` is false for an application that signs in with its own credentials. */
+export const lookOf = ({ state, refreshedAt }: ListedAdvisor, isByCode: boolean, say: Say): AdvisorLook => {
+  if (state === 'authorize_again') {
+    const text = isByCode ? say('state.authorizeAgain') : say('state.refused');
+    return { icon: 'times-circle', kind: 'bad', text };
   }
+  if (state === 'confirm') return { icon: 'question-circle', kind: 'bad', text: say('state.confirm') };
+  if (isByCode && state === 'none') return { icon: 'circle-o', kind: 'open', text: say('state.none') };
+  if (!isByCode && refreshedAt === null) return { icon: 'cog', kind: 'open', text: say('state.byItself') };
+  const text = isByCode ? say('state.authorized') : say('state.signedIn');
+  return { icon: 'check-circle', kind: 'good', text };
 };
 
-const accessFact = ({ expiresAt, scopes }: ListedAdvisor, isByCode: boolean, say: Say, now: Date): Fact[] => {
-  if (expiresAt === null) return [];
-  const time = localMoment(new Date(expiresAt), now);
-  if (!isByCode || scopes.includes('offline_access')) return [{ text: say('fact.renewed', { time }) }];
-  return expiresAt > now.getTime()
-    ? [{ text: say('fact.until', { time }) }]
-    : [{ text: say('fact.ended', { time }), isWarning: true }];
-};
+export interface Fact {
+  readonly text: string;
+  readonly isWarning: boolean;
+}
 
 /** Facts about an advisor, line by line. `name` puts a scope into words. */
 export const factsOf = (
@@ -74,35 +55,27 @@ export const factsOf = (
   say: Say,
   name: (scope: string) => string,
   now: Date,
-): Fact[] => {
-  const { state, identity, awaiting, scopes, missingScopes, refreshedAt } = record;
-  const somebody = say('fact.somebody');
-  const granted = scopes.filter((scope) => scope !== 'openid').map(name);
+): readonly Fact[] => {
+  const { state, identity, awaiting, scopes, missingScopes, expiresAt, refreshedAt } = record;
+  const facts: Fact[] = [];
+  const add = (text: string): unknown => facts.push({ text, isWarning: false });
+  const warn = (text: string): unknown => facts.push({ text, isWarning: true });
+  if (state === 'authorize_again') warn(isByCode ? say('fact.authorizeAgain') : say('fact.refused'));
+  if (state === 'confirm') {
+    const somebody = say('fact.somebody');
+    warn(say('fact.confirm', { before: identity ?? somebody, after: awaiting ?? somebody }));
+  } else if (identity !== null) add(say('fact.identity', { identity }));
   const missing = missingScopes.map(name).join('; ');
-  const refreshed = refreshedAt === null ? '' : localMoment(new Date(refreshedAt), now);
-  return [
-    ...(state === 'confirm'
-      ? [
-          {
-            text: say('fact.confirm', { before: identity ?? somebody, after: awaiting ?? somebody }),
-            isWarning: true,
-          },
-        ]
-      : []),
-    ...(state === 'authorize_again'
-      ? [{ text: isByCode ? say('fact.authorizeAgain') : say('fact.refused'), isWarning: true }]
-      : []),
-    ...(identity !== null && state !== 'confirm' ? [{ text: say('fact.identity', { identity }) }] : []),
-    ...(missing === ''
-      ? []
-      : [
-          {
-            text: isByCode ? say('fact.missing', { missing }) : say('fact.missingByItself', { missing }),
-            isWarning: true,
-          },
-        ]),
-    ...(granted.length > 0 ? [{ text: say('fact.granted', { granted: granted.join('; ') }) }] : []),
-    ...(state === 'authorize_again' ? [] : accessFact(record, isByCode, say, now)),
-    ...(refreshed === '' ? [] : [{ text: say('fact.refreshed', { time: refreshed }) }]),
-  ];
+  if (missing !== '')
+    warn(isByCode ? say('fact.missing', { missing }) : say('fact.missingByItself', { missing }));
+  const granted = scopes.filter((scope) => scope !== 'openid').map(name);
+  if (granted.length > 0) add(say('fact.granted', { granted: granted.join('; ') }));
+  if (state !== 'authorize_again' && expiresAt !== null) {
+    const time = localMoment(new Date(expiresAt), now);
+    if (!isByCode || scopes.includes('offline_access')) add(say('fact.renewed', { time }));
+    else if (expiresAt > now.getTime()) add(say('fact.until', { time }));
+    else warn(say('fact.ended', { time }));
+  }
+  if (refreshedAt !== null) add(say('fact.refreshed', { time: localMoment(new Date(refreshedAt), now) }));
+  return facts;
 };

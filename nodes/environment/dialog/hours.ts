@@ -10,9 +10,11 @@ const presets: Readonly<Record<string, readonly [from: string, until: string]>> 
   strictest: ['08:00', '20:00'],
 };
 
+const custom = 'custom';
+
 const presetOf = ({ textFrom, textUntil }: Values): string =>
   Object.keys(presets).find((name) => presets[name]?.[0] === textFrom && presets[name]?.[1] === textUntil) ??
-  'custom';
+  custom;
 
 /** `9` as `09:00`; any other text as it is. */
 const asTime = (text: string): string => {
@@ -24,20 +26,11 @@ const asTime = (text: string): string => {
 export const addHours = (form: Form): void => {
   const { say } = form;
   const id = 'node-config-input-textHours';
+  const choices = [...Object.keys(presets), custom];
   const choice = $('<select>', { id }).append(
-    $('<option>', { value: 'any', text: say('hours.any') }),
-    $('<option>', { value: 'federal', text: say('hours.federal') }),
-    $('<option>', { value: 'strictest', text: say('hours.strictest') }),
-    $('<option>', { value: 'custom', text: say('hours.custom') }),
+    ...choices.map((value) => $('<option>', { value, text: say(`hours.${value}`) })),
   );
   const note = $('<span>', { class: 'advisor-hint' });
-  const notes: Readonly<Record<string, string>> = {
-    any: say('hours.note.any'),
-    federal: say('hours.note.federal'),
-    strictest: say('hours.note.strictest'),
-    custom: say('hours.note.custom'),
-    both: say('hours.note.both'),
-  };
   const isHalf = ({ textFrom, textUntil }: Values): boolean =>
     textFrom === '' || textUntil === '' || textFrom === textUntil;
   const row = $('<div>', { class: 'form-row' }).append(
@@ -59,8 +52,8 @@ export const addHours = (form: Form): void => {
   }
   form.onChange(() => {
     const chosen = String(choice.val());
-    note.text(notes[chosen === 'custom' && isHalf(form.values()) ? 'both' : chosen] ?? '');
-    for (const name of ['textFrom', 'textUntil']) form.row(name).toggle(chosen === 'custom');
+    note.text(say(`hours.note.${chosen === custom && isHalf(form.values()) ? 'both' : chosen}`));
+    for (const name of ['textFrom', 'textUntil']) form.row(name).toggle(chosen === custom);
     form.row('outsideHours').toggle(chosen !== 'any');
   });
 };

@@ -1,5 +1,6 @@
 import { ask, faultText } from '../../../lib/editor/ask';
 import { button } from '../../../lib/editor/dom';
+import { environments } from '../../../lib/editor/flow';
 import type { Form, Say, Values } from '../../../lib/editor/red';
 import { isVariable } from '../../../lib/editor/values';
 import { lossIn, unfinishedIn } from './removal';
@@ -57,11 +58,7 @@ const isCalled = (name: unknown, service: string, say: Say): boolean =>
 
 /** The name, with a number if another environment has it. */
 const freeName = (name: string): string => {
-  const taken = new Set<unknown>();
-  RED.nodes.eachConfig((config) => {
-    if (config.type === 'advisor-environment') taken.add(config.name);
-    return true;
-  });
+  const taken = new Set(environments().map((environment) => environment.name));
   let free = name;
   for (let number = 2; taken.has(free); number++) free = `${name} ${number}`;
   return free;

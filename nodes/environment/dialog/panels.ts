@@ -64,40 +64,24 @@ interface CheckResult {
   readonly message: string;
 }
 
-const titles: Readonly<Record<string, (say: Say) => string>> = {
-  reachability: (say) => say('test.reachability'),
-  token: (say) => say('test.token'),
-  apiKey: (say) => say('test.apiKey'),
-  scopes: (say) => say('test.scopes'),
-  prefixes: (say) => say('test.prefixes'),
-  names: (say) => say('test.names'),
+const marks: Readonly<
+  Record<string, { readonly mark: string; readonly sign: string; readonly key: string }>
+> = {
+  true: { mark: 'advisor-good', sign: 'check', key: 'passed' },
+  false: { mark: 'advisor-bad', sign: 'times', key: 'failed' },
 };
-
-interface MarkLook {
-  readonly mark: string;
-  readonly sign: string;
-  readonly words: (say: Say) => string;
-}
-
-const marks: Readonly<Record<string, MarkLook>> = {
-  true: { mark: 'advisor-good', sign: 'check', words: (say) => say('test.passed') },
-  false: { mark: 'advisor-bad', sign: 'times', words: (say) => say('test.failed') },
-  null: { mark: '', sign: 'minus', words: (say) => say('test.untried') },
-};
+const noMark = { mark: '', sign: 'minus', key: 'untried' };
 
 /** Shows a tick, a cross or a dash for each check. */
 export const results = (found: unknown, say: Say): JQuery =>
   $('<ul>', { class: 'advisor-results' }).append(
     ...(found as readonly CheckResult[]).map(({ check, ok, message }) => {
-      const { mark = '', sign = 'minus', words } = marks[String(ok)] ?? {};
+      const { mark, sign, key } = marks[String(ok)] ?? noMark;
       return $('<li>', { class: mark }).append(
         icon(sign)
-          .attr({ role: 'img', 'aria-label': words?.(say) ?? '' })
+          .attr({ role: 'img', 'aria-label': say(`test.${key}`) })
           .removeAttr('aria-hidden'),
-        $('<div>').append(
-          $('<strong>', { text: titles[check]?.(say) ?? check }),
-          $('<span>', { text: message }),
-        ),
+        $('<div>').append($('<strong>', { text: say(`test.${check}`) }), $('<span>', { text: message })),
       );
     }),
   );

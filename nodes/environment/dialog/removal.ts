@@ -2,7 +2,13 @@ import { ask } from '../../../lib/editor/ask';
 import { notify } from '../../../lib/editor/dom';
 import { environmentSays as say, locale } from '../../../lib/editor/locale';
 import type { EditedNode, Form, Notice } from '../../../lib/editor/red';
-import { clearStatuses, leavesEnvironment, usersOf } from '../../../lib/editor/status';
+import {
+  clearStatuses,
+  environments,
+  environmentType,
+  leavesEnvironment,
+  usersOf,
+} from '../../../lib/editor/flow';
 import { isVariable } from '../../../lib/editor/values';
 import { second } from '../../../lib/durations';
 import { question } from './panels';
@@ -16,24 +22,13 @@ const idsAtOnce = 200;
 /** The number of people who are named. */
 const mostNames = 3;
 
-const environmentType = 'advisor-environment';
-
-const allEnvironments = (): string[] => {
-  const found: string[] = [];
-  RED.nodes.eachConfig(({ id, type }) => {
-    if (type === environmentType) found.push(id);
-    return true;
-  });
-  return found;
-};
-
 /** The environments of a node; for a subflow instance, those of all nodes in it. */
 const environmentsOf = ({ type, environment }: Partial<EditedNode>): string[] => {
   const [, subflow] = /^subflow:(.+)$/.exec(type ?? '') ?? [];
   if (subflow !== undefined) return RED.nodes.filterNodes({ z: subflow }).flatMap(environmentsOf);
   if (type?.startsWith('advisor-') !== true || typeof environment !== 'string' || environment === '')
     return [];
-  return isVariable(environment) ? allEnvironments() : [environment];
+  return isVariable(environment) ? environments().map(({ id }) => id) : [environment];
 };
 
 /** What has not finished, how many waits are among it, and some of those who wait. */

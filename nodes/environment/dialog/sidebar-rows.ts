@@ -83,7 +83,7 @@ export interface Action {
   readonly isShown?: boolean;
 }
 
-/** A row as it is to look. Its actions are always the same ones. */
+/** What a row shows. It has the same actions each time. */
 export interface RowView {
   readonly head: string;
   /** The tooltip of the head. */

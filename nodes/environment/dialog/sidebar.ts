@@ -1,6 +1,7 @@
 import { minute, second } from '../../../lib/durations';
 import { ask, faultText } from '../../../lib/editor/ask';
 import { badgeOf } from '../../../lib/editor/badge';
+import { environments, environmentType } from '../../../lib/editor/flow';
 import { icon, iconButton, setAttributes, setText } from '../../../lib/editor/dom';
 import type { EditedNode } from '../../../lib/editor/red';
 import {
@@ -18,7 +19,6 @@ import { changedTopic, type ChangeNews } from '../../../lib/change-news';
 import { say } from './sidebar-rows';
 import type { BlockedItem, Listed } from '../../../lib/runtime/activity-items';
 
-const environmentType = 'advisor-environment';
 const tab = 'advisor-texting';
 /** The least milliseconds between two automatic reads; more if a read takes long. */
 const leastInterval = 1.5 * second;
@@ -369,16 +369,14 @@ class Sidebar {
     const hadFocus = this.element[0]?.contains(document.activeElement) === true;
     const known = new Set<string>();
     if (mayRead())
-      RED.nodes.eachConfig((node) => {
-        if (node.type !== environmentType) return true;
+      for (const node of environments()) {
         known.add(node.id);
         const section = this.sections.get(node.id) ?? new Section(node.id, this);
         if (!this.sections.has(node.id)) this.environments.append(section.element);
         this.sections.set(node.id, section);
         section.name(node);
         how(section);
-        return true;
-      });
+      }
     setText(this.empty, mayRead() ? say('sidebar.none') : say('ask.notAllowed'));
     this.empty.toggle(known.size === 0);
     for (const [id, section] of this.sections)
