@@ -1,7 +1,7 @@
 import type { Answer } from '../service/client';
 import type { EndpointName, Id, RequestOf, ResponseOf } from '../service/endpoints';
 import type { Environment } from '../runtime/environment';
-import type { Source } from '../runtime/inputs';
+import { oneOrList, type Source } from '../runtime/inputs';
 import type { Tools } from '../runtime/tools';
 import { orMake } from '../process-memory';
 import type { Item } from '../outbox/item';
@@ -34,22 +34,15 @@ const withAttempts = (thrown: unknown, attempts: number): unknown =>
     ? new ServiceError({ ...thrown.problem, attempts }, { cause: thrown.cause })
     : thrown;
 
-/** What a message is about: one item, or a list of them. */
-export interface Given<D> {
-  readonly items: readonly unknown[];
-  /** True when an array came in, even of one entry. */
-  readonly list: boolean;
-  /** What all items share; saved with them, so it must be plain data. */
-  readonly data: D;
-}
-
 /** One item whose work starts. */
-export interface OperationTurn<D> {
+export interface OperationTurn {
   readonly caller: Caller;
   readonly item: unknown;
   readonly index: number;
+  /** True when an array came in, even of one entry. */
   readonly list: boolean;
-  readonly data: D;
+  /** What `data` of the operation gave. */
+  readonly data: unknown;
   /** What the operation finds out is added here. */
   readonly known: Fields;
   /** Finds something out once for all items of a message. */
@@ -57,15 +50,18 @@ export interface OperationTurn<D> {
 }
 
 /** An operation on single records: each has its own outcome. */
-export interface ItemOperation<D = unknown> {
+export interface ItemOperation {
   readonly kind: 'items';
-  /** The source of the list. */
+  /** Gives one item, or a list of them. */
   readonly source: Source;
-  readonly read: (msg: Message) => Promise<Given<D>>;
+  /** Called with the items of a message. */
+  readonly warn?: (items: readonly unknown[]) => void;
+  /** What all items of a message share; saved with them, so it must be plain data. */
+  readonly data?: (msg: Message) => unknown;
   /** Message fields of every outcome, including failures. */
   readonly carries: (item: unknown, list: boolean) => Fields;
   /** Returns the payload. */
-  readonly work: (turn: OperationTurn<D>) => Promise<unknown>;
+  readonly work: (turn: OperationTurn) => Promise<unknown>;
 }
 
 /** An operation that finds records: its outcomes are what it finds. */
@@ -152,14 +148,17 @@ export const operationNode = (
           tools.checkSettings();
           throw new Error(`there is no operation ${chosen}`);
         }
-        const [advisor, given] = await Promise.all([tools.advisorSource.read(msg), operation.read(msg)]);
-        const { items: entries, list, data } = given;
+        const { source, warn } = operation;
+        const reading = [tools.advisorSource.read(msg), source.read(msg), operation.data?.(msg)];
+        const [advisor, value, data] = await Promise.all(reading);
+        const { items: entries, list } = oneOrList(value, source.where);
+        warn?.(entries);
         const shared = { advisor: '', operation: chosen, data };
         const fault = faultOf(() => {
           shared.advisor = tools.advisor(advisor, msg);
         });
         const items = entries.map((_, index) => ({ index }));
-        return { items, count: entries.length, entries, list, source: operation.source, shared, fault };
+        return { items, count: entries.length, entries, list, source, shared, fault };
       },
       async work(item: Item<ItemData, OperationShared>) {
         const { shared, data, entry, message } = item;

@@ -39,7 +39,6 @@ import {
   Brake,
   environmentOf,
   isAuthorized,
-  isControl,
   pausedUntil,
   theOnlyOne,
   whenAdded,
@@ -124,6 +123,9 @@ export interface ItemNodeOptions<D extends ItemData, S extends Shared> {
   /** The work makes no request: it needs no service, and its items belong to none. */
   readonly isLocal?: boolean;
 }
+
+const isControl = (msg: Message, name: 'reset' | 'flush'): boolean =>
+  Object.hasOwn(msg, name) && msg[name] !== false && msg[name] !== undefined && msg[name] !== null;
 
 const codePrefix = 'code ';
 
@@ -315,8 +317,8 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     const cancelled = new CancelledCount(tools);
 
     /** Shows an outcome in the status; without `list`, it is that of a single message. */
-    const show = (outcome: Outcome, list?: OutcomeCounts): void => {
-      if (!list) shown.note(outcome);
+    const show = (outcome: Outcome, kinds: readonly string[], list?: OutcomeCounts): void => {
+      if (!list) shown.note(kinds);
       // While others wait, the status says so.
       if (!Array.from(queues.values()).some(({ waitCount }) => waitCount > 0)) shown.show(outcome, list);
       changed();
@@ -400,7 +402,8 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     ): Promise<boolean> => {
       const { message, data, shared, isRepeated } = item;
       const { count } = message.record;
-      const counts = item.count(kindsIn(tools, outcome));
+      const kinds = kindsIn(tools, outcome);
+      const counts = item.count(kinds);
       const isLast = counts['total'] === count;
       const summary = isLast && shared.list ? summaryOf(tools, count, counts) : undefined;
       const { entries } = message.input;
@@ -417,7 +420,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
         };
       });
       const left = jobOf(message, indexes, startId).deliver(parts, closed);
-      show(outcome, count === 1 ? undefined : { ...counts, alreadySent: alreadySentIn(counts) });
+      show(outcome, kinds, count === 1 ? undefined : { ...counts, alreadySent: alreadySentIn(counts) });
       return left;
     };
 
@@ -554,7 +557,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
           job.emit(index, withFields(outcome, data, shared, index, entry), { entry, summary });
         }
       if (count > 1) shown.show(why, counts);
-      else show(why);
+      else show(why, kindsIn(tools, why));
     };
 
     const accept = (job: Job, batch: Batch<D, S>): void => {
@@ -626,7 +629,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       try {
         const unread = thrown instanceof ServiceError ? undefined : removeUnreadable(msg, true);
         const failure = failedOutcome(problemOf(unready(unread ?? thrown)));
-        show(failure);
+        show(failure, kindsIn(tools, failure));
         job.fail(options.failedFields?.(failure, msg) ?? failure);
         job.concludeHandOver();
       } catch (fault) {
@@ -737,7 +740,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       // This summary is that of the list which the message belongs to, not of this node's outcomes.
       if (summary && parts && summary.id === parts.id) delete msg.summary;
       if (unreadable) fail(job, unreadable);
-      else brake.admit(job);
+      else if (!brake.delays(job)) enter(job);
     });
 
     const close = async (): Promise<void> => {

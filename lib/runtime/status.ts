@@ -275,7 +275,7 @@ class LastMinute {
 interface StatusTools {
   readonly words: Words;
   readonly status: Status;
-  readonly outputs: Outputs;
+  readonly outputs: Pick<Outputs, 'names'>;
   readonly clock: Clock;
   environment(): { readonly settings: { readonly timeZone: string } };
 }
@@ -311,10 +311,9 @@ export const outcomeStatus = (tools: StatusTools, texts: StatusTexts, queues: ()
   const isWaitingForSomebody = ({ problem }: Outcome): boolean => actionTexts.has(problem?.code ?? '');
 
   return {
-    /** Counts the outcome of a single message. */
-    note(outcome: Outcome): void {
-      const name = outputs.nameOf(outcome);
-      minute.add(outcome.alreadySent ? [name, 'alreadySent'] : [name], clock.now());
+    /** Counts the outcome of a single message, under these kinds. */
+    note(kinds: readonly string[]): void {
+      minute.add(kinds, clock.now());
     },
     /**
      * Shows the progress of lists, the counts of a list that has ended, or the single messages of the last minute; and

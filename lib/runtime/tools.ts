@@ -48,9 +48,6 @@ export interface Tools {
   readonly closed: AbortSignal;
 }
 
-export const isControl = (msg: Message, name: 'reset' | 'flush'): boolean =>
-  Object.hasOwn(msg, name) && msg[name] !== false && msg[name] !== undefined && msg[name] !== null;
-
 export const environmentOf = (RED: Red, id: unknown): Environment | undefined => {
   const found = typeof id === 'string' && id !== '' ? (RED.nodes.getNode(id) as unknown) : undefined;
   return (found as { environment?: Environment } | null | undefined)?.environment;
@@ -169,22 +166,20 @@ export class Brake {
     private readonly multiplies: boolean,
   ) {}
 
-  /** Lets a message enter: at once, or when its minute is over if it has come back too often. */
-  admit(job: Job): void {
+  /** Delays a message that has come back too often: it enters when its minute is over. False for any other. */
+  delays(job: Job): boolean {
     const { node, clock } = this.tools;
     let returns = countReturn(job.msg, node.id, clock, minute);
     if (returns && this.multiplies) returns = this.returns = oneMore(this.returns, clock.now(), minute);
-    if (!returns || returns.count <= mostReturns) {
-      this.enter(job);
-      return;
-    }
+    if (!returns || returns.count <= mostReturns) return false;
     const until = returns.since + minute;
     const forget = clock.after(until - clock.now(), () => {
       this.delayed.delete(job);
-      this.admit(job);
+      if (!this.delays(job)) this.enter(job);
     });
     this.delayed.set(job, { until, forget });
     this.show();
+    return true;
   }
 
   /** Lets all delayed messages enter now: before a close, so that none is lost, and before a reset, which is for them too. */

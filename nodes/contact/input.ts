@@ -33,8 +33,10 @@ const fromRows = ({ RED, node }: Tools, fields: unknown): ((msg: Message) => Pro
 };
 
 /** Reads the contact, or the list of contacts, of a message. */
-export const contactReader = (tools: Tools, contact: Source, fields: unknown): ((msg: Message) => unknown) =>
-  contact.type === 'fields' ? fromRows(tools, fields) : contact.read;
+export const contactSource = (tools: Tools, fields: unknown): Source => {
+  const contact = tools.source('contact');
+  return contact.type === 'fields' ? { ...contact, read: fromRows(tools, fields) } : contact;
+};
 
 const asRecord = (contact: unknown, where: MessageValue): Readonly<Record<string, unknown>> => {
   if (isRecord(contact)) return contact;

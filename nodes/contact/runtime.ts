@@ -9,18 +9,18 @@ import {
 import { unknownFields } from '../../lib/address-book/record-fields';
 import { filterOf, searching, sortingOf } from '../../lib/address-book/search';
 import type { Tools } from '../../lib/runtime/tools';
-import { anyId, idFrom, oneOrList } from '../../lib/runtime/inputs';
+import { anyId, idFrom } from '../../lib/runtime/inputs';
 import { invalidInput } from '../../lib/runtime/errors';
 import { oneAtATime } from '../../lib/service/concurrency';
 import { isNothing, isRecord } from '../../lib/runtime/kinds';
 import type { Config } from '../../lib/runtime/register';
 import type { Id, ResponseOf } from '../../lib/service/endpoints';
-import { contactBody, changesOf, contactReader, merged, type ContactBody } from './input';
+import { contactBody, changesOf, contactSource, merged, type ContactBody } from './input';
 import { Matcher, matchKey, matchValueOf, type MatchBy } from './matches';
 import { contactFieldKinds, spec } from './spec';
 
 const createOne = async (
-  { caller, known }: OperationTurn<unknown>,
+  { caller, known }: OperationTurn,
   body: ContactBody,
 ): Promise<ResponseOf<'createContact'>> => {
   const result = await caller.call('createContact', { body });
@@ -29,17 +29,11 @@ const createOne = async (
 };
 
 const creating = (tools: Tools, config: Config): ItemOperation => {
-  const contact = tools.source('contact');
-  const read = contactReader(tools, contact, config.fields);
-  const warn = unknownFields(tools, contactFieldKinds);
+  const contact = contactSource(tools, config.fields);
   return {
     kind: 'items',
     source: contact,
-    async read(msg) {
-      const given = oneOrList(await read(msg), contact.where);
-      warn(given.items);
-      return { ...given, data: null };
-    },
+    warn: unknownFields(tools, contactFieldKinds),
     carries: (item) => ({ contact: item }),
     async work(turn) {
       return createOne(turn, contactBody(turn.item, contact.where, turn.caller.environment.settings.country));
@@ -51,7 +45,7 @@ const creating = (tools: Tools, config: Config): ItemOperation => {
  * The id of the contact; undefined when none is given. In a list, each contact has its own: with one id for all, each
  * would overwrite the one before.
  */
-const idGiven = ({ item, data: ids, index, list }: OperationTurn<unknown>, where: MessageValue) => {
+const idGiven = ({ item, data: ids, index, list }: OperationTurn, where: MessageValue) => {
   const own = isRecord(item) ? item.contactId : undefined;
   const given: unknown[] = list ? [own, Array.isArray(ids) ? ids[index] : undefined] : [ids, own];
   const id = given.map(anyId).find((each) => each !== undefined);
@@ -63,21 +57,14 @@ const idGiven = ({ item, data: ids, index, list }: OperationTurn<unknown>, where
 const byContact = (
   tools: Tools,
   config: Config,
-  work: (turn: OperationTurn<unknown>, id: Id | undefined) => Promise<unknown>,
+  work: (turn: OperationTurn, id: Id | undefined) => Promise<unknown>,
 ): ItemOperation => {
-  const contact = tools.source('contact');
   const contactId = tools.source('contactId');
-  const read = contactReader(tools, contact, config.fields);
-  const warn = unknownFields(tools, { ...contactFieldKinds, contactId: true });
   return {
     kind: 'items',
-    source: contact,
-    async read(msg) {
-      const [value, ids] = await Promise.all([read(msg), contactId.read(msg)]);
-      const given = oneOrList(value, contact.where);
-      warn(given.items);
-      return { ...given, data: ids };
-    },
+    source: contactSource(tools, config.fields),
+    warn: unknownFields(tools, { ...contactFieldKinds, contactId: true }),
+    data: contactId.read,
     carries: (item) => ({ contact: item }),
     work: async (turn) => work(turn, idGiven(turn, contactId.where)),
   };
@@ -95,7 +82,7 @@ const updating = (tools: Tools, config: Config): ItemOperation => {
 const updater = (tools: Tools) => {
   const { where } = tools.source('contact');
   const merge = tools.plain.flag('merge');
-  return async ({ caller, item, known }: OperationTurn<unknown>, id: Id) => {
+  return async ({ caller, item, known }: OperationTurn, id: Id) => {
     known.contactId = id;
     const params = { contactId: id };
     const { country } = caller.environment.settings;
@@ -135,13 +122,12 @@ const saving = (tools: Tools, config: Config): ItemOperation => {
 /** For operations that need nothing but the id. */
 const byContactId = (
   tools: Tools,
-  operate: (caller: OperationTurn<unknown>['caller'], id: Id) => Promise<unknown>,
+  operate: (caller: OperationTurn['caller'], id: Id) => Promise<unknown>,
 ): ItemOperation => {
   const contactId = tools.source('contactId');
   return {
     kind: 'items',
     source: contactId,
-    read: async (msg) => ({ ...oneOrList(await contactId.read(msg), contactId.where), data: null }),
     carries: (item, list) => (list ? { contactId: item } : {}),
     async work({ caller, item, known }) {
       const id = idFrom(item, contactId.where);

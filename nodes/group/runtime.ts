@@ -10,7 +10,7 @@ import {
 import { fieldsGiven, unknownFields } from '../../lib/address-book/record-fields';
 import { filterOf, searching, sortingOf } from '../../lib/address-book/search';
 import type { Tools } from '../../lib/runtime/tools';
-import { entriesOf, idFrom, oneOrList, wholeId } from '../../lib/runtime/inputs';
+import { entriesOf, idFrom, wholeId } from '../../lib/runtime/inputs';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
 import { oneAtATime } from '../../lib/service/concurrency';
 import { isNothing, isRecord } from '../../lib/runtime/kinds';
@@ -31,15 +31,10 @@ const groupBody = (group: unknown, where: MessageValue): RequestOf<'createGroup'
 
 const creating = (tools: Tools): ItemOperation => {
   const group = tools.source('group');
-  const warn = unknownFields(tools, groupFieldKinds);
   return {
     kind: 'items',
     source: group,
-    async read(msg) {
-      const given = oneOrList(await group.read(msg), group.where);
-      warn(given.items);
-      return { ...given, data: null };
-    },
+    warn: unknownFields(tools, groupFieldKinds),
     carries: (item) => ({ group: item }),
     async work({ caller, item, known }) {
       const body = groupBody(item, group.where);
@@ -66,7 +61,6 @@ const deleting = (tools: Tools): ItemOperation => {
   return {
     kind: 'items',
     source: groupId,
-    read: async (msg) => ({ ...oneOrList(await groupId.read(msg), groupId.where), data: null }),
     carries: (item, list) => (list ? { groupId: item } : {}),
     async work({ caller, item, known }) {
       const id = await idToDelete(caller, item);
@@ -97,10 +91,7 @@ const changing = (
   return {
     kind: 'items',
     source: contactId,
-    async read(msg) {
-      const [contacts, data] = await Promise.all([contactId.read(msg), readGroups(msg)]);
-      return { ...oneOrList(contacts, contactId.where), data };
-    },
+    data: readGroups,
     carries: (item, list) => (list ? { contactId: item } : {}),
     async work({ caller, item, data, known, once }) {
       const id = idFrom(item, contactId.where);

@@ -28,12 +28,7 @@ const statusOf = (language = 'en-US') => {
     {
       words: wordsIn(language),
       clock: { ...systemClock, now: () => now },
-      outputs: {
-        names,
-        nameOf: ({ port }) => names[port] ?? '',
-        emit: () => undefined,
-        count: () => undefined,
-      },
+      outputs: { names },
       environment: () => ({ settings: { timeZone: '' } }),
       status: {
         show: (look) => {
@@ -50,7 +45,8 @@ const statusOf = (language = 'en-US') => {
   return {
     leave: (...outcomes: readonly Outcome[]): void => {
       for (const outcome of outcomes) {
-        status.note(outcome);
+        const name = names[outcome.port] ?? '';
+        status.note(outcome.alreadySent ? ['alreadySent', name] : [name]);
         status.show(outcome);
       }
     },
