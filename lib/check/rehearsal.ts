@@ -13,7 +13,7 @@ import {
   type Conclusion,
   type Query,
 } from './query-names';
-import { nobodysPhone, ServiceReader, type ReadCredentials, type ReadSettings } from './service-reader';
+import { alike, nobodysPhone, ServiceReader, type ReadSettings } from './service-reader';
 import { trustedUrl } from '../service/transport';
 import { wireName, type Names } from '../service/wire';
 
@@ -63,11 +63,6 @@ const wrongKey = 'advisor-texting-check-of-a-wrong-key';
 
 const isOfService = ({ kind }: ReadAnswer): boolean => kind === 'fine' || kind === 'problem';
 const isRefusal = ({ status }: ReadAnswer): boolean => status === 401 || status === 403;
-const alike = (one: ReadAnswer, other: ReadAnswer): boolean =>
-  one.kind === other.kind &&
-  one.status === other.status &&
-  one.detail === other.detail &&
-  one.page === other.page;
 
 /** An address without its query, which may hold secrets. */
 export const shownAddress = (address: string): string => {
@@ -179,9 +174,6 @@ interface Half {
   readonly part: keyof Prefixes;
   readonly replies: readonly ReadAnswer[];
 }
-
-/** A prefix that no service has: its answer shows how the service answers paths that do not exist. */
-const nowhere = 'no-such-prefix';
 
 const prefixesOf = async (
   { prefixes, wanted }: Rehearsal,
@@ -374,18 +366,6 @@ const tokenFinding = (reads: Reads, isKeyAccepted: boolean): Finding => {
   return isShown ? { check: 'token', ok: true, key: 'check.token' } : unproven;
 };
 
-const readNowhere = (
-  reader: ServiceReader,
-  { prefixes }: Rehearsal,
-  part: keyof Prefixes,
-  credentials: ReadCredentials,
-): Promise<ReadAnswer> =>
-  reader.read(
-    part === 'text' ? 'getConsent' : 'searchContacts',
-    { ...credentials, prefixes: { ...prefixes, [part]: nowhere } },
-    part === 'text' ? { phone: nobodysPhone } : {},
-  );
-
 /** All checks that need a token. */
 const withToken = async (
   rehearsal: Rehearsal,
@@ -430,9 +410,7 @@ const withToken = async (
   const facts = await learnedFacts(rehearsal, listed, (contactId) =>
     reader.read('getContact', { token }, {}, { params: { contactId } }),
   );
-  const prefixes = await prefixesOf(rehearsal, reads, (part) =>
-    readNowhere(reader, rehearsal, part, { token }),
-  );
+  const prefixes = await prefixesOf(rehearsal, reads, (part) => reader.readNowhere(part, { token }));
   const missing = prefixes.ok === true ? missingOf(rehearsal, core, facts.unread) : undefined;
   return [
     reachability([text, ...Object.values(core)], shownAddress(rehearsal.baseUrl)),
@@ -473,7 +451,7 @@ export const rehearse = async (rehearsal: Rehearsal): Promise<Finding[]> => {
     const token = 'fault' in had ? tokenFault(rehearsal, had.fault) : unproven;
     // A path that does not exist without a token does not exist with one.
     const prefixes = await prefixesOf(rehearsal, { text: probes[0], core: { contacts: probes[1] } }, (part) =>
-      readNowhere(reader, rehearsal, part, {}),
+      reader.readNowhere(part, {}),
     );
     const known = [reach, token, ...(prefixes.ok === false ? [prefixes] : [])];
     const rest = (key: string): Finding[] =>

@@ -37,13 +37,20 @@ const defaults = {
 /** Nobody has this number: it is set aside for fiction. */
 export const nobodysPhone = '+12025550100';
 
-/** Pages of gateways name the path that was asked for, and number what they refuse. */
+/** A prefix that no service has: its answer shows how the service answers paths that do not exist. */
+const nowhere = 'no-such-prefix';
+
+/** Refusals name the path that was asked for, and number what they refuse. */
 const comparablePage = (text: string, { core, text: texting }: Prefixes): string =>
   text
     .slice(0, 10_000)
     .replaceAll(core, '')
     .replaceAll(texting, '')
     .replaceAll(/[\da-f-]{6,}|\d+/gi, '');
+
+/** Whether two answers cannot be told apart. */
+export const alike = (one: ReadAnswer, other: ReadAnswer): boolean =>
+  one.kind === other.kind && one.status === other.status && one.page === other.page;
 
 export interface ReadCredentials {
   readonly token?: string;
@@ -140,28 +147,40 @@ export class ServiceReader {
       if (hasProblemBody) return 'problem';
       return status >= 400 ? 'refused' : 'other';
     };
-    const text = result.state === 'answered' && status >= 400 && !hasProblemBody ? (result.text ?? '') : '';
+    const detail = failure?.more.detail ?? '';
+    const page = result.state === 'answered' && status >= 400 ? (result.text ?? '') : '';
     const reply: ReadAnswer = {
       kind: kind(),
       status,
-      detail: failure?.more.detail ?? '',
+      detail,
       reason: reason || `HTTP ${String(status)}`,
       hasProblemBody,
-      page: comparablePage(text, prefixes),
+      page: comparablePage(hasProblemBody ? detail : page, prefixes),
       ...(happened.what === 'done' && { data }),
     };
     return { reply, happened };
   }
 
+  /** Asks the same under a prefix that does not exist. */
+  readNowhere(part: keyof Prefixes, credentials: ReadCredentials): Promise<ReadAnswer> {
+    const under = { ...credentials, prefixes: { ...this.settings.prefixes, [part]: nowhere } };
+    return part === 'text'
+      ? this.read('getConsent', under, { phone: nobodysPhone })
+      : this.read('searchContacts', under);
+  }
+
   /**
    * Asks for the consent of a number that nobody has. The service answers with 404, as it does for a path that does not
-   * exist. But it answers an invalid number with 400 (contract, *Limits*), which tells the two apart.
+   * exist. But it answers an invalid number with 400 (contract, *Limits*), which distinguishes the two; if not, its
+   * answer to a path that certainly does not exist does.
    */
   async readConsent(credentials: ReadCredentials): Promise<ReadAnswer> {
     const reply = await this.read('getConsent', credentials, { phone: nobodysPhone });
     if (reply.kind !== 'problem' || reply.status !== 404) return reply;
     const malformed = await this.read('getConsent', credentials, { phone: '0' });
-    return malformed.status === 404 ? { ...reply, kind: 'nothing' } : reply;
+    if (malformed.status !== 404) return reply;
+    const control = await this.readNowhere('text', credentials);
+    return isUnanswered(control) || alike(reply, control) ? { ...reply, kind: 'nothing' } : reply;
   }
 
   close(): Promise<void> {

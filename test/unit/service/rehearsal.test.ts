@@ -504,6 +504,25 @@ describe('a rehearsal on handwritten services', () => {
     });
   }
 
+  for (const [what, unknown] of [
+    ['a gateway', () => [404, 'nothing here']],
+    ['the service', (path) => PlainService.problem(404, 'not_found', `There is no path ${path}.`)],
+  ] as const satisfies readonly (readonly [string, (path: string) => Reply])[]) {
+    const answer = ({ path }: Asked): Reply | undefined => {
+      if (path === '/text/messaging/consents') return PlainService.problem(404, 'not_found', 'nobody');
+      return path.startsWith('/core/') ? undefined : unknown(path);
+    };
+    it(`accepts that nobody has a number that is none either, where ${what} answers unknown paths otherwise`, async () => {
+      const { verdicts } = await rehearsed(answer);
+      should(verdicts['prefixes']).be.true();
+    });
+    it(`blames the Texting prefix all the same where ${what} does`, async () => {
+      const { message, verdicts } = await rehearsed(answer, { prefixes: { ...usualPrefixes, text: 'txt' } });
+      should(verdicts['prefixes']).be.false();
+      message('prefixes').should.containEql('/txt: correct Texting prefix');
+    });
+  }
+
   it('does not call a prefix right if a gateway rejects it for an unknown reason', async () => {
     const { verdicts, message } = await rehearsed(({ path }) =>
       path.startsWith('/text/') ? [403, 'no entry for you'] : undefined,
