@@ -290,7 +290,7 @@ export class StoreKey implements Sealer {
       );
     if (!isWritten)
       this.warn(
-        'The encryption key cannot be written to disk, so saved authorizations, waits and texts will be lost when Node-RED stops. Make the user directory writable, and unset readOnly in settings.js.',
+        'The encryption key cannot be written to disk, so saved authorizations, waits and texts will be lost when Node-RED stops. Make the user directory writable.',
       );
   }
 
