@@ -62,6 +62,39 @@ export interface BlockedItem {
   readonly reason: string | null;
 }
 
+export interface AdvisorItem {
+  readonly advisor: string;
+  readonly state: 'authorized' | 'authorize_again' | 'confirm';
+  readonly identity: string | null;
+  readonly scopes: readonly string[];
+  readonly missingScopes: readonly string[];
+  readonly expiresAt: number | null;
+  readonly refreshedAt: number | null;
+}
+
+/** The state of an environment's service and store. */
+export interface ServiceState {
+  readonly service: 'simulator' | 'sandbox' | 'production';
+  readonly pausedUntil: number | null;
+  readonly store: 'embedded' | 'postgres' | 'memory' | null;
+  /** Milliseconds. */
+  readonly lateBy: number;
+  /** Null when the number is unknown. */
+  readonly queued: number | null;
+  /** What must be done before the state can move to the database. */
+  readonly left: { readonly items: number; readonly waits: number } | null;
+  /** How many texts and waits pause because their node or environment does not run. */
+  readonly paused: number;
+  readonly trouble: string | null;
+  readonly isStoreLost: boolean;
+  /** What must be filled in before anything can be done. */
+  readonly fault: string | null;
+  /** The simulator's clock. */
+  readonly clock: number | null;
+  /** Whether the user may change things. */
+  readonly mayWrite: boolean;
+}
+
 /** A page of a list, in the shape of the service's own (contract, *Page wrapper*). */
 export interface Listed<T> {
   readonly data: readonly T[];

@@ -1,3 +1,4 @@
+import type { AdvisorItem } from './activity-items';
 import type { RunningNode } from './red';
 import type { Pending } from '../outbox/queue-reader';
 import type { Client } from '../service/client';
@@ -37,16 +38,6 @@ export type ControlListener = (
   at: number,
   orphan: Store | undefined,
 ) => boolean;
-
-export interface AdvisorItem {
-  readonly advisor: string;
-  readonly state: 'authorized' | 'authorize_again' | 'confirm';
-  readonly identity: string | null;
-  readonly scopes: readonly string[];
-  readonly missingScopes: readonly string[];
-  readonly expiresAt: number | null;
-  readonly refreshedAt: number | null;
-}
 
 /** An `advisor-environment` as a flow node sees it. */
 export interface Environment {

@@ -10,9 +10,9 @@ import {
   type Listed,
   type WaitItem,
 } from '../../lib/runtime/activity';
-import { sumOfPending, type Pending } from '../../lib/outbox/queue-reader';
+import { sumOfPending } from '../../lib/outbox/queue-reader';
 import { processMemory } from '../../lib/process-memory';
-import type { AdvisorItem } from '../../lib/runtime/environment';
+import type { AdvisorItem, ServiceState } from '../../lib/runtime/activity-items';
 import { pausedUntil } from '../../lib/runtime/tools';
 import type { Gauges } from '../../lib/runtime/metrics';
 import { lastFour } from '../../lib/runtime/log';
@@ -214,7 +214,7 @@ export const gaugesOf = (environment: RunningEnvironment): Gauges => {
 };
 
 /** The state of the service and the store. */
-export const serviceState = async (RED: Red, asked: RouteRequest): Promise<object> => {
+export const serviceState = async (RED: Red, asked: RouteRequest): Promise<ServiceState> => {
   const { request, mayWrite } = asked;
   const running = runningIn(asked);
   const { service, clock, trouble = null } = running;
@@ -243,16 +243,7 @@ const faultIn = (environment: RunningEnvironment, request: Request): string | nu
   }
 };
 
-interface StoreState {
-  readonly store: 'embedded' | 'postgres' | 'memory' | null;
-  readonly lateBy: number;
-  /** Null when the number is unknown. */
-  readonly queued: number | null;
-  /** What must be done before the state can move to the database. */
-  readonly left: Pending | null;
-  /** How many texts and waits pause because their node or environment does not run. */
-  readonly paused: number;
-}
+type StoreState = Pick<ServiceState, 'store' | 'lateBy' | 'queued' | 'left' | 'paused'>;
 
 const unopened: StoreState = { store: null, lateBy: 0, queued: null, left: null, paused: 0 };
 

@@ -4,7 +4,7 @@ import type { Connection } from '../../lib/auth/connection';
 import { missingScopes, type Grant, stateOf, type VaultEntry } from '../../lib/auth/vault';
 import { operationScopesOf } from '../../lib/auth/token-endpoint';
 import { isGrantFor } from '../../lib/auth/tokens';
-import type { AdvisorItem } from '../../lib/runtime/environment';
+import type { AdvisorItem } from '../../lib/runtime/activity-items';
 import { systemClock } from '../../lib/service/clock';
 import { connectionOf, serviceOf, type EnvironmentValues } from './config';
 import type { Services } from './services';

@@ -92,8 +92,7 @@ export const bundleOf = async (RED: Red, services: Services, asked: RouteRequest
   };
   const settings = settingsTold(written);
   if (!running) return { ...whole, settings, state: null, advisors: [], failures: [] };
-  const state = (await serviceState(RED, asked)) as Readonly<Record<string, unknown>>;
-  const { store, pausedUntil, lateBy, trouble, fault } = state;
+  const { store, pausedUntil, lateBy, trouble, fault } = await serviceState(RED, asked);
   const known = await listAdvisors(services, id, running.values, running.values).catch(() => []);
   const failures = activityOf(running).failureRecords({ page: 1, pageSize: mostFailuresTold });
   // An unavailable store is a finding of its own (`isStoreInTrouble`): the bundle is made without failures.

@@ -5,8 +5,8 @@ import { isOver } from '../../lib/auth/vault';
 import { isGrantFor } from '../../lib/auth/tokens';
 import { consentIn, type AcceptedCommand } from '../../lib/consent/consent';
 import { activityOf, type ItemCommand } from '../../lib/runtime/activity';
+import type { AdvisorItem } from '../../lib/runtime/activity-items';
 import type {
-  AdvisorItem,
   Environment,
   EnvironmentSettings,
   ControlListener,

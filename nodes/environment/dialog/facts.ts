@@ -1,18 +1,13 @@
+import type { AdvisorItem } from '../../../lib/runtime/activity-items';
 import { localMoment } from '../../../lib/editor/locale';
 import type { Say } from '../../../lib/editor/values';
 
 /** An advisor as the route lists it. */
-export interface ListedAdvisor {
-  readonly advisor: string;
-  readonly state: 'authorized' | 'authorize_again' | 'confirm' | 'none';
-  readonly identity: string | null;
+export type ListedAdvisor = Omit<AdvisorItem, 'state'> & {
+  readonly state: AdvisorItem['state'] | 'none';
   /** The identity that waits for confirmation; only in the state `confirm`. */
   readonly awaiting?: string | null;
-  readonly scopes: readonly string[];
-  readonly missingScopes: readonly string[];
-  readonly expiresAt: number | null;
-  readonly refreshedAt: number | null;
-}
+};
 
 export const notYet = (advisor: string): ListedAdvisor => ({
   advisor,

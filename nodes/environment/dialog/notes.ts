@@ -2,6 +2,7 @@ import { ask, faultText } from '../../../lib/editor/ask';
 import { button } from '../../../lib/editor/dom';
 import { environments } from '../../../lib/editor/flow';
 import type { Form, Say, Values } from '../../../lib/editor/red';
+import type { ServiceState } from '../../../lib/runtime/activity-items';
 import { isVariable } from '../../../lib/editor/values';
 import { lossIn, unfinishedIn } from './removal';
 
@@ -122,7 +123,7 @@ export const addLostStoreNote = (form: Form): void => {
   };
   ask(say, 'GET', `${path}/service`).then(
     (answer) => {
-      const { isStoreLost, mayWrite } = answer as { isStoreLost: boolean; mayWrite: boolean };
+      const { isStoreLost, mayWrite } = answer as ServiceState;
       if (!isStoreLost) return;
       const actions = $('<div>', { class: 'advisor-actions' });
       if (mayWrite) actions.append(button('check', say('lostStore.confirm'), confirm));

@@ -1,11 +1,13 @@
 import { day, minute, second } from '../../../lib/durations';
 import { defaultAdvisor } from '../../../lib/default-advisor';
 import type {
+  AdvisorItem,
   BlockedItem,
   Failure,
   Listed,
   ListItem,
   QueueItem,
+  ServiceState,
   WaitItem,
 } from '../../../lib/runtime/activity-items';
 import { offsetName } from '../../../lib/runtime/dates';
@@ -26,26 +28,6 @@ import {
   type RowView,
 } from './sidebar-rows';
 
-interface Advisor {
-  readonly advisor: string;
-  readonly state: 'authorized' | 'authorize_again' | 'confirm';
-  readonly expiresAt: number | null;
-}
-export interface ServiceState {
-  readonly service: string;
-  readonly pausedUntil: number | null;
-  readonly lateBy: number;
-  readonly queued: number | null;
-  readonly store: 'embedded' | 'postgres' | 'memory' | null;
-  readonly left: { readonly items: number; readonly waits: number } | null;
-  readonly trouble: string | null;
-  /** What must be filled in before anything can be done. */
-  readonly fault: string | null;
-  readonly clock: number | null;
-  /** How many texts and waits pause because their node or environment does not run. */
-  readonly paused: number;
-  readonly mayWrite: boolean;
-}
 /** Failures, with a word for each code, and for each failure the sentence that says what to do. */
 interface Failures extends Listed<Failure> {
   readonly codes: Readonly<Record<string, string>>;
@@ -384,7 +366,7 @@ export const failuresPart = (host: SidebarSection) =>
 export const advisorsPart = (host: SidebarSection) => {
   const isByPerson = (): boolean =>
     host.service !== 'simulator' && RED.nodes.node(host.id)?.['grant'] !== 'client_credentials';
-  return new ListPart<Listed<Advisor>>(host, {
+  return new ListPart<Listed<AdvisorItem>>(host, {
     name: 'advisors',
     title: say('sidebar.advisors'),
     nothing: say('sidebar.unauthorized'),

@@ -286,16 +286,10 @@ class BlockedSection implements SidebarSection {
   }
 
   private async readList(): Promise<number> {
-    if (this.through)
-      await ask(say, 'GET', `${this.id}/${this.part.path}`).then(
-        (answer) => {
-          this.part.show(answer as Listed<BlockedItem>);
-        },
-        () => {
-          this.part.clear();
-        },
-      );
-    else this.part.clear();
+    const { id, part } = this;
+    const answer = this.through && (await ask(say, 'GET', `${id}/${part.path}`).catch(() => undefined));
+    if (answer === undefined) part.clear();
+    else part.show(answer as Listed<BlockedItem>);
     return Infinity;
   }
 }

@@ -1,6 +1,7 @@
 import should from 'should';
 import { activityOf } from '../../../lib/runtime/activity';
-import type { AdvisorItem, Environment } from '../../../lib/runtime/environment';
+import type { AdvisorItem } from '../../../lib/runtime/activity-items';
+import type { Environment } from '../../../lib/runtime/environment';
 import { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
 import { isShared, key, type Store } from '../../../lib/state/store';
