@@ -24,7 +24,7 @@ export interface KeyHolder {
   read(): unknown;
   /**
    * False when it could not be written: another attempt may succeed. With `isFirst`, a document that another process has
-   * written meanwhile stays, and is to be read.
+   * written meanwhile stays, and is read instead.
    */
   write(document: object, isFirst: boolean): Promise<boolean>;
 }
