@@ -57,8 +57,8 @@ interface Subject {
   readonly read: NameSource['read'];
   /** The answer without the names to be checked. */
   readonly whole: ResultPage | undefined;
-  /** The query for one record a page; empty until it is known. */
-  readonly one: Query;
+  /** The query for one record a page, once it is known. */
+  readonly one?: Query;
 }
 
 /**
@@ -102,7 +102,7 @@ const pageVerdict: Check = async ({ read, whole, one }, names) => {
   if (typeof page === 'string') return page;
   const [first, second, third] = whole?.data ?? [];
   const [got] = page.data;
-  const isSingle = Object.keys(one).length > 0;
+  const isSingle = one !== undefined;
   // If pages are counted from zero, page 2 is the third.
   if (isSingle && third !== undefined && same(got, third) && !same(second, third)) return 'wrong';
   const said = page.pageInfo?.page;
@@ -355,10 +355,10 @@ const checkSource = async (
   before: readonly CheckedName[],
 ): Promise<CheckedName[]> => {
   const isSearch = source !== 'consents';
-  const ofSource = [...(isSearch ? [pageNumber, pageSize] : []), ...parameters[source]];
+  const paging = isSearch ? [pageNumber, pageSize] : [];
   if (!isUsable({ plain, read })) {
     const verdict = isUnanswered(plain) ? 'unanswered' : 'untried';
-    return ofSource.map(({ name }) => ({ source, name, verdict }));
+    return [...paging, ...parameters[source]].map(({ name }) => ({ source, name, verdict }));
   }
   const candidates = ({ name, likely }: Parameter): string[] => {
     const known = before.flatMap((each) =>
@@ -366,34 +366,29 @@ const checkSource = async (
     );
     return [...new Set([wireName(names, source, name), ...known, ...likely])];
   };
-  const checked = new Map<string, CheckedName>();
-  const check = async (subject: Subject, parameter: Parameter): Promise<CheckedName> => {
-    const { name } = parameter;
-    const result = { source, name, ...(await checkName(subject, parameter.check, candidates(parameter))) };
-    checked.set(name, result);
-    return result;
-  };
-  let subject: Subject = { read, whole: pageIn(plain), one: {} };
-  if (isSearch) {
-    const pages = candidates(pageNumber);
-    const start = isRefused(plain)
-      ? await orUnanswered(findName(subject, startVerdict, pages), undefined)
-      : undefined;
-    if (start !== undefined) {
-      const first = { [start]: 1 };
-      const whole = pageIn(await orUnanswered(read(first), plain));
-      subject = { read: (query) => read({ ...first, ...query }), whole, one: {} };
-    }
-    const { found: size } = await check(subject, pageSize);
-    const single: Subject = { ...subject, one: size === undefined ? {} : { [size]: 1 } };
-    const number = await check(single, pageNumber);
-    if (number.verdict === 'wrong' && number.found === undefined && size !== undefined) {
-      const search = findName(single, zeroVerdict, [...pages, ...likelyOffsets]);
-      checked.set('page', { ...number, fromZero: await orUnanswered(search, undefined) });
-    }
+  let subject: Subject = { read, whole: pageIn(plain) };
+  const pages = candidates(pageNumber);
+  if (isSearch && isRefused(plain)) {
+    const start = await orUnanswered(findName(subject, startVerdict, pages), undefined);
+    const first: Query = start === undefined ? {} : { [start]: 1 };
+    const whole = pageIn(await orUnanswered(read(first), plain));
+    subject = { read: (query) => read({ ...first, ...query }), whole };
   }
-  for (const parameter of parameters[source]) await check(subject, parameter);
-  return ofSource.flatMap(({ name }) => checked.get(name) ?? []);
+  const checked: CheckedName[] = [];
+  // With one record a page, the second page is recognized by its record.
+  for (const parameter of [...paging.reverse(), ...parameters[source]]) {
+    const result = await checkName(subject, parameter.check, candidates(parameter));
+    const { verdict, found } = result;
+    if (parameter === pageSize && found !== undefined) subject = { ...subject, one: { [found]: 1 } };
+    const isUnfound = verdict === 'wrong' && found === undefined;
+    const mayBeZero = parameter === pageNumber && isUnfound && subject.one !== undefined;
+    const search = mayBeZero ? findName(subject, zeroVerdict, [...pages, ...likelyOffsets]) : undefined;
+    const fromZero = search && (await orUnanswered(search, undefined));
+    const one = { source, name: parameter.name, ...result, fromZero };
+    if (parameter === pageNumber) checked.unshift(one);
+    else checked.push(one);
+  }
+  return checked;
 };
 
 /** The whole setting `names`, with the names that were found in place of those that do not work. */

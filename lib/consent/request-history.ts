@@ -2,7 +2,7 @@ import { Later } from '../outbox/queue';
 import { orMake } from '../process-memory';
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../service/clock';
-import { oneAtATime, settled } from '../service/concurrency';
+import { oneAtATime } from '../service/concurrency';
 import { mayBeCarriedOut, ServiceError } from '../service/errors';
 import { rememberedKey, sweepRemembered, table, type Remembered } from '../state/remembered';
 import { asName, unchanged, type StoreEntry, type Store } from '../state/store';
@@ -113,7 +113,7 @@ export class RequestHistory {
     try {
       return await oneAtATime(asName(at), untilAsked, this.asking);
     } finally {
-      void settled(sweepRemembered(this.options.store));
+      sweepRemembered(this.options.store).catch(() => undefined);
     }
   }
 

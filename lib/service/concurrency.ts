@@ -63,7 +63,10 @@ const lastOf = processMemory('turns', new Map<string, Promise<void>>());
 export const oneAtATime = <T>(key: string, task: () => Promise<T>, last = lastOf): Promise<T> => {
   const before = last.get(key);
   const result = before ? before.then(task) : task();
-  const ended = settled(result);
+  const ended = result.then(
+    () => undefined,
+    () => undefined,
+  );
   last.set(key, ended);
   void ended.then(() => {
     if (last.get(key) === ended) last.delete(key);
@@ -114,10 +117,3 @@ export class Flights {
     await Promise.all(left);
   }
 }
-
-/** Resolves when the work has ended, with or without an error. */
-export const settled = (work: Promise<unknown>): Promise<void> =>
-  work.then(
-    () => undefined,
-    () => undefined,
-  );
