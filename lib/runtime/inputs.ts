@@ -167,9 +167,11 @@ export const source = (
   if (!field) throw new Error(`${spec.type} has no typed property ${name}`);
   const type = excerpt(config[`${name}Type`] ?? field.defaultType);
   const value = config[name] ?? (type === field.defaultType ? field.default : '');
-  const where = ['msg', 'flow', 'global'].includes(type)
-    ? `${type}.${written(value)}`
-    : { field: `${spec.type}.${name}`, isQuoted: true };
+  const path = written(value);
+  const where =
+    ['msg', 'flow', 'global'].includes(type) && path !== ''
+      ? `${type}.${path}`
+      : { field: `${spec.type}.${name}`, isQuoted: true };
   return { value, type, where, read: compile(RED, node, name, value, type) };
 };
 

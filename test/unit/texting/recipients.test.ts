@@ -99,6 +99,14 @@ describe('send text node, recipients that cannot be found', () => {
     );
   });
 
+  it('names the field of the form where no message property was chosen', async () => {
+    const { environment } = alsoClose(await startSimulated());
+    const flow = await sendNode(environment, { phone: '', phoneType: 'msg' });
+    const { code, message } = errorOf(only(await flow.ask({ phone: numbers.consented, text: 'Hi' })).msg);
+    should(code).equal('invalid_input');
+    should(message).match(/^"Phone number" contains neither/);
+  });
+
   it('sends to nobody from a string that was meant as a list, even if a number could be read', async () => {
     const { environment, received } = alsoClose(await startSimulated({}, { settings: { country: 'US' } }));
     const flow = await sendNode(environment);
