@@ -35,7 +35,7 @@ const sourcesIn = (...folders: string[]): string[] =>
 
 /** Names of keys and events, a script, the table's own notes for the docs, and details in parentheses. */
 const notSentences =
-  /^lib\/(auth\/cipher|service\/(endpoints|schemas|requests))\.ts: |: input change keyup paste$/;
+  /^lib\/(auth\/cipher|service\/(endpoints|schemas|wire))\.ts: |: input change keyup paste$/;
 
 /** The text of a literal, with a gap for each value. */
 const writtenIn = (node: ts.Node): string | undefined => {

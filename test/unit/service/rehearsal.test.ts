@@ -516,7 +516,7 @@ describe('a rehearsal on handwritten services', () => {
       const { verdicts } = await rehearsed(answer);
       should(verdicts['prefixes']).be.true();
     });
-    it(`blames the Texting prefix all the same where ${what} does`, async () => {
+    it(`still blames the Texting prefix where ${what} does`, async () => {
       const { message, verdicts } = await rehearsed(answer, { prefixes: { ...usualPrefixes, text: 'txt' } });
       should(verdicts['prefixes']).be.false();
       message('prefixes').should.containEql('/txt: correct Texting prefix');
