@@ -1,7 +1,9 @@
+import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import should from 'should';
 import { versions } from '../../support/extent';
 import { launchBrowser, type TestBrowser } from '../../support/browser';
+import { examplesIn } from '../../support/examples/setup';
 import { root } from '../../support/installation';
 import { type FlowNode, startRed, type RealRed } from '../../support/node-red';
 
@@ -52,6 +54,15 @@ for (const version of versions) {
     const hidden: string[] = [];
     let flows: readonly FlowNode[];
 
+    const hiddenOn = async (id: string): Promise<string[]> => {
+      await page.evaluate(`RED.workspaces.show('${id}')`);
+      // Drawn, and so measured: those of the previous canvas still exist for a moment.
+      await page.waitForFunction(
+        `RED.nodes.filterNodes({ z: '${id}' }).every(({ id }) => document.getElementById(id))`,
+      );
+      return (await page.evaluate<string[]>(readHidden)).map((wire) => `${id}: ${wire}`);
+    };
+
     before(async () => {
       const { workspaceFlows } = await import('../../../scripts/start/workspace.mjs');
       flows = workspaceFlows(root);
@@ -60,14 +71,7 @@ for (const version of versions) {
       await page.goto(red.url);
       await page.locator('.red-ui-flow-node').first().waitFor();
       const canvases = flows.filter(({ type }) => type === 'tab' || type === 'subflow').map(({ id }) => id);
-      for (const id of canvases) {
-        await page.evaluate(`RED.workspaces.show('${id}')`);
-        // Drawn, and so measured: those of the previous canvas still exist for a moment.
-        await page.waitForFunction(
-          `RED.nodes.filterNodes({ z: '${id}' }).every(({ id }) => document.getElementById(id))`,
-        );
-        hidden.push(...(await page.evaluate<string[]>(readHidden)).map((wire) => `${id}: ${wire}`));
-      }
+      for (const id of canvases) hidden.push(...(await hiddenOn(id)));
       boxes.push(...(await page.evaluate<Box[]>(readBoxes)));
       should(boxes.length).be.above(100);
     });
@@ -151,6 +155,17 @@ for (const version of versions) {
         await opened.getByRole('heading', { name: heading }).waitFor();
         await opened.close();
       }
+    });
+
+    it('have no wire behind a node in the recipes', async () => {
+      const behind: string[] = [];
+      for (const { nodes } of examplesIn(join(root, 'examples', 'recipes'))) {
+        const own = nodes.filter(({ type }) => type !== 'advisor-environment');
+        await page.evaluate(`RED.nodes.import(${JSON.stringify(own)}); RED.view.redraw(true)`);
+        const id = own.find(({ type }) => type === 'tab')?.id ?? '';
+        behind.push(...(await hiddenOn(id)));
+      }
+      should(behind).eql([]);
     });
   });
 }

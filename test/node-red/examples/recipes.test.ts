@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import should from 'should';
+import { day } from '../../../lib/durations';
 import { startSimulator, type StateView } from '../../../simulator';
 import { alsoClose, closeAll } from '../../support/closing';
 import { root } from '../../support/installation';
@@ -112,10 +113,12 @@ describe('the recipes', function () {
 
   recipeDoes('Remind people who have not answered', async (flow) => {
     await flow.press('Ask Silvia');
-    should(errorOf(await phones.advanceUntil(flow.one('given up'), 300))).containEql({
+    should(errorOf(await phones.advanceUntil(flow.one('given up'), 3600))).containEql({
       code: 'consent_limit',
     });
     should(await phones.texts(silvia, 'default', 'consent-request')).have.length(2);
+    const [asked, reminded] = await phones.ledger('requestConsent');
+    should((reminded?.at ?? 0) - (asked?.at ?? 0)).be.aboveOrEqual(day);
 
     await phones.reset();
     await flow.press('Ask Silvia');
