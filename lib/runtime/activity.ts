@@ -471,7 +471,9 @@ export class Activity {
 
   private async writeFailures(store: Store, failures: readonly SavedFailure[]): Promise<void> {
     const { from, to } = this.failureRange;
-    await store.write(failures.map((value) => ({ table, put: key(from, value.at, randomBytes(6)), value })));
+    // Those of one list have the same time: their order is kept.
+    const keyOf = ({ at }: SavedFailure, index: number): Buffer => key(from, at, index, randomBytes(6));
+    await store.write(failures.map((value, index) => ({ table, put: keyOf(value, index), value })));
     const oldest = key(from, Math.max(this.environment.clock.now() - failuresKeptFor, 0));
     const [count, expired] = await Promise.all([
       store.count(table, from, to),

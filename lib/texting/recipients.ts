@@ -89,7 +89,7 @@ const entryOf = (entry: unknown, { country, field }: PhoneRules): PhoneEntry => 
 
 /** One number, or the entries of a list. Throws `invalid_input` when it is neither, or an empty list. */
 const givenIn = (value: unknown, where: MessageValue, column: string): ReturnType<typeof oneOrList> => {
-  if (isRecord(value)) throw invalidInput('phones_object', { where, column });
+  if (isRecord(value)) throw invalidInput('phones_object', { where, column: nameToChoose(value, column) });
   if (!Array.isArray(value) && typeof value !== 'string' && typeof value !== 'number')
     throw invalidInput('phones_kind', { where });
   return oneOrList(value, where);
@@ -162,6 +162,12 @@ const likelyField = (record: Readonly<Record<string, unknown>>): string | undefi
   const byName = (among: readonly string[]): string | undefined =>
     among.find((name) => phoneWords.test(name));
   return byName(withNumber) ?? byName(names) ?? (withNumber.length === 1 ? withNumber[0] : undefined);
+};
+
+/** The field to choose in an object that is not in a list. */
+const nameToChoose = (record: Readonly<Record<string, unknown>>, column: string): string => {
+  const likely = column in record ? column : likelyField(record);
+  return likely !== undefined && /^[\p{L}_][\p{L}\d_]{0,40}$/u.test(likely) ? likely : column;
 };
 
 /** What to tell the user about an object in a list that has no number where one was looked for. */

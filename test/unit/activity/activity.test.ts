@@ -387,6 +387,14 @@ describe('activity: queue and failures', () => {
     should((await activityOf(again.environment).failures(some)).pageInfo.totalRecord).equal(3);
   });
 
+  it('keeps the failures of a list in its order', async () => {
+    const { flow, environment } = await failing(createMemoryStore(), await failingServer());
+    const phone = Array.from({ length: 12 }, (_, n) => String(n + 1));
+    await flow.ask({ phone, text: 'x' }, phone.length);
+    const { data } = await activityOf(environment).failures(some);
+    should(data.map((failure) => failure.phone)).deepEqual(phone.toReversed());
+  });
+
   it('shows the failures of the service that the environment points to, and of no other', async () => {
     const store = createMemoryStore();
     const before = await failing(store);

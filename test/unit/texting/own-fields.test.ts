@@ -183,6 +183,19 @@ describe("a recipient's own fields", () => {
       );
     });
 
+    it('is suggested for an object that is in no list', async () => {
+      const chosen = async (entry: object): Promise<string> => {
+        const { flow } = await sendOn({ phone: 'row' });
+        const { message } = errorOf(only(await flow.ask({ row: entry, advisor: 'alex' })).msg);
+        await Flow.unload();
+        return /such as (\S+), or/.exec(message)?.[1] ?? message;
+      };
+      should(await chosen({ name: 'Ann', mobile: ann })).equal('msg.row.mobile');
+      should(await chosen({ mobile: '', phone: ann })).equal('msg.row.phone');
+      should(await chosen({ name: 'Ann', 'mobile number': ann })).equal('msg.row.phone');
+      should(await chosen({})).equal('msg.row.phone');
+    });
+
     it('is reported as empty if it is empty, not as missing', async () => {
       should(await saidOf({ name: 'Ann', '\ufeffPhone': '' })).match(
         /^The field "phone" of entry 1 .+ is empty/,
