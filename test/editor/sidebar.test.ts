@@ -78,6 +78,7 @@ const flows: FlowNode[] = [
     y: 320 + 60 * at,
     wires: [[], [], []],
   })),
+  { id: 'to office', type: 'test-port', z: 'tab', name: 'office', x: 100, y: 320, wires: [['send office']] },
   { id: 'to block', type: 'test-port', z: 'tab', name: 'block', x: 100, y: 440, wires: [['block']] },
   {
     id: 'block',
@@ -497,6 +498,19 @@ for (const version of versions) {
       await page.evaluate(acceptsDeploy);
       await later.waitFor({ state: 'hidden' });
       should(readings.get('later')).be.above(0);
+    });
+
+    it('puts a service that texts real people before the simulators, and shows a failure without a number', async () => {
+      const { red, page } = editor;
+      await page.mouse.move(0, 0);
+      await page.evaluate('document.activeElement.blur()');
+      await red.send('text env', { phone: '', text: 'x' });
+      const row = sidebar.part('failures').locator('li').first();
+      await row.getByText('There is no phone number in').waitFor();
+      should(await row.locator('.advisor-side-facts').first().textContent()).match(/[^ ·]$/);
+      await red.send('office', { phone: '', text: 'x' });
+      const first = sidebar.element.locator('.advisor-side-name').first();
+      await first.getByText('Office').waitFor();
     });
 
     for (const theme of themesOf(version)) {

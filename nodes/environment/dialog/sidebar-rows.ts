@@ -140,7 +140,7 @@ const rowOf = (first: RowView): Row => {
           value: String(progress.value),
           'aria-label': now.head,
         });
-      setText(facts, now.facts.filter((fact) => fact !== false && fact !== null).join(' · '));
+      setText(facts, now.facts.filter(Boolean).join(' · '));
       setText(note, now.note ?? '');
       // The node may be removed or imported while its row is shown.
       const isShown = [

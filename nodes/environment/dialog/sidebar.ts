@@ -350,11 +350,15 @@ class Sidebar {
     this.blocked.real.use(readable.find(({ service }) => service !== 'simulator'));
   }
 
-  /** Puts environments with activity first, but nothing moves under somebody's mouse. */
+  /**
+   * Puts environments with activity first, and among them those that text real people, but nothing moves under somebody's
+   * mouse.
+   */
   private arrange(): void {
-    const all = [...this.sections.values()];
-    const wanted = [...all.filter(({ isActive }) => isActive), ...all.filter(({ isActive }) => !isActive)];
-    const isInPlace = wanted.every(({ element }, place) => element.index() === place);
+    const place = ({ isActive, service }: Section): number =>
+      isActive ? Number(service === 'simulator') : 2;
+    const wanted = [...this.sections.values()].sort((one, other) => place(one) - place(other));
+    const isInPlace = wanted.every(({ element }, index) => element.index() === index);
     if (isInPlace || this.element.is(':hover, :focus-within')) return;
     this.environments.append(...wanted.map(({ element }) => element));
   }
