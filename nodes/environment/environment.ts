@@ -240,11 +240,6 @@ export class RunningEnvironment implements SharedStoreHost {
     };
   }
 
-  /** The ids of the nodes that run in this environment. */
-  get nodes(): readonly string[] {
-    return [...this.controlListeners.keys()];
-  }
-
   /**
    * A pause after a 429 applies to all processes. Many requests may get a 429 at the same time: the other processes are
    * notified once.

@@ -42,14 +42,16 @@ export const forgetRemoved = (RED: Red, services: Services): void => {
   const ours = new Set<string>();
   RED.nodes.eachNode(({ id, type }) => {
     existing.add(id);
-    if (/^(advisor-|subflow:)/.test(type)) ours.add(id);
-  });
-  // Those in a subflow that was installed as a module are in no flow.
-  for (const { id, nodes } of runningOf(RED))
-    for (const each of [id, ...nodes]) {
-      existing.add(each);
-      ours.add(each);
+    if (/^(advisor-|subflow:)/.test(type)) {
+      ours.add(id);
+      return;
     }
+    // It may use a subflow that was installed as a module, whose nodes are in no flow.
+    const allInside = `${id}-`;
+    existing.add(allInside);
+    ours.add(allInside);
+  });
+  for (const { id } of runningOf(RED)) existing.add(id);
   for (const environment of runningOf(RED)) environment.forgetRemovedNodes(ours);
   if (!isStateKept(RED.settings.userDir)) return;
   Promise.all([

@@ -436,12 +436,12 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
   ],
   10: [
     {
-      what: 'the records of nodes that run are kept, also of those in a subflow that is a module',
+      what: 'the records of nodes in a subflow that is a module are kept, also of disabled ones',
       file: 'nodes/environment/removed-data.ts',
-      changes: [['      existing.add(each);\n', '']],
+      changes: [['    existing.add(allInside);\n', '']],
       shownBy: {
         'unit/outbox/removed-nodes.test.ts': [
-          'are kept for a node that runs, although no flow has it, as in a subflow that is a module',
+          'are kept for a node in a subflow that is a module, although no flow has it and it may be disabled',
         ],
       },
     },

@@ -84,13 +84,20 @@ describe('the records of deleted nodes', () => {
     should(await Promise.all(ids.map((id) => left('item', id)))).deepEqual([1, 1, 0]);
   });
 
-  it('are kept for a node that runs, although no flow has it, as in a subflow that is a module', async () => {
+  it('are kept for a node in a subflow that is a module, although no flow has it and it may be disabled', async () => {
+    await store.write([{ table: 'work', put: key('item', 'use-inside', 'one'), value: 0 }]);
     const userDir = mkdtempSync(join(tmpdir(), 'advisor-texting-removed-'));
     mkdirSync(join(userDir, 'advisor-texting'));
     writeFileSync(join(userDir, 'advisor-texting', 'store.mdb'), '');
-    const RED = { nodes: { eachNode: () => undefined }, settings: { userDir } } as unknown as Red;
-    const environment = { id: 'environment', nodes: ['send'], forgetRemovedNodes: () => undefined };
-    runningOf(RED).add(environment as unknown as RunningEnvironment);
+    const inFlow = [
+      { id: 'use', type: 'compliance', d: true },
+      { id: 'e', type: 'advisor-environment' },
+    ];
+    const eachNode = (see: (node: object) => void): void => inFlow.forEach(see);
+    const RED = { nodes: { eachNode }, settings: { userDir } } as unknown as Red;
+    const reported: ReadonlySet<string>[] = [];
+    const forgetRemovedNodes = (existing: ReadonlySet<string>) => reported.push(existing);
+    runningOf(RED).add({ id: 'e', forgetRemovedNodes } as unknown as RunningEnvironment);
     const vault = { use: () => Promise.resolve() };
     const openStore = async (): Promise<Store> => ({ ...store, close: () => Promise.resolve() });
     const look = (): void => forgetRemoved(RED, { vault, openStore, log: {} } as unknown as Services);
@@ -100,7 +107,9 @@ describe('the records of deleted nodes', () => {
       now += keptAfterRemoval;
       look();
       await until(async () => (await left('event-told', 'events')) === 0);
-      should(await left('item', 'send')).equal(1);
+      should(await left('item', 'use-inside')).equal(1);
+      should(await left('item', 'send')).equal(0);
+      for (const existing of reported) should([...existing].sort()).deepEqual(['e', 'use-']);
     } finally {
       rmSync(userDir, { recursive: true });
     }
