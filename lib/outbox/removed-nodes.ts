@@ -57,12 +57,14 @@ export const existingEverywhere = async (
   return living < processes() ? undefined : everywhere;
 };
 
-/** The nodes that have records. */
-const nodesOnRecord = async (store: Store): Promise<Set<string>> => {
+/** The kinds of records that are work. */
+const workKinds = ['item', 'wait', 'event-first'];
+
+/** The nodes that have records of these kinds. */
+const nodesOnRecord = async (store: Store, kinds: readonly string[]): Promise<Set<string>> => {
   const nodes = new Set<string>();
   for (const table of tables)
-    for (const kind of ['item', 'wait', 'event-first'])
-      for (const id of await idsUnder(store, table, key(kind))) nodes.add(id);
+    for (const kind of kinds) for (const id of await idsUnder(store, table, key(kind))) nodes.add(id);
   return nodes;
 };
 
@@ -74,7 +76,7 @@ export const betterHolderOf = async (
   store: Store,
   existing: ReadonlySet<string>,
 ): Promise<string | undefined> => {
-  const nodes = [...(await nodesOnRecord(store))];
+  const nodes = [...(await nodesOnRecord(store, workKinds))];
   if (nodes.every((id) => doesExist(id, existing))) return undefined;
   for (const process of await idsUnder(store, 'work', key('present'))) {
     if (process === store.peers?.processName || !(await store.peers?.isAlive(process))) continue;
@@ -90,7 +92,8 @@ export const betterHolderOf = async (
  */
 export const forgetRemovedNodes = async (store: Store, existing: ReadonlySet<string>): Promise<void> => {
   const now = store.now();
-  const missing = new Set([...(await nodesOnRecord(store))].filter((id) => !doesExist(id, existing)));
+  const onRecord = await nodesOnRecord(store, [...workKinds, 'home']);
+  const missing = new Set([...onRecord].filter((id) => !doesExist(id, existing)));
 
   for (const id of await idsUnder(store, 'work', key('absent'))) {
     if (missing.has(id)) continue;

@@ -308,8 +308,10 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     const queues = new Map<Store, Queue<D, S>>();
     const closes = new Map<Store, Promise<() => Promise<void>>>();
     let guards: readonly Guard<D, S>[] = [];
-    /** While it is pending, messages wait in line: the store is not open, or a message before them is being read. */
+    /** While it is pending, messages wait until the store is open. */
     let opening: Promise<void> | undefined;
+    /** Settles when the messages are accepted that take time to read. */
+    let accepting: Promise<void> | undefined;
     let inLine = 0;
     const underWay = new Set<Promise<void>>();
     let hasWarnedOfDropped = false;
@@ -519,6 +521,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     /** The store before belongs to another process now, which does all that is left there. */
     const reopen = async (from: Environment): Promise<void> => {
       await opening;
+      while (accepting) await accepting;
       const before = queue?.store;
       if (before) closeIn(before).catch(() => undefined);
       await open(from);
@@ -637,47 +640,47 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       }
     };
 
-    /** Reads a message; a promise when something in it takes time. */
-    const read = (job: Job): Promise<void> | undefined => {
-      if (searches) return searches.run(job);
-      const batch = options.read(job.msg);
-      if (!(batch instanceof Promise)) {
-        accept(job, batch);
-        return undefined;
+    /** Messages are read side by side, and accepted in their order: a reset means all that came before it. */
+    const inOrder = <T>(job: Job, read: T | Promise<T>, act: (read: T) => void): void => {
+      if (!accepting && !(read instanceof Promise)) {
+        act(read);
+        job.concludeHandOver();
+        return;
       }
-      const accepted = batch.then((given) => accept(job, given));
-      // Messages enter in their order: a reset behind this one means it too.
-      holdOthers(accepted);
-      return accepted;
+      const accepted = Promise.allSettled([read, accepting])
+        .then(() => read)
+        .then(act)
+        .catch((thrown: unknown) => fail(job, thrown))
+        .then(() => {
+          if (accepting === accepted) accepting = undefined;
+          job.concludeHandOver();
+        });
+      accepting = accepted;
     };
 
     const take = (job: Job): void => {
       const { msg } = job;
       try {
-        // A reset is also for what is delayed.
         const isReset = isControl(msg, 'reset');
+        // A reset is also for what is delayed.
         if (isReset) brake.release();
-        if (opening) {
-          enter(job);
-          return;
-        }
-        if ((isReset || isControl(msg, 'flush')) && control(msg)) {
-          const { reset, flush, phone } = msg;
-          environment?.tellOthers?.(node.id, { reset, flush, phone });
-          job.end();
-          job.concludeHandOver();
-          return;
-        }
-        const reading = read(job);
-        if (reading) {
-          const taken = reading
+        if (isReset || (waits && isControl(msg, 'flush')))
+          inOrder(job, undefined, () => {
+            control(msg);
+            const { reset, flush, phone } = msg;
+            environment?.tellOthers?.(node.id, { reset, flush, phone });
+            job.end();
+          });
+        else if (searches) {
+          const searching = searches
+            .run(job)
             .catch((thrown: unknown) => fail(job, thrown))
             .finally(() => {
-              underWay.delete(taken);
+              underWay.delete(searching);
               job.concludeHandOver();
             });
-          underWay.add(taken);
-        } else job.concludeHandOver();
+          underWay.add(searching);
+        } else inOrder(job, options.read(msg), (batch) => accept(job, batch));
       } catch (thrown) {
         fail(job, thrown);
       }
@@ -689,7 +692,6 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       else if (inLine >= longestLine) fail(job, nodeError('queue_full', 'queue_full'));
       else {
         inLine += 1;
-        // A message before this one may take long to read; then this one waits once more.
         const opened = Promise.all(openings).then(() => {
           inLine -= 1;
           underWay.delete(opened);
@@ -747,9 +749,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       // Messages that wait for the environment are accepted before the node closes.
       await environment?.opening;
       await searches?.close();
-      // A message may be read after another one.
-      while (opening) await opening;
-      while (underWay.size > 0) await Promise.all(underWay);
+      while (opening || accepting || underWay.size > 0) await Promise.all([opening, accepting, ...underWay]);
       unlistenToStores?.();
       for (const guard of guards) guard.close?.();
       await Promise.all(Array.from(closes.keys(), closeIn));

@@ -163,7 +163,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'secrets of other node types are not read',
       file: form,
-      changes: [[' && node.type === spec.type', '']],
+      changes: [[" && each['type'] === spec.type", '']],
       shownBy: { 'unit/auth/form.test.ts': ['cannot use what is stored for a node of another type'] },
     },
     {
@@ -738,7 +738,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'what is waited for at one service is not looked up at another',
       file: 'lib/outbox/queue.ts',
-      changes: [['    if (this.hasHome && home !== this.home) this.track(this.moveHome());\n', '']],
+      changes: [['    if (home !== this.home) this.track(this.moveHome(home));\n', '']],
       shownBy: {
         'unit/security/switched.test.ts': ['says so while that is not filled in, and cancels when it is'],
       },

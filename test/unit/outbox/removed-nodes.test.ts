@@ -24,6 +24,7 @@ describe('the records of deleted nodes', () => {
     await store.write([
       put('item', 'send', 'one'),
       put('due', 'send', 'one'),
+      put('home', 'idle'),
       put('event-first', 'events'),
       put('event-told', 'events', 'ann'),
       put('event-first', 'other'),
@@ -44,11 +45,13 @@ describe('the records of deleted nodes', () => {
     for (const [kind, node] of [
       ['due', 'send'],
       ['event-told', 'events'],
+      ['home', 'idle'],
     ] as const)
       should(await left(kind, node)).equal(1);
     now += 1;
     await forgetRemovedNodes(store, gone);
     for (const kind of ['item', 'due']) should(await left(kind, 'send')).equal(0);
+    should(await left('home', 'idle')).equal(0);
     for (const kind of ['event-first', 'event-told']) {
       should(await left(kind, 'events')).equal(0);
       should(await left(kind, 'other')).equal(1);

@@ -35,10 +35,11 @@ describe('a message that no flow should create', () => {
 
   const ofFlow = { text: 'text', textType: 'flow' };
 
-  /** Reads of the flow's context wait until the result is called. */
-  const readingTheFlow = (): (() => void) => {
+  /** Reads of the flow's context wait until the result is called; `reads` counts them. */
+  const readingTheFlow = (reads = { count: 0 }): (() => void) => {
     const { opened, open } = gate();
     const get = (_key: string, _store: unknown, give: (error: null, text: string) => void): void => {
+      reads.count += 1;
       void opened.then(() => {
         give(null, 'Hi');
       });
@@ -274,6 +275,20 @@ describe('a message that no flow should create', () => {
     await closed;
     const [text] = await (await sendNode(environment)).arrivals.next();
     should(text?.port).equal(0);
+  });
+
+  it('is read beside others whose fields are read asynchronously, and a reset behind them cancels them all', async () => {
+    const flow = await sendNode(environment, ofFlow);
+    const reads = { count: 0 };
+    const open = readingTheFlow(reads);
+    for (let count = 0; count < 3; count++) flow.send({ phone });
+    flow.send({ reset: true });
+    flow.send({ phone, topic: 'after' });
+    while (reads.count < 4) await nextIteration();
+    open();
+    const arrived = await flow.arrivals.next(4);
+    const codes = arrived.map(({ port, msg }) => (port === 0 ? msg.topic : errorOf(msg).code));
+    should(codes.sort()).eql(['after', 'cancelled', 'cancelled', 'cancelled']);
   });
 
   it('keeps no text from the next start while it is read, and the environment is already closed', async () => {
