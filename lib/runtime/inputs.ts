@@ -1,4 +1,6 @@
 import { promisify } from 'node:util';
+import { second } from '../durations';
+import { systemClock, within } from '../service/clock';
 import type { ServiceError, MessageValue } from '../service/errors';
 import { invalidInput } from './errors';
 import type { Message, Red, RunningNode } from './red';
@@ -66,6 +68,23 @@ const fromMessage = (target: Property, path: string): Getter => {
   };
 };
 
+/** Less than a node has to close. */
+const answerLimit = 10 * second;
+
+/** A context store that never answers must not keep a message for ever, with all that wait behind it. */
+const answered = async (
+  value: Promise<unknown>,
+  { property }: Pick<Property, 'property'>,
+): Promise<unknown> => {
+  const found = await within(
+    systemClock,
+    answerLimit,
+    value.then((it) => ({ it })),
+  );
+  if (found !== 'late') return found.it;
+  throw invalidInput('property_unreadable', { property: { field: property }, reason: { reason: 'timeout' } });
+};
+
 const fromExpression = ({ RED, node, property }: Property, written: string): Getter => {
   const prepared = constant(
     () => RED.util.prepareJSONataExpression(written, node),
@@ -77,10 +96,11 @@ const fromExpression = ({ RED, node, property }: Property, written: string): Get
     const evaluated = promisify<unknown>((done) => {
       RED.util.evaluateJSONataExpression(expression, msg, done);
     })();
-    return evaluated.catch((cause: unknown) => {
+    const value = evaluated.catch((cause: unknown) => {
       const reason = expressionFault(cause);
       throw invalidInput('property_evaluation', { property: { field: property }, reason });
     });
+    return answered(value, { property });
   };
 };
 
@@ -90,9 +110,10 @@ const fromContext =
     const found = promisify<unknown>((done) => {
       target.RED.util.evaluateNodeProperty(value, type, target.node, msg, done);
     })();
-    return found.catch((cause: unknown) => {
+    const readable = found.catch((cause: unknown) => {
       throw unreadable(target, cause);
     });
+    return answered(readable, target);
   };
 
 const written = (value: unknown): string =>
