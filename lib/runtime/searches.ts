@@ -58,14 +58,15 @@ export class Stream {
   async emitAll(portions: AsyncIterable<Portion>): Promise<void> {
     const { job, stopped, tools } = this;
     job.asList(undefined, { shared: 'payload' });
-    let emitted = 0;
-    let held: Outcome | undefined;
+    // Properties, because Node 24.21 loses assignments to a variable that a closure also assigns, once both are optimized.
+    const sequence: { emitted: number; held: Outcome | undefined } = { emitted: 0, held: undefined };
     let last: Portion | undefined;
     let isCounted = false;
     const release = (summary?: Portion['summary']): void => {
-      if (held) job.emit(emitted++, held, { summary });
+      const { held } = sequence;
+      sequence.held = undefined;
+      if (held) job.emit(sequence.emitted++, held, { summary });
       else if (summary) job.conclude(summary);
-      held = undefined;
     };
     try {
       for await (const portion of portions) {
@@ -75,7 +76,7 @@ export class Stream {
         isCounted ||= count !== undefined;
         for (const outcome of outcomes) {
           release();
-          held = outcome;
+          sequence.held = outcome;
           if (isCounted) release();
         }
         tools.status.show(() => progressLook(tools.words, read, total));
@@ -92,7 +93,7 @@ export class Stream {
       release();
       this.show('stopped');
     } else {
-      if (!isCounted) job.setCount(emitted + (held ? 1 : 0));
+      if (!isCounted) job.setCount(sequence.emitted + (sequence.held ? 1 : 0));
       release(last?.summary);
       this.show('found', last?.found);
     }
