@@ -71,7 +71,7 @@ const fromMessage = (target: Property, path: string): Getter => {
 /** Less than a node has to close. */
 const answerLimit = 10 * second;
 
-/** A context store that never answers must not keep a message for ever, with all that wait behind it. */
+/** A context store that never answers must not keep a message forever, with all that wait behind it. */
 const answered = async (
   value: Promise<unknown>,
   { property }: Pick<Property, 'property'>,
