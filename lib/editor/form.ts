@@ -167,7 +167,11 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
     touch(currentTarget as Element);
   });
   root.on('focusout', '[data-field]', ({ currentTarget, relatedTarget }) => {
-    if (relatedTarget instanceof Node && (currentTarget as Element).contains(relatedTarget)) return;
+    // Who chooses a type of input in its menu, which is not in the field, is still at the field.
+    const isAtField = (to: EventTarget | null | undefined): boolean =>
+      to instanceof Element &&
+      ((currentTarget as Element).contains(to) || to.closest('.red-ui-typedInput-options') !== null);
+    if (isAtField(relatedTarget)) return;
     touch(currentTarget as Element);
     refresh();
   });

@@ -1,7 +1,7 @@
 import should from 'should';
 import type { Locator } from 'playwright-core';
 import type { FlowNode } from '../../support/node-red';
-import { chooseType, enter } from '../../support/editor/canvas';
+import { boxOf, chooseType, dragFromPalette, enter } from '../../support/editor/canvas';
 import { touchingLabels, violations } from '../../support/editor/looks';
 import { silent, unasked } from '../../support/editor/sidebar';
 import {
@@ -109,6 +109,22 @@ export const office = inSharedEditor('an office in the editor of', flows, () => 
     await page.locator('#node-config-input-tokenUrl').focus();
     should(await colour()).not.equal(plain);
     await closeEnvironment(page, 'cancel');
+  });
+
+  it('does not take the choice of a type for a visit', async () => {
+    await dragFromPalette(page, 'advisor-send-text', 400, 400);
+    const id = await page.evaluate<string>(`RED.view.selection().nodes[0].id`);
+    await openNode(page, id);
+    await chooseType(page, 'text', 'str');
+    const row = page.locator('.advisor-form [data-field=text]');
+    const isRed = (): Promise<boolean> => row.evaluate((one) => one.classList.contains('advisor-wrong'));
+    await row.getByText('fill this in').waitFor();
+    should(await isRed()).be.false();
+    await boxOf(page, 'text').focus();
+    await page.locator('#node-input-name').focus();
+    should(await isRed()).be.true();
+    await closeNode(page, 'cancel');
+    await page.evaluate(`RED.nodes.remove('${id}'), RED.view.redraw(true)`);
   });
 
   it('leaves room between labels, fields, buttons and notices', async () => {
