@@ -89,7 +89,8 @@ const all = new WeakMap<object, CarefulTurns>();
 
 /** One for all handles of a store. */
 export const carefulTurnsOf = (store: Store): CarefulTurns => {
-  const found = all.get(store.engine) ?? new CarefulTurns(store);
-  all.set(store.engine, found);
+  const { backing = store } = store;
+  const found = all.get(backing) ?? new CarefulTurns(store);
+  all.set(backing, found);
   return found;
 };

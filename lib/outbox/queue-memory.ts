@@ -140,8 +140,9 @@ export const memoryOf = <D extends ItemData, S extends Shared>(
   store: Store,
   node: string,
 ): QueueMemory<D, S> => {
-  const nodes = inMemory.get(store.engine) ?? new Map<string, unknown>();
-  inMemory.set(store.engine, nodes);
+  const { backing = store } = store;
+  const nodes = inMemory.get(backing) ?? new Map<string, unknown>();
+  inMemory.set(backing, nodes);
   const found = (nodes.get(node) as QueueMemory<D, S> | undefined) ?? new QueueMemory<D, S>();
   nodes.set(node, found);
   return found;

@@ -28,7 +28,6 @@ import {
   type RealRed,
 } from '../../support/node-red';
 import { numbers, toldIn } from '../../support/numbers';
-import { overStore } from '../../support/state/over-store';
 
 const password = adminAuth.users[0]?.password;
 const { silent, unasked } = numbers;
@@ -310,7 +309,7 @@ describe('activity, for programs', () => {
     const memory = createMemoryStore();
     let trouble: string | undefined;
     const listeners = new Set<() => void>();
-    const store: Store = overStore(memory, {
+    const store: Store = Object.assign(Object.create(memory) as Store, {
       onChange(listener: () => void) {
         listeners.add(listener);
         return () => listeners.delete(listener);

@@ -8,7 +8,6 @@ import { createMemoryStore } from '../../../lib/state/memory';
 import type { Store } from '../../../lib/state/store';
 import { never } from '../outbox/process';
 import { space, WaitingQueue } from '../outbox/waiting';
-import { overStore } from '../state/over-store';
 
 export const begin = 1_750_000_000_000;
 export const ann = '+12025550101';
@@ -30,19 +29,23 @@ export const refusal = (code: string, status?: number, hasProblemBody = status !
 };
 
 /** A store that counts successful writes, and makes all wait for `gate`. */
-export type ObservedStore = Store & { writes: number; gate: Promise<void> };
+export interface ObservedStore extends Store {
+  writes: number;
+  gate: Promise<void>;
+}
 
 export const observed = (store: Store): ObservedStore => {
-  const write: Store['write'] = async (operations, conditions) => {
-    await self.gate;
-    const isWritten = await store.write(operations, conditions);
-    if (isWritten) self.writes += 1;
-    return isWritten;
-  };
-  const self: ObservedStore = Object.assign(overStore(store, { write }), {
+  const self: ObservedStore = {
+    ...store,
     writes: 0,
     gate: Promise.resolve(),
-  });
+    write: async (operations, conditions) => {
+      await self.gate;
+      const isWritten = await store.write(operations, conditions);
+      if (isWritten) self.writes += 1;
+      return isWritten;
+    },
+  };
   return self;
 };
 
@@ -213,7 +216,7 @@ export class World {
     const life: Life = {
       isDead: false,
       holds: new Set(),
-      store: overStore(this.store, {
+      store: Object.assign(Object.create(this.store) as Store, {
         write: (...args: Parameters<Store['write']>) => (life.isDead ? never : this.store.write(...args)),
       }),
       consent: Promise.resolve().then(() => this.open(life)),

@@ -6,7 +6,7 @@ export const peers = (own: Partial<Peers> = {}): Peers => ({
   part: '1',
   isLost: false,
   isElsewhere: false,
-  database: {},
+  joint: undefined as never,
   others: () => [],
   isAlive: () => Promise.resolve(false),
   isInDoubt: () => false,

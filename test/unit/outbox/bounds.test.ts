@@ -15,7 +15,6 @@ import { gate } from '../../support/gate';
 import { collectGarbage } from '../../support/memory';
 import { acceptOne, nobodys, plainHost, requestsOn, type Host } from '../../support/outbox/requests';
 import { WaitingQueue } from '../../support/outbox/waiting';
-import { overStore } from '../../support/state/over-store';
 
 const refusing = (): never => {
   throw new Error('nothing is to be done');
@@ -38,7 +37,7 @@ const telling = (
 const slowStore = (): { readonly store: Store; readonly open: () => void } => {
   const { opened, open } = gate();
   const memory = createMemoryStore();
-  const store = overStore(memory, {
+  const store = Object.assign(Object.create(memory) as Store, {
     write: async () => {
       await opened;
       return true;
@@ -73,7 +72,7 @@ describe('a long list of waits that is being saved', () => {
     const { opened, open } = gate();
     // The message and a part of its items.
     let writes = 2;
-    const store = overStore(world.store, {
+    const store = Object.assign(Object.create(world.store) as Store, {
       write: async (...args: Parameters<Store['write']>) => {
         if (writes-- <= 0) await opened;
         return world.store.write(...args);
@@ -118,7 +117,7 @@ describe('a queue during an outage of the service', function () {
   it('is counted without being read', async () => {
     let reads = 0;
     const memory = createMemoryStore();
-    const counting = overStore(memory, {
+    const counting = Object.assign(Object.create(memory) as Store, {
       get: (...args: Parameters<Store['get']>) => {
         reads += 1;
         return memory.get(...args);
@@ -190,7 +189,7 @@ describe('a queue during an outage of the service', function () {
 
   it('is read with its message once, however many of a list have their turn at the same time', async () => {
     let reads = 0;
-    const counting = overStore(store, {
+    const counting = Object.assign(Object.create(store) as Store, {
       get: async (...args: Parameters<Store['get']>) => {
         if (args[1].toString('latin1').startsWith('message')) reads += 1;
         await nextIteration();

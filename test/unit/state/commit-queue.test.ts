@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict';
-import { CommitQueue, type Batch, type Change, type Committer } from '../../../lib/state/commit-queue';
+import {
+  CommitQueue,
+  type Batch,
+  type Change,
+  type Committer,
+  type Fence,
+} from '../../../lib/state/commit-queue';
 import { TakenOver, type Condition } from '../../../lib/state/store';
 
 /** Makes commits, unless it is set to answer nothing. */
-class Commits implements Committer {
+class Commits implements Committer<Fence> {
   readonly made: string[][] = [];
   failures = 0;
   /**
@@ -16,7 +22,7 @@ class Commits implements Committer {
     return Promise.resolve();
   }
 
-  async apply(batch: Batch): Promise<boolean> {
+  async apply(batch: Batch<Fence>): Promise<boolean> {
     const changes = batch.begin(() => undefined);
     const fate = this.fates.shift() ?? 'made';
     if (fate === 'refused') return false;
@@ -45,7 +51,7 @@ class Commits implements Committer {
 
 describe('the commit queue', () => {
   let commits: Commits;
-  let queue: CommitQueue;
+  let queue: CommitQueue<Fence>;
   let fence: { isLost: boolean };
   const put = (name: string, conditions: readonly Condition[] = [], bytes = Buffer.alloc(10)) => {
     const change: Change = { table: 'work', key: Buffer.from(name), bytes };
@@ -53,7 +59,7 @@ describe('the commit queue', () => {
   };
   beforeEach(() => {
     commits = new Commits();
-    queue = new CommitQueue(commits);
+    queue = new CommitQueue<Fence>(commits);
     fence = { isLost: false };
   });
 
