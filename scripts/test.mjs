@@ -93,7 +93,8 @@ const checkLooks = async () => {
 
 const checks = async () => {
   if (!isRest) {
-    const tsc = bin('typescript', 'bin/tsc');
+    // The native compiler, in a tenth of the time. The linter needs the one before it.
+    const tsc = bin('typescript-7', 'bin/tsc');
     await check('types', [tsc, '-p', at('test', 'tsconfig.json')]);
     await check('types in the editor', [tsc, '-p', at('tsconfig.editor.json')]);
     await check('docs are up to date', [at('scripts', 'docs.mjs'), '--check']);
