@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { util } from '@node-red/util';
 import should from 'should';
+import { epochOf, wallTimeIn } from '../../../lib/runtime/dates';
 import { numbers } from '../../support/numbers';
 import { nodeTypes } from '../../support/examples/node-types';
 import { root } from '../../support/installation';
@@ -50,6 +52,52 @@ describe('the example flows, as files', () => {
     const hasLines = (node: FlowNode): boolean =>
       (node['props'] as { v?: string; vt?: string }[]).some(({ v, vt }) => vt === 'str' && v?.includes('\n'));
     should(injects.filter(hasLines).map(nameOf)).eql([]);
+  });
+
+  it('text on weekdays, wherever Node-RED runs, and its button is never too late', async () => {
+    const { nodes } = recipes.find(({ title }) => title.includes('weekday')) ?? { nodes: [] };
+    const { crontab, props } = nodes.find(({ type }) => type === 'inject') as unknown as {
+      crontab: string;
+      props: { p: string; v: string }[];
+    };
+    should(crontab).equal('00 01 * * 1-5');
+    const expression = util.prepareJSONataExpression(
+      props.find(({ p }) => p === 'deliveryDate')?.v ?? '',
+      {} as never,
+    );
+    const { TZ } = process.env;
+    const { Date: real } = globalThis;
+    let now = 0;
+    globalThis.Date = class extends real {
+      constructor(value: number | string = now) {
+        super(value);
+      }
+      static override now = () => now;
+    } as DateConstructor;
+    try {
+      for (const zone of [
+        'UTC',
+        'America/New_York',
+        'America/Chicago',
+        'Pacific/Honolulu',
+        'Pacific/Kiritimati',
+      ])
+        for (const start of ['2026-03-05T00:00Z', '2026-10-29T00:00Z'])
+          for (let hours = 0; hours < 7 * 24; hours++) {
+            now = real.parse(start) + hours * 3_600_000;
+            process.env['TZ'] = zone;
+            const date = await new Promise<string>((resolve) => {
+              util.evaluateJSONataExpression(expression, {}, (_fault, value) => resolve(String(value)));
+            });
+            should(epochOf(date, 'America/Chicago')).be.above(now);
+            const [day = '', time = ''] = wallTimeIn(now, zone).split('T');
+            if (time.startsWith('01')) should(date).startWith(day);
+          }
+    } finally {
+      globalThis.Date = real;
+      if (TZ === undefined) delete process.env['TZ'];
+      else process.env['TZ'] = TZ;
+    }
   });
 
   it('that need more than this package are in a separate folder, and say first what they need', () => {
