@@ -94,7 +94,6 @@ const livingKeys = new Set(['Red', 'RuntimeEvents', 'MeterProvider']);
 const ofNoDeploy = [
   'lib/state/sealing.ts: nextNonce',
   'lib/guards/text-hours.ts: zonesByPrefix',
-  'lib/outbox/recorder.ts: gathering',
   'lib/runtime/metrics.ts: api',
   'lib/texting/recipients.ts: parsePhoneNumber',
 ];

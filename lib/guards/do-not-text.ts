@@ -302,8 +302,7 @@ const realmOf = ({ service }: Pick<ListEnvironment, 'service'>): Realm =>
   service === 'simulator' ? 'simulator' : 'service';
 
 const listIn = (store: Store, realm: Realm): StoreList => {
-  const { backing = store } = store;
-  const lists = orMake(listsByStore, backing, () => new Map<Realm, StoreList>());
+  const lists = orMake(listsByStore, store.engine, () => new Map<Realm, StoreList>());
   return orMake(lists, realm, () => new StoreList(store, realm));
 };
 

@@ -89,8 +89,7 @@ const all = new WeakMap<object, CarefulTurns>();
 
 /** One for all handles of a store. */
 export const carefulTurnsOf = (store: Store): CarefulTurns => {
-  const { backing = store } = store;
-  const found = all.get(backing) ?? new CarefulTurns(store);
-  all.set(backing, found);
+  const found = all.get(store.engine) ?? new CarefulTurns(store);
+  all.set(store.engine, found);
   return found;
 };

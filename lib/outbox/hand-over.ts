@@ -1,6 +1,6 @@
 import { processMemory } from '../process-memory';
 import type { Clock } from '../service/clock';
-import type { Changed } from './recorder';
+import type { Changed } from '../state/store';
 
 /**
  * Symbols in a message name its outcome, and the nodes of ours that it has left: Node-RED copies them with the message,

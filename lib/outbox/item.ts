@@ -2,7 +2,6 @@ import type { Answer, CallOptions, Client } from '../service/client';
 import { endpoints, type EndpointName, type RequestOf } from '../service/endpoints';
 import { TakenOver, type Operation, type Store, type Table } from '../state/store';
 import type { Outcome } from './outcome';
-import type { Recorder } from './recorder';
 import {
   dueIn,
   heldLane,
@@ -263,7 +262,6 @@ export interface ItemTools {
   readonly node: string;
   readonly keys: QueueKeys;
   readonly store: Store;
-  readonly recorder: Recorder;
   readonly service: Service;
 }
 
@@ -459,7 +457,7 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
       else this.inNextCommit.push(...operations);
     }
     this.set(state);
-    saving.push(this.tools.recorder.changed(this));
+    saving.push(this.tools.store.save(this));
     await Promise.all(saving);
   }
 

@@ -140,9 +140,8 @@ export const memoryOf = <D extends ItemData, S extends Shared>(
   store: Store,
   node: string,
 ): QueueMemory<D, S> => {
-  const { backing = store } = store;
-  const nodes = inMemory.get(backing) ?? new Map<string, unknown>();
-  inMemory.set(backing, nodes);
+  const nodes = inMemory.get(store.engine) ?? new Map<string, unknown>();
+  inMemory.set(store.engine, nodes);
   const found = (nodes.get(node) as QueueMemory<D, S> | undefined) ?? new QueueMemory<D, S>();
   nodes.set(node, found);
   return found;

@@ -2,7 +2,15 @@ import { randomBytes } from 'node:crypto';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { second } from '../durations';
 import { atTime, closeLimit, longestSleep, type Clock } from '../service/clock';
-import { endOf, nextKey, pagesUnder, TakenOver, type Operation, type Store } from '../state/store';
+import {
+  endOf,
+  nextKey,
+  pagesUnder,
+  TakenOver,
+  type Changed,
+  type Operation,
+  type Store,
+} from '../state/store';
 import { carefulTurnsOf, type CarefulTurns } from './careful-turns';
 import { handOver, type Claim } from './hand-over';
 import {
@@ -18,7 +26,6 @@ import {
 import type { Outcome } from './outcome';
 import { Cancels, Lane, memoryOf, type QueueMemory } from './queue-memory';
 import { QueueReader } from './queue-reader';
-import { recorderOf, type Changed, type Recorder } from './recorder';
 import {
   after,
   arrivalAt,
@@ -151,7 +158,6 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   heldItems: { readonly count: number; readonly notBefore: number } | undefined;
   private readonly keys: QueueKeys;
   readonly store: Store;
-  private readonly recorder: Recorder;
   private readonly careful: CarefulTurns;
   private readonly cancels = new Cancels();
   private readonly lanes: Lane<Item<D, S>>[];
@@ -191,7 +197,6 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.keys = keys;
     this.store = store;
     this.losses = store.losses;
-    this.recorder = recorderOf(store);
     this.careful = carefulTurnsOf(store);
     this.born = newArrival(store.now());
     this.waitClock = waitClock;
@@ -201,7 +206,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       if (number === heldLane) return this.held;
       return number === laterLane ? this.later : new Lane(number, keys.lane(number));
     });
-    this.tools = { node, keys, store, recorder: this.recorder, service };
+    this.tools = { node, keys, store, service };
     this.memory = memoryOf(store, node);
     this.items = this.memory.items;
     this.messages = this.memory.messages;
@@ -280,7 +285,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   /** What `claim` gives is saved in one commit with the message. Throws `QueueFull`. */
   accept(message: Record<string, unknown>, batch: Items<D, S>, attachment?: unknown, claim?: Claim): void {
-    if (this.recorder.unwritten > mostUnwritten) throw new QueueFull();
+    if (this.store.unwritten > mostUnwritten) throw new QueueFull();
     const { items, shared } = batch;
     const { space, type, clock } = this.options;
     const at = this.store.now();
@@ -312,7 +317,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       lane.readTo(nextKey(last.due));
     }
     const saving = (
-      isInParts ? this.saveInParts(accepted, items, isWait, claim) : this.recorder.together(added, claim?.())
+      isInParts ? this.saveInParts(accepted, items, isWait, claim) : this.store.saveTogether(added, claim?.())
     ).finally(() => {
       this.memory.saving.delete(accepted.id);
     });
@@ -391,7 +396,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     });
     await Promise.race([landed, limit]);
     handOver.concludeAll();
-    await Promise.race([this.recorder.flush(), limit]);
+    await Promise.race([this.store.flush(), limit]);
     for (const message of this.messages.values()) message.attachment = undefined;
     if (this.memory.latest === this) this.memory.latest = undefined;
   }
@@ -488,7 +493,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   /** Resolves when the steps of the item are saved. */
   private changed(item: Item<D, S>): Promise<void> {
-    if (item.losses === this.store.losses) return this.recorder.changed(item);
+    if (item.losses === this.store.losses) return this.store.save(item);
     this.forget(item);
     this.startOver();
     return Promise.reject(new TakenOver(false));
@@ -521,7 +526,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   ): Promise<void> {
     const operationsOf = (data: D): Operation[] => new Item(this.tools, message, data, isWait).operations();
     const bytes = items.length * bytesPerItem;
-    this.recorder.inParts += bytes;
+    this.store.announce(bytes);
     try {
       // Other messages have their turn between the parts.
       await nextTick();
@@ -535,10 +540,10 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       if (!this.isClosing && !(fault instanceof TakenOver)) claim?.();
       throw fault;
     } finally {
-      this.recorder.inParts -= bytes;
+      this.store.announce(-bytes);
     }
     message.complete();
-    await this.recorder.together([message], claim?.());
+    await this.store.saveTogether([message], claim?.());
   }
 
   /** Lets the items of a message leave that is not saved; in doubt, another process may carry them out. */
@@ -970,7 +975,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const { waitClock: clock } = this;
     const { savedDue } = item;
     item.isRiding = true;
-    this.recorder.ride(item).then(
+    this.store.ride(item).then(
       () => {
         if (item.endRide()) this.release(item);
       },
@@ -981,7 +986,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const write = (): void => {
       this.moving?.forget();
       this.moving = undefined;
-      this.track(this.recorder.changed(item), this.keepClockStill());
+      this.track(this.store.save(item), this.keepClockStill());
     };
     const at = clock.now() + Math.floor((item.dueAt - clock.now()) / 20);
     if (this.isClosing) write();
@@ -1087,7 +1092,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
         this.options.fault(fault);
       },
     );
-    return { recorder: this.recorder, jobs: [item] };
+    return { store: this.store, jobs: [item] };
   }
 
   /** The next start emits the outcome. */
@@ -1209,7 +1214,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       const isOpen = (item: Item<D, S>): boolean => !item.isFinished && isMeant(item, item.data);
       while (!this.hasClosed() && [...this.items.values()].some(isOpen)) await this.someLeft();
       // The ends are saved before their cancellation is forgotten.
-      await this.recorder.flush();
+      await this.store.flush();
       if (this.hasClosed()) return;
       await this.store.write(
         met.map(([arrival]): Operation => ({ table: records, remove: this.keys.cancel(arrival) })),

@@ -1,14 +1,36 @@
 import { recordName, versionOf } from './sealing';
-import { largestCommit, TakenOver, type Condition, type Table, type Version } from './store';
+
+/** Texts come and go, waits lie still for a day: in one table, the texts would bloat the waits. */
+export type Table = 'wait' | 'work';
+
+/** Changes with every put of the record. Versions can only be compared for equality. */
+export type Version = number | string;
+
+/** The record has not changed since it was read; without `version`, the record does not exist. */
+export interface Condition {
+  readonly table: Table;
+  readonly key: Buffer;
+  readonly version?: Version;
+}
 
 /** What a write is made under: the ownership of a file, or a lease. Once that is lost, the write is rejected. */
 export interface Fence {
   readonly isLost: boolean;
 }
 
-/** A put of a record as bytes; without `bytes`, a removal. The table `meta` is for engines alone. */
+/** Another process has taken the store over. `isInDoubt` means that the write may have been made just before. */
+export class TakenOver extends Error {
+  constructor(readonly isInDoubt: boolean) {
+    super('another process has taken over the store');
+  }
+}
+
+/** Bytes: writes that wait are put into one commit up to this size, so that none takes long. */
+const largestCommit = 4 * 1024 * 1024;
+
+/** A put of a record as bytes; without `bytes`, a removal. */
 export interface Change {
-  readonly table: Table | 'meta';
+  readonly table: Table;
   readonly key: Buffer;
   readonly bytes?: Buffer | undefined;
 }
@@ -19,37 +41,37 @@ export const bytesIn = (changes: readonly Change[]): number => {
   return sum;
 };
 
-export interface Write<F extends Fence> {
-  readonly fences: readonly F[];
+export interface Write {
+  readonly fences: readonly Fence[];
   readonly changes: readonly Change[];
   readonly conditions: readonly Condition[];
 }
 
-interface Pending<F extends Fence> extends Write<F> {
+interface Pending extends Write {
   readonly bytes: number;
   readonly settle: (holds: boolean) => void;
   readonly reject: (fault: Error) => void;
 }
 
 /** The writes of one commit, and what was tried to make it. */
-export class Batch<F extends Fence> {
+export class Batch {
   /** For each attempt, the writes whose conditions held. */
-  private readonly attempts: ReadonlySet<Pending<F>>[] = [];
+  private readonly attempts: ReadonlySet<Pending>[] = [];
   /** An attempt was made without an answer. */
   isInDoubt = false;
 
-  constructor(public writes: Pending<F>[]) {}
+  constructor(public writes: Pending[]) {}
 
   /** The number of the last attempt. */
   get attempt(): number {
     return this.attempts.length;
   }
 
-  get fences(): readonly F[] {
+  get fences(): readonly Fence[] {
     return [...new Set(this.writes.flatMap(({ fences }) => fences))];
   }
 
-  holdsIn(attempt: number, write: Pending<F>): boolean {
+  holdsIn(attempt: number, write: Pending): boolean {
     return this.attempts[attempt - 1]?.has(write) ?? false;
   }
 
@@ -70,40 +92,49 @@ export class Batch<F extends Fence> {
   }
 }
 
-/** Makes the commits of a queue. */
-export interface Committer<F extends Fence> {
+/** Makes the commits of a queue; all but `apply` is for those whose commits can fail. */
+export interface Committer {
   /** Resolves when a commit can be tried, or a fence was lost. */
-  ready?(batch: Batch<F>): Promise<void>;
+  ready?(batch: Batch): Promise<void>;
   /** Begins an attempt and makes its changes; false means that they were not made. Throws when that is not known. */
-  apply(batch: Batch<F>): Promise<boolean>;
+  apply(batch: Batch): Promise<boolean>;
   /** The number of the attempt that was made after all, 0 when none was. */
-  lastMade(batch: Batch<F>): Promise<number>;
-  failed(fault: unknown): Promise<void> | void;
-  succeeded(): void;
+  lastMade?(batch: Batch): Promise<number>;
+  failed?(fault: unknown): Promise<void> | void;
+  succeeded?(): void;
 }
 
 /**
  * Makes writes in order, one commit at a time. All writes of one tick are one commit, up to `largestCommit`; a write is
  * never divided. A commit without an answer is looked up before it is made again.
  */
-export class CommitQueue<F extends Fence> {
-  private queue: Pending<F>[] = [];
+export class CommitQueue {
+  private queue: Pending[] = [];
   private isScheduled = false;
+  /** Called as the next commit starts: they add what was gathered for it. */
+  private readonly gathering = new Set<() => void>();
   private committing: Promise<void> | undefined;
   private ended: Error | undefined;
   /** The number of bytes that are not saved yet. */
   unwritten = 0;
 
-  constructor(private readonly committer: Committer<F>) {}
+  constructor(private readonly committer: Committer) {}
 
-  add(write: Write<F>): Promise<boolean> {
+  add(write: Write): Promise<boolean> {
     if (this.ended) return Promise.reject(this.ended);
+    if (write.fences.some(({ isLost }) => isLost)) return Promise.reject(new TakenOver(false));
     const bytes = bytesIn(write.changes);
     this.unwritten += bytes;
     return new Promise((settle, reject) => {
       this.queue.push({ ...write, bytes, settle, reject });
       this.schedule();
     });
+  }
+
+  /** Calls `add` as the next commit starts; `isDue` starts one at the end of this tick. */
+  beforeNext(add: () => void, isDue: boolean): void {
+    this.gathering.add(add);
+    if (isDue) this.schedule();
   }
 
   /** Rejects the writes in the queue whose fence was lost. */
@@ -122,14 +153,14 @@ export class CommitQueue<F extends Fence> {
     this.reject(this.queue.splice(0), fault);
   }
 
-  private reject(writes: readonly Pending<F>[], fault: Error): void {
+  private reject(writes: readonly Pending[], fault: Error): void {
     for (const { bytes, reject } of writes) {
       this.unwritten -= bytes;
       reject(fault);
     }
   }
 
-  private withoutLost(writes: Pending<F>[], isInDoubt: boolean): Pending<F>[] {
+  private withoutLost(writes: Pending[], isInDoubt: boolean): Pending[] {
     const lost = writes.filter(({ fences }) => fences.some((fence) => fence.isLost));
     if (lost.length === 0) return writes;
     this.reject(lost, new TakenOver(isInDoubt));
@@ -137,7 +168,7 @@ export class CommitQueue<F extends Fence> {
   }
 
   private schedule(): void {
-    if (this.isScheduled || this.committing || this.queue.length === 0) return;
+    if (this.isScheduled) return;
     this.isScheduled = true;
     setImmediate(() => {
       this.isScheduled = false;
@@ -146,6 +177,8 @@ export class CommitQueue<F extends Fence> {
   }
 
   private commitNext(): void {
+    for (const add of this.gathering) add();
+    this.gathering.clear();
     if (this.committing || this.queue.length === 0) return;
     let [count, bytes] = [0, 0];
     for (const { bytes: more } of this.queue) {
@@ -155,17 +188,17 @@ export class CommitQueue<F extends Fence> {
     }
     this.committing = this.commit(new Batch(this.queue.splice(0, count))).finally(() => {
       this.committing = undefined;
-      this.schedule();
+      if (this.queue.length > 0) this.schedule();
     });
   }
 
-  private async commit(batch: Batch<F>): Promise<void> {
+  private async commit(batch: Batch): Promise<void> {
     const { committer } = this;
     for (;;) {
       try {
         if (this.isOver(batch)) return;
         await committer.ready?.(batch);
-        let made = batch.attempt > 0 ? await committer.lastMade(batch) : 0;
+        let made = batch.attempt > 0 ? ((await committer.lastMade?.(batch)) ?? 0) : 0;
         if (made === 0) {
           if (this.isOver(batch)) return;
           if (await committer.apply(batch)) made = batch.attempt;
@@ -175,12 +208,12 @@ export class CommitQueue<F extends Fence> {
             this.unwritten -= write.bytes;
             write.settle(batch.holdsIn(made, write));
           }
-          committer.succeeded();
+          committer.succeeded?.();
           return;
         }
       } catch (fault) {
         batch.isInDoubt ||= batch.attempt > 0;
-        if (!this.ended) await committer.failed(fault);
+        if (!this.ended) await committer.failed?.(fault);
       }
       if (this.ended) break;
     }
@@ -188,7 +221,7 @@ export class CommitQueue<F extends Fence> {
   }
 
   /** Rejects the writes whose fence was lost; true when none is left. */
-  private isOver(batch: Batch<F>): boolean {
+  private isOver(batch: Batch): boolean {
     batch.writes = this.withoutLost(batch.writes, batch.isInDoubt);
     return batch.writes.length === 0;
   }

@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { devNull } from 'node:os';
 import { basename, dirname } from 'node:path';
-import type { Change } from './commit-queue';
+import type { Change, Table } from './commit-queue';
 import { reasonOf, type Range } from './store';
 import { second } from '../durations';
 
@@ -31,9 +31,6 @@ export const isWithoutBinary = (fault: unknown): boolean => {
 };
 
 type Raw = Database<Buffer, Buffer>;
-
-/** A table of the store; `meta` holds what belongs to the file as a whole. */
-type FileTable = Change['table'];
 
 /**
  * The record of who may write. It changes by condition alone, and every commit is made on the condition that it is
@@ -182,7 +179,7 @@ export const checkFiles = (path: string): void => {
 export class DatabaseFile {
   private readonly root: RootDatabase<Buffer, Buffer>;
   private readonly metaTable: Raw;
-  private readonly places: Readonly<Record<FileTable, Raw>>;
+  private readonly places: Readonly<Record<Table, Raw>>;
   private readonly space: FreeSpace;
 
   constructor(readonly path: string) {
@@ -207,7 +204,6 @@ export class DatabaseFile {
         this.root.openDB<Buffer, Buffer>(name, { encoding: 'binary', keyEncoding: 'binary', useVersions });
       this.metaTable = open('meta', true);
       this.places = {
-        meta: this.metaTable,
         wait: open('wait'),
         work: open('work'),
       };
@@ -229,22 +225,22 @@ export class DatabaseFile {
   }
 
   /** The bytes are valid until the next read. */
-  peek(place: FileTable, key: Buffer): Buffer | undefined {
+  peek(place: Table, key: Buffer): Buffer | undefined {
     return this.places[place].getBinaryFast(key);
   }
 
-  get(place: FileTable, key: Buffer): Buffer | undefined {
+  get(place: Table, key: Buffer): Buffer | undefined {
     return this.places[place].getBinary(key);
   }
 
-  range(place: FileTable, range: Range): readonly { key: Buffer; value: Buffer }[] {
+  range(place: Table, range: Range): readonly { key: Buffer; value: Buffer }[] {
     if (isEmptyRange(range)) return [];
     const found = Array.from(this.places[place].getRange(optionsOf(range)));
     if (found.length < range.limit) this.checkEnd(place, range, found.at(-1)?.key);
     return found;
   }
 
-  keys(place: FileTable, range: Range): readonly Buffer[] {
+  keys(place: Table, range: Range): readonly Buffer[] {
     if (isEmptyRange(range)) return [];
     const found = Array.from(this.places[place].getKeys(optionsOf(range)));
     if (found.length < range.limit) this.checkEnd(place, range, found.at(-1));
@@ -255,14 +251,14 @@ export class DatabaseFile {
    * lmdb may end a range early at a damaged page, without an error. Read from its other end, the range then ends
    * elsewhere.
    */
-  private checkEnd(place: FileTable, { from, to, reverse = false }: Range, last: Buffer | undefined): void {
+  private checkEnd(place: Table, { from, to, reverse = false }: Range, last: Buffer | undefined): void {
     if (!last) return;
     const options = optionsOf({ from, to, limit: 1, reverse: !reverse });
     const [other] = this.places[place].getKeys(options);
     if (!other?.equals(last)) throw new DamagedFile();
   }
 
-  count(place: FileTable, from: Buffer, to: Buffer): number {
+  count(place: Table, from: Buffer, to: Buffer): number {
     if (Buffer.compare(from, to) >= 0) return 0;
     return this.places[place].getKeysCount({ start: startOf(from), end: to });
   }

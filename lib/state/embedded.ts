@@ -4,10 +4,9 @@ import { chmodSync, existsSync, mkdirSync, realpathSync, statSync } from 'node:f
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { elapsedBy, systemClock, type Clock } from '../service/clock';
-import { CommitQueue, type Batch, type Change, type Committer, type Fence } from './commit-queue';
+import { CommitQueue, type Batch, type Committer, type Table } from './commit-queue';
 import { CommitFailed, DatabaseFile, isWithoutBinary, loadLmdb, type Ownership } from './database-file';
-import { createMemoryEngine } from './memory';
-import { storeOver, type Engine, type Row } from './engine';
+import { MemoryEngine } from './memory';
 import { bootId, forget, lifeOf, livingOwner, showLife, type SignOfLife } from './sign-of-life';
 import { forgetStarts, isDamage, prepareFile, replaceFile } from './recovery';
 import { sealingWith, versionOf, type Sealer, type Sealing } from './sealing';
@@ -16,10 +15,10 @@ import {
   OtherSecret,
   reasonOf,
   storeClosed,
-  type Condition,
+  Store,
+  type Engine,
   type Range,
-  type Store,
-  type Table,
+  type Row,
 } from './store';
 import { Listeners } from '../listeners';
 import { processMemory } from '../process-memory';
@@ -58,7 +57,7 @@ const ownerIn = (file: DatabaseFile): { readonly value: Ownership; readonly vers
   file.meta('owner');
 
 /** The file in one directory: one for the whole process. */
-class EmbeddedEngine implements Engine, Committer<Fence> {
+class EmbeddedEngine implements Engine, Committer {
   readonly durable = true;
   private readonly directory: string;
   private readonly path: string;
@@ -70,7 +69,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
   private isTimeOld = false;
   private readonly boot: string | undefined;
   private readonly holder = randomBytes(16).toString('hex');
-  private readonly queue = new CommitQueue<Fence>(this);
+  readonly commits = new CommitQueue(this);
   private readonly listeners = new Listeners();
   readonly onChange = this.listeners.add;
   trouble: string | undefined = 'The saved data is being opened.';
@@ -84,7 +83,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
   /** The version of the owner's record; undefined while another process owns the file. */
   private owned: number | undefined;
   /** What is written until another process takes the file over. */
-  private fence = { isLost: false };
+  fence = { isLost: false };
   private isWritable = false;
   /** The number of the last commit. */
   private lastCommit = 0;
@@ -125,14 +124,10 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     this.epoch = clock.now() - elapsedBy(clock);
   }
 
-  get unwritten(): number {
-    return this.queue.unwritten;
-  }
-
   readonly now = (): number => Math.floor(this.epoch + elapsedBy(this.clock));
 
-  write(changes: readonly Change[], conditions: readonly Condition[] = []): Promise<boolean> {
-    return this.queue.add({ fences: [this.fence], changes, conditions });
+  fullKey(key: Buffer): Buffer {
+    return key;
   }
 
   // Committing
@@ -146,7 +141,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
    * Only the owner of the file writes, so conditions are checked before the commit: either they still hold when it is
    * made, or this process is no longer the owner and nothing is written.
    */
-  async apply(batch: Batch<Fence>): Promise<boolean> {
+  async apply(batch: Batch): Promise<boolean> {
     const { file, owned, fence } = this;
     if (!this.isWritable || !file || owned === undefined) return false;
     file.refresh();
@@ -164,7 +159,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     return isMade;
   }
 
-  async lastMade(batch: Batch<Fence>): Promise<number> {
+  async lastMade(batch: Batch): Promise<number> {
     const owner = this.file && ownerIn(this.file)?.value;
     const attempt = owner?.holder === this.holder ? owner.commit - this.lastCommit : 0;
     if (attempt < 1 || attempt > batch.attempt) return 0;
@@ -452,7 +447,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
     this.losses += 1;
     this.fence.isLost = true;
     this.fence = { isLost: false };
-    this.queue.rejectLost();
+    this.commits.rejectLost();
     this.wakeWaiting();
     this.setTrouble(
       `Another process has taken over the state in ${this.directory}: nothing is sent from here until it ends. ` +
@@ -560,7 +555,7 @@ class EmbeddedEngine implements Engine, Committer<Fence> {
       clearTimeout(this.retry);
       await this.tryAgain();
     }
-    await this.queue.close(storeClosed(), () => !this.isWritable);
+    await this.commits.close(storeClosed(), () => !this.isWritable);
     this.isClosed = true;
     for (const timer of [this.look, this.retry, this.calm]) clearTimeout(timer);
     for (const { reject } of this.waiting.splice(0)) reject(storeClosed());
@@ -591,7 +586,7 @@ const openOnce = async (options: EmbeddedOptions): Promise<Engine> => {
       options.warn(
         `The database lmdb cannot be loaded on this machine (${reasonOf(fault)}): texts, waits and authorizations are kept in memory and are lost when this process ends.`,
       );
-      return createMemoryEngine(options.clock);
+      return new MemoryEngine(options.clock);
     }
   }
   const engine = new EmbeddedEngine(options);
@@ -636,5 +631,5 @@ export const openEmbedded = async (options: EmbeddedOptions): Promise<Store> => 
     await (mine.closing = engine.close());
     if (sharedFiles.get(directory) === mine) sharedFiles.delete(directory);
   };
-  return storeOver(engine, close);
+  return new Store(engine, close);
 };

@@ -1,17 +1,17 @@
 import type { Pool, PoolClient } from 'pg';
-import type { Batch, Change, Committer, Fence } from './commit-queue';
+import type { Batch, Change, Committer, Fence, Version } from './commit-queue';
 import { schema, common, type Lease, type LeaseRow, type Leases } from './leases';
 import { recordName, versionOf } from './sealing';
-import { tables, type Version } from './store';
+import { tables } from './store';
 
 /** What one lease covers. Every commit that touches it is made on the condition that the lease still holds. */
 export interface Leased extends Fence {
   readonly lease: Lease;
 }
 
-interface FencedCommitsOptions<F extends Leased> {
+interface FencedCommitsOptions {
   /** Called when another process has the lease, or when the database has lost commits. */
-  readonly lost: (fence: F, row: LeaseRow | undefined) => Promise<void>;
+  readonly lost: (fence: Leased, row: LeaseRow | undefined) => Promise<void>;
   readonly failed: (fault: unknown) => Promise<void>;
   readonly succeeded: () => void;
   /** Whether the database could not be used a moment ago: a lease may have been lost unnoticed. */
@@ -52,35 +52,35 @@ const nothing = arraysOf([]);
 const isOfAll = ({ key }: { readonly key: Buffer }): boolean => key.readUInt32BE(8) === common;
 
 /** The fences of a commit. Every process touches them in the order of their slots, so that no two commits deadlock. */
-const fencesOf = <F extends Leased>(batch: Batch<F>): F[] =>
-  [...batch.fences].sort((a, b) => a.lease.slot - b.lease.slot);
+const fencesOf = (batch: Batch): Leased[] =>
+  [...(batch.fences as readonly Leased[])].sort((a, b) => a.lease.slot - b.lease.slot);
 
 /** The number of an attempt in each lease: a row that has it tells that the attempt was made. */
 const numberOf = ({ seq }: Lease, attempt: number): bigint => seq + BigInt(attempt);
 
-const confirm = <F extends Leased>(batch: Batch<F>, attempt: number): number => {
-  for (const { lease } of batch.fences) lease.seq = numberOf(lease, attempt);
+const confirm = (batch: Batch, attempt: number): number => {
+  for (const { lease } of fencesOf(batch)) lease.seq = numberOf(lease, attempt);
   return attempt;
 };
 
 /** Makes commits on the condition that every lease that they touch still holds. */
-export class FencedCommits<F extends Leased> implements Committer<F> {
+export class FencedCommits implements Committer {
   readonly failed: (fault: unknown) => Promise<void>;
   readonly succeeded: () => void;
 
   constructor(
     private readonly leases: Leases,
-    private readonly options: FencedCommitsOptions<F>,
+    private readonly options: FencedCommitsOptions,
   ) {
     ({ failed: this.failed, succeeded: this.succeeded } = options);
   }
 
   /** A commit under a lease that was lost before is not tried: without an answer it would be in doubt. */
-  async ready(batch: Batch<F>): Promise<void> {
+  async ready(batch: Batch): Promise<void> {
     if (batch.attempt === 0 && this.options.isInTrouble()) await this.lastMade(batch);
   }
 
-  async lastMade(batch: Batch<F>): Promise<number> {
+  async lastMade(batch: Batch): Promise<number> {
     for (const fence of fencesOf(batch)) {
       if (fence.isLost) continue;
       const { lease } = fence;
@@ -95,14 +95,14 @@ export class FencedCommits<F extends Leased> implements Committer<F> {
     return 0;
   }
 
-  async apply(batch: Batch<F>): Promise<boolean> {
+  async apply(batch: Batch): Promise<boolean> {
     const isMade = await this.applyAlone(batch);
     if (isMade) confirm(batch, batch.attempt);
     return isMade;
   }
 
   /** Uses a transaction where one statement is not enough. */
-  private async applyAlone(batch: Batch<F>): Promise<boolean> {
+  private async applyAlone(batch: Batch): Promise<boolean> {
     const isShared = batch.writes.some(
       ({ changes, conditions }) => changes.some(isOfAll) || conditions.some(isOfAll),
     );
@@ -123,7 +123,7 @@ export class FencedCommits<F extends Leased> implements Committer<F> {
     }
   }
 
-  private async applyOn(on: Pool | PoolClient, batch: Batch<F>): Promise<boolean> {
+  private async applyOn(on: Pool | PoolClient, batch: Batch): Promise<boolean> {
     const versions = await this.versions(on, batch);
     let arrays = arraysOf(batch.begin((table, key) => versions.get(recordName(table, key))));
     for (const { lease } of fencesOf(batch)) {
@@ -138,7 +138,7 @@ export class FencedCommits<F extends Leased> implements Committer<F> {
     return true;
   }
 
-  private async versions(on: Pool | PoolClient, batch: Batch<F>): Promise<ReadonlyMap<string, Version>> {
+  private async versions(on: Pool | PoolClient, batch: Batch): Promise<ReadonlyMap<string, Version>> {
     const versions = new Map<string, Version>();
     const conditions = batch.writes.flatMap((each) => each.conditions);
     for (const table of tables) {

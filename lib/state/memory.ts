@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import { storeOver, type Engine } from './engine';
+import { CommitQueue, type Batch, type Committer, type Table } from './commit-queue';
 import { decode, encode, versionOf, type Sealing } from './sealing';
-import { asName, storeClosed, type Condition, type Range, type Store, type Table } from './store';
+import { asName, storeClosed, Store, type Engine, type Range, type Row } from './store';
 
 const fullBlock = 512;
 
@@ -93,45 +93,71 @@ const plainSealing = (): Sealing => {
   };
 };
 
-/** Keeps every promise of a store but survival. A write is made at once. */
-export const createMemoryEngine = (clock: { now(): number } = Date): Engine => {
-  const memory = { wait: new MemoryTable(), work: new MemoryTable() } satisfies Record<Table, MemoryTable>;
-  let latest = 0;
-  let isClosed = false;
-  const keyOf = (name: string): Buffer => Buffer.from(name, 'latin1');
-  const holds = ({ table, key, version }: Condition): boolean => {
-    const found = memory[table].records.get(asName(key));
-    return (found && versionOf(found)) === version;
-  };
-  return {
-    durable: false,
-    trouble: undefined,
-    isGone: false,
-    crashes: 0,
-    unwritten: 0,
-    sealing: plainSealing(),
-    onChange: () => () => undefined,
-    now: () => (latest = Math.max(latest, clock.now())),
-    get: (table, key) => memory[table].records.get(asName(key)),
-    range: (table, range) =>
-      Array.from(memory[table].range(range), (name) => ({
-        key: keyOf(name),
-        value: memory[table].records.get(name) ?? Buffer.alloc(0),
-      })),
-    keys: (table, range) => Array.from(memory[table].range(range), keyOf),
-    count: (table, from, to) => memory[table].count(from, to),
-    warn: () => undefined,
-    write: async (changes, conditions) => {
-      if (isClosed) throw storeClosed();
-      if (!conditions.every(holds)) return false;
-      for (const { table, key, bytes } of changes) memory[table].change(asName(key), bytes);
-      return true;
-    },
-    close: async () => {
-      isClosed = true;
-    },
-  };
-};
+const keyOf = (name: string): Buffer => Buffer.from(name, 'latin1');
+
+/** Keeps every promise of a store but survival. */
+export class MemoryEngine implements Engine, Committer {
+  readonly durable = false;
+  readonly trouble = undefined;
+  readonly isGone = false;
+  readonly crashes = 0;
+  readonly sealing = plainSealing();
+  readonly commits = new CommitQueue(this);
+  readonly fence = { isLost: false };
+  private readonly tables = { wait: new MemoryTable(), work: new MemoryTable() };
+  private latest = 0;
+
+  constructor(private readonly clock: { now(): number } = Date) {}
+
+  onChange(): () => void {
+    return () => undefined;
+  }
+
+  now(): number {
+    return (this.latest = Math.max(this.latest, this.clock.now()));
+  }
+
+  fullKey(key: Buffer): Buffer {
+    return key;
+  }
+
+  get(table: Table, key: Buffer): Buffer | undefined {
+    return this.tables[table].records.get(asName(key));
+  }
+
+  range(table: Table, range: Range): readonly Row[] {
+    const { records } = this.tables[table];
+    return Array.from(this.tables[table].range(range), (name) => ({
+      key: keyOf(name),
+      value: records.get(name) ?? Buffer.alloc(0),
+    }));
+  }
+
+  keys(table: Table, range: Range): readonly Buffer[] {
+    return Array.from(this.tables[table].range(range), keyOf);
+  }
+
+  count(table: Table, from: Buffer, to: Buffer): number {
+    return this.tables[table].count(from, to);
+  }
+
+  warn(): void {
+    // Nothing in memory is damaged.
+  }
+
+  async apply(batch: Batch): Promise<boolean> {
+    const changes = batch.begin((table, key) => {
+      const found = this.get(table, key);
+      return found && versionOf(found);
+    });
+    for (const { table, key, bytes } of changes) this.tables[table].change(asName(key), bytes);
+    return true;
+  }
+
+  close(): Promise<void> {
+    return this.commits.close(storeClosed(), () => false);
+  }
+}
 
 export const createMemoryStore = ({ clock }: { readonly clock?: { now(): number } } = {}): Store =>
-  storeOver(createMemoryEngine(clock));
+  new Store(new MemoryEngine(clock));

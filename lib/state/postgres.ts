@@ -1,6 +1,6 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { Pool } from 'pg';
-import { CommitQueue, type Change } from './commit-queue';
+import { CommitQueue, TakenOver, type Table } from './commit-queue';
 import { FencedCommits, type Leased } from './fenced-writes';
 import { GatheredReads } from './gathered-reads';
 import {
@@ -17,7 +17,6 @@ import {
   type LeaseRow,
 } from './leases';
 import { pause, PostgresConnection } from './postgres-connection';
-import { changesOf, storeOver, type Engine, type RecordChange, type Row } from './engine';
 import type { KeyHolder, Sealer, Sealing } from './sealing';
 import {
   asName,
@@ -29,17 +28,14 @@ import {
   OtherSecret,
   pagesUnder,
   reasonOf,
+  Store,
   storeClosed,
   StoreClosed,
-  TakenOver,
-  type Condition,
-  type JointWriter,
-  type Operation,
+  type Engine,
   type Peers,
   type Range,
-  type Store,
+  type Row,
   type StoreCommand,
-  type Table,
 } from './store';
 import { minute, second } from '../durations';
 import { Listeners } from '../listeners';
@@ -111,8 +107,9 @@ const doubtKey = keyOf('doubt');
 const bare = (key: Buffer): Buffer => key.subarray(prefixLength);
 
 /** The records that one lease covers. */
-class SlotEngine implements Engine, Leased {
+class SlotEngine implements Engine, Leased, Peers {
   readonly durable = true;
+  readonly peers = this;
   /** Another process has the slot: nothing may be done that follows from what was read here. */
   isLost = false;
   private isClosed = false;
@@ -141,19 +138,59 @@ class SlotEngine implements Engine, Leased {
     return this.lease.crashes;
   }
 
-  get unwritten(): number {
-    return this.database.writes.unwritten;
-  }
-
   get sealing(): Sealing {
     return this.database.sealing;
+  }
+
+  get commits(): CommitQueue {
+    return this.database.commits;
+  }
+
+  get fence(): Leased {
+    if (this.isClosed) throw storeClosed();
+    if (this.isElsewhere) throw new Error('it belongs to another process');
+    return this;
+  }
+
+  get part(): string {
+    return String(this.lease.slot);
+  }
+
+  get processName(): string {
+    return this.database.holder;
+  }
+
+  get isElsewhere(): boolean {
+    return this.kind === 'elsewhere';
+  }
+
+  isInDoubt(at: number): boolean {
+    return at <= this.doubt;
+  }
+
+  others(): readonly Slot[] {
+    return this.database.slotsBeside(this.lease.slot);
+  }
+
+  tellHolder(command: StoreCommand): Promise<void> {
+    return this.database.tell({ only: this.lease.slot }, command);
+  }
+
+  tellOthers(command: StoreCommand): Promise<void> {
+    return this.database.tell({ allBut: this.lease.slot }, command);
+  }
+
+  carryOut(isMeant: (command: StoreCommand) => boolean): Promise<void> {
+    return this.database.carryOut(this.lease.slot, isMeant);
   }
 
   onChange(listener: () => void): () => void {
     return this.database.onChange(listener);
   }
 
-  readonly now = (): number => this.database.now();
+  now(): number {
+    return this.database.now();
+  }
 
   async isAlive(processName: string): Promise<boolean> {
     if (processName === this.database.holder) return true;
@@ -163,7 +200,7 @@ class SlotEngine implements Engine, Leased {
   }
 
   get(table: Table, key: Buffer): Promise<Buffer | undefined> {
-    return this.patiently(() => this.database.reads.value(table, this.full(key)));
+    return this.patiently(() => this.database.reads.value(table, this.fullKey(key)));
   }
 
   async keys(table: Table, range: Range): Promise<readonly Buffer[]> {
@@ -187,16 +224,6 @@ class SlotEngine implements Engine, Leased {
     return Number(row?.count ?? 0);
   }
 
-  async write(changes: readonly RecordChange[], conditions: readonly Condition[]): Promise<boolean> {
-    if (this.isClosed) throw storeClosed();
-    return this.database.fenced([this], this.whole(changes), this.whole(conditions));
-  }
-
-  /** Changes or conditions by their keys in the database. */
-  whole<T extends { readonly key: Buffer }>(each: readonly T[]): T[] {
-    return each.map((one) => ({ ...one, key: this.full(one.key) }));
-  }
-
   /** Reads that wait for the database are rejected. */
   async close(): Promise<void> {
     this.isClosed = true;
@@ -205,7 +232,7 @@ class SlotEngine implements Engine, Leased {
   /** Reads whether the last commits of the slot were lost before this process took it. */
   async readDoubt(pool: Pool): Promise<void> {
     const select = `select value from ${schema}.work where key = $1`;
-    const { rows } = await pool.query<{ value: Buffer }>(select, [this.full(doubtKey)]);
+    const { rows } = await pool.query<{ value: Buffer }>(select, [this.fullKey(doubtKey)]);
     const [row] = rows;
     if (!row) return;
     // When the mark cannot be read, everything is in doubt.
@@ -237,7 +264,7 @@ class SlotEngine implements Engine, Leased {
     );
   }
 
-  private full(key: Buffer): Buffer {
+  fullKey(key: Buffer): Buffer {
     const slot = isShared(key) ? common : this.lease.slot;
     return Buffer.concat([prefixOf(this.database.group, slot), key]);
   }
@@ -283,44 +310,32 @@ class SlotEngine implements Engine, Leased {
   }
 }
 
-/** A slot as a store. */
-export interface Slot extends Store {
-  readonly backing: SlotEngine;
-  readonly lease: Lease;
-  readonly kind: SlotEngine['kind'];
-  readonly peers: Peers;
+/** A slot as a store. It closes with the database. */
+export class Slot extends Store {
+  declare readonly engine: SlotEngine;
+  declare readonly peers: Peers;
+
+  constructor(engine: SlotEngine, closing = () => Promise.resolve()) {
+    super(engine, closing);
+  }
+
+  get lease(): Lease {
+    return this.engine.lease;
+  }
+
+  get kind(): SlotEngine['kind'] {
+    return this.engine.kind;
+  }
 }
 
-/** Slots close with the database. */
-const slotOver = (engine: SlotEngine, close = () => Promise.resolve()): Slot => {
-  const { database, lease, kind } = engine;
-  const { slot } = lease;
-  const peers: Peers = {
-    part: String(slot),
-    joint: database,
-    processName: database.holder,
-    isElsewhere: kind === 'elsewhere',
-    get isLost() {
-      return engine.isLost;
-    },
-    isInDoubt: (at) => at <= engine.doubt,
-    isAlive: (processName) => engine.isAlive(processName),
-    others: () => database.slotsBeside(slot),
-    tellHolder: (command) => database.tell({ only: slot }, command),
-    tellOthers: (command) => database.tell({ allBut: slot }, command),
-    carryOut: (isMeant) => database.carryOut(slot, isMeant),
-  };
-  return Object.assign(storeOver(engine, close), { backing: engine, lease, kind, peers });
-};
-
 /** The slots of a group in one database, as this process holds and sees them: by the pulse of its leases. */
-class SlotRegister implements JointWriter {
+class SlotRegister {
   readonly holder = randomUUID();
   readonly group: Buffer;
   readonly slots = new Map<number, Slot>();
   /** Slots that other processes hold; they can be read here. */
   private elsewhere = new Map<number, Slot>();
-  readonly writes: CommitQueue<SlotEngine>;
+  readonly commits: CommitQueue;
   readonly reads = new GatheredReads(() => this.reading);
   private readonly connection: PostgresConnection;
   private readonly leases: Leases;
@@ -373,8 +388,8 @@ class SlotRegister implements JointWriter {
     this.connection = new PostgresConnection(options.url, this.group, options.sealer, leaseFor);
     this.leases = new Leases(() => this.writing, this.group, this.holder, leaseFor);
     this.watch = new LeaseWatch(leaseFor);
-    const commits = new FencedCommits<SlotEngine>(this.leases, {
-      lost: (engine, row) => this.lost(engine, row),
+    const commits = new FencedCommits(this.leases, {
+      lost: (engine, row) => this.lost(engine as SlotEngine, row),
       failed: (fault) => {
         this.areWritesFailing = true;
         return this.failed(fault);
@@ -385,7 +400,7 @@ class SlotRegister implements JointWriter {
       },
       isInTrouble: () => this.trouble !== undefined,
     });
-    this.writes = new CommitQueue(commits);
+    this.commits = new CommitQueue(commits);
   }
 
   private get leaseFor(): number {
@@ -475,8 +490,8 @@ class SlotRegister implements JointWriter {
       if (this.slots.get(slot.lease.slot) !== slot || !(await this.leases.handOn(slot.lease, to)))
         return false;
       this.slots.delete(slot.lease.slot);
-      slot.backing.isLost = true;
-      this.writes.rejectLost();
+      slot.engine.isLost = true;
+      this.commits.rejectLost();
       return true;
     });
   }
@@ -519,31 +534,6 @@ class SlotRegister implements JointWriter {
     }
   }
 
-  write(
-    parts: readonly { readonly store: Store; readonly operations: readonly Operation[] }[],
-  ): Promise<boolean> {
-    const fences: SlotEngine[] = [];
-    const changes = parts.flatMap(({ store, operations }) => {
-      const { backing } = store;
-      if (!(backing instanceof SlotEngine)) throw new Error('not a store of this database');
-      fences.push(backing);
-      return backing.whole(changesOf(this.sealing, operations));
-    });
-    return this.fenced(fences, changes, []);
-  }
-
-  /** Rejects with `TakenOver` when one of the slots was lost. */
-  fenced(
-    fences: readonly SlotEngine[],
-    changes: readonly Change[],
-    conditions: readonly Condition[],
-  ): Promise<boolean> {
-    if (fences.some(({ kind }) => kind === 'elsewhere'))
-      return Promise.reject(new Error('it belongs to another process'));
-    if (fences.some(({ isLost }) => isLost)) return Promise.reject(new TakenOver(false));
-    return this.writes.add({ fences, changes, conditions });
-  }
-
   setTrouble(trouble: string | undefined): void {
     if (trouble === undefined) this.failures = 0;
     this.isGone = trouble === tablesGone;
@@ -564,12 +554,12 @@ class SlotRegister implements JointWriter {
 
   /** Gives up the slots of this process, and resolves with their leases. */
   async close(): Promise<readonly Lease[]> {
-    await this.writes.close(storeClosed(), () => this.trouble !== undefined || this.slots.size === 0);
+    await this.commits.close(storeClosed(), () => this.trouble !== undefined || this.slots.size === 0);
     this.isClosed = true;
     clearTimeout(this.pulse);
     await this.taking;
     const leases = Array.from(this.slots.values(), ({ lease }) => lease);
-    for (const { backing } of this.slots.values()) void backing.close();
+    for (const { engine } of this.slots.values()) void engine.close();
     if (this.connection.isOpen) await this.leases.giveUp([...this.slots.keys()]).catch(() => undefined);
     await this.connection.close();
     return leases;
@@ -604,7 +594,7 @@ class SlotRegister implements JointWriter {
       others.map((row) => {
         const known = before.get(row.slot);
         const isKnown = known?.lease.token === row.token;
-        return [row.slot, isKnown ? known : slotOver(new SlotEngine(this, leaseIn(row), 'elsewhere'))];
+        return [row.slot, isKnown ? known : new Slot(new SlotEngine(this, leaseIn(row), 'elsewhere'))];
       }),
     );
     let hasChanged = before.size !== this.elsewhere.size;
@@ -622,8 +612,8 @@ class SlotRegister implements JointWriter {
   }
 
   private async have(lease: Lease, kind: 'own' | 'orphan'): Promise<Slot> {
-    const slot = slotOver(new SlotEngine(this, lease, kind));
-    await slot.backing.readDoubt(this.writing);
+    const slot = new Slot(new SlotEngine(this, lease, kind));
+    await slot.engine.readDoubt(this.writing);
     this.slots.set(lease.slot, slot);
     this.elsewhere.delete(lease.slot);
     return slot;
@@ -646,7 +636,7 @@ class SlotRegister implements JointWriter {
     const slots = [...this.slots.values()];
     const seqs = new Map(slots.map((slot) => [slot, slot.lease.seq]));
     const isBusy = Math.max(0, ...Array.from(this.loads, (load) => load())) > 1;
-    const calm = slots.filter(({ backing }) => performance.now() - backing.since >= calmAfter);
+    const calm = slots.filter(({ engine }) => performance.now() - engine.since >= calmAfter);
     const { time, rows } = await this.leases.beat(
       [...this.slots.keys()],
       isBusy,
@@ -659,7 +649,7 @@ class SlotRegister implements JointWriter {
     for (const slot of slots) {
       const row = rows.find((each) => each.slot === slot.lease.slot);
       const isBehind = row !== undefined && BigInt(row.seq) < (seqs.get(slot) ?? 0n);
-      if (row?.token !== slot.lease.token || isBehind) await this.lost(slot.backing, row);
+      if (row?.token !== slot.lease.token || isBehind) await this.lost(slot.engine, row);
     }
     await this.recordDoubts();
     if (!this.areWritesFailing) this.setTrouble(undefined);
@@ -677,10 +667,10 @@ class SlotRegister implements JointWriter {
     const [now, elapsed] = [this.now(), performance.now()];
     const areAllDue = elapsed - this.allCommandsReadAt >= tryCommandsFor;
     const prefixes: Buffer[] = [];
-    const starts = Array.from(this.slots.values(), ({ lease, backing }) => {
+    const starts = Array.from(this.slots.values(), ({ lease, engine }) => {
       const prefix = keyOf(prefixOf(this.group, lease.slot), commands);
       prefixes.push(prefix);
-      return areAllDue || elapsed - backing.since < tryCommandsFor
+      return areAllDue || elapsed - engine.since < tryCommandsFor
         ? prefix
         : keyOf(prefix, this.commandsReadAt - tryCommandsFor);
     });
@@ -731,10 +721,10 @@ class SlotRegister implements JointWriter {
 
   private async lost(engine: SlotEngine, row: LeaseRow | undefined): Promise<void> {
     const { lease } = engine;
-    if (this.slots.get(lease.slot)?.backing === engine) this.slots.delete(lease.slot);
+    if (this.slots.get(lease.slot)?.engine === engine) this.slots.delete(lease.slot);
     if (engine.isLost) return;
     engine.isLost = true;
-    this.writes.rejectLost();
+    this.commits.rejectLost();
     const isSetBack =
       row !== undefined &&
       (BigInt(row.token) < BigInt(lease.token) || (row.token === lease.token && BigInt(row.seq) < lease.seq));
@@ -775,9 +765,9 @@ class SlotRegister implements JointWriter {
   /** Removes slots that were taken over and have no work left. */
   private async dropEmpty(): Promise<void> {
     for (const [number, slot] of this.slots) {
-      if (slot.kind !== 'orphan' || (await slot.backing.hasWork(this.writing))) continue;
+      if (slot.kind !== 'orphan' || (await slot.engine.hasWork(this.writing))) continue;
       this.slots.delete(number);
-      await slot.backing.drop(this.writing);
+      await slot.engine.drop(this.writing);
       this.changed();
     }
   }
@@ -794,7 +784,7 @@ export interface PostgresHandle {
 }
 
 /** The store of a handle; it closes with the handle. */
-export const storeOf = (slot: Slot, close: () => Promise<void>): Store => slotOver(slot.backing, close);
+export const storeOf = (slot: Slot, close: () => Promise<void>): Store => new Slot(slot.engine, close);
 
 interface SharedDatabase {
   users: number;

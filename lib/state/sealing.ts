@@ -9,7 +9,6 @@ import {
   type KeyObject,
 } from 'node:crypto';
 import { deserialize, serialize } from 'node:v8';
-import type { Table } from './store';
 
 /** Gives the data key of a store; undefined when it cannot be unwrapped, and the store must not be opened. */
 export interface Sealer {
@@ -182,9 +181,9 @@ const unseal = (key: DataKey, sealed: Buffer, name: string): Buffer | undefined 
 export interface Sealing {
   readonly keyId: string | undefined;
   readonly isUnsaved?: boolean;
-  seal(table: Table, key: Buffer, value: unknown): Buffer;
+  seal(table: string, key: Buffer, value: unknown): Buffer;
   /** Undefined when the record is damaged. */
-  open(table: Table, key: Buffer, sealed: Buffer): { readonly value: unknown } | undefined;
+  open(table: string, key: Buffer, sealed: Buffer): { readonly value: unknown } | undefined;
   /** A hash of 16 bytes, for personal data in a key. */
   hash(text: string): Buffer;
 }

@@ -1,15 +1,36 @@
 import { systemClock, type Clock } from '../service/clock';
-import { day } from '../durations';
+import {
+  bytesIn,
+  TakenOver,
+  type Change,
+  type CommitQueue,
+  type Condition,
+  type Fence,
+  type Table,
+  type Version,
+} from './commit-queue';
+import { versionOf, type Sealing } from './sealing';
+import { day, second } from '../durations';
 
-/**
- * Ordered records by key: everything that must not be lost, such as texts on their way, waits, authorizations and the
- * simulator's state. It is a file, a database server that several machines share, or memory.
- */
-export interface Store {
+export { TakenOver, type Condition, type Table, type Version };
+
+/** A promise costs more than most reads, so an engine answers at once where it can. */
+type Answer<T> = T | Promise<T>;
+
+export interface Row {
+  readonly key: Buffer;
+  readonly value: Buffer;
+}
+
+/** Keeps bytes by key: in a file, in a database server that several machines share, or in memory. */
+export interface Engine {
   /** False when nothing survives the end of the process: every status then says so. */
   readonly durable: boolean;
-  /** An object that all handles of one store in this process have in common. */
-  readonly backing?: object;
+  readonly sealing: Sealing;
+  /** Makes the commits of everything that is written with this engine. */
+  readonly commits: CommitQueue;
+  /** What is written now is written under this. Throws where this process must not write. */
+  readonly fence: Fence;
   /** How many processes before this one have crashed in a row, each within a minute of its start. */
   readonly crashes: number;
   /** The reason why nothing can be written at the moment, as a sentence for status and log; undefined while writing works. */
@@ -17,42 +38,20 @@ export interface Store {
   /** The file or the tables are gone, or others are in their place: this does not resolve itself. */
   readonly isGone: boolean;
   /** How often another process has had the store: what was read before that may be done. */
-  readonly losses?: number | undefined;
+  readonly losses?: number;
+  /** Records were lost whose keys are unknown, as with a page of a file. Each read brings it up to date. */
+  readonly hasLostKeys?: boolean;
+  readonly peers?: Peers;
   /** Called when `trouble` begins or ends. */
   onChange(listener: () => void): () => void;
-  /** The number of bytes handed to `write` that are not saved yet. */
-  readonly unwritten: number;
-  /** The store's own time in epoch milliseconds. It never runs back; it is for ages, never for display. */
-  readonly now: () => number;
-  /** A hash of 16 bytes, for what is personal in a key, such as a phone number: keys are not encrypted on disk. */
-  hash(text: string): Buffer;
-  get<T>(table: Table, key: Buffer): Promise<StoreEntry<T> | undefined>;
-  /**
-   * Reads the range in one turn of the event loop. A record that cannot be read is left out, and set aside once; fewer
-   * than `limit` records still mean that the range has no more.
-   */
-  page<T>(table: Table, range: Range): Promise<readonly StoreEntry<T>[]>;
-  /** As `page`, but reads keys alone: nothing is decrypted. */
-  keys(table: Table, range: Range): Promise<readonly Buffer[]>;
-  /** The number of keys from `from` up to `to`, exclusive. */
-  count(table: Table, from: Buffer, to: Buffer): Promise<number>;
-  /**
-   * Whether a record of this range could not be read, now or in an earlier process. When a whole page was lost, its
-   * keys are unknown: then any record may be among them.
-   */
-  hasLost(table: Table, from: Buffer, to: Buffer): Promise<boolean>;
-  /** Whether records may be lost whose keys are unknown. It is known once `hasLost` has been asked. */
-  hasLostKeys(): Promise<boolean>;
-  /**
-   * Writes all operations or none; resolves when they would survive a power cut. False means that a condition did not
-   * hold and nothing was written. All writes of one turn of the event loop are one commit, and they take effect in
-   * order. A write waits while nothing can be written (disk full, another owner, server unreachable). It rejects only
-   * when the store closes before, when another process takes it over, or when a record is too large.
-   */
-  write(operations: readonly Operation[], conditions?: readonly Condition[]): Promise<boolean>;
-  /** The other processes that use the store at the same time; undefined where only one process can. */
-  readonly peers?: Peers;
-  /** Waits for writes in the queue, as far as they can be made, and gives the store up. */
+  now(): number;
+  /** The key among those of all processes, where several share the database. */
+  fullKey(key: Buffer): Buffer;
+  get(table: Table, key: Buffer): Answer<Buffer | undefined>;
+  range(table: Table, range: Range): Answer<readonly Row[]>;
+  keys(table: Table, range: Range): Answer<readonly Buffer[]>;
+  count(table: Table, from: Buffer, to: Buffer): Answer<number>;
+  warn(text: string): void;
   close(): Promise<void>;
 }
 
@@ -60,6 +59,8 @@ export interface Store {
 export interface Peers {
   /** The name of this process among those that share the store. */
   readonly processName: string;
+  /** Stores in one database can be written to in one commit. */
+  readonly database: object;
   /** The name of this part of a shared store. */
   readonly part: string;
   /** Another process has this part: it can only be read. */
@@ -81,8 +82,6 @@ export interface Peers {
   tellOthers(command: StoreCommand): Promise<void>;
   /** Carries out the meant ones of the commands that lie in this part, which otherwise takes up to a second. */
   carryOut(isMeant: (command: StoreCommand) => boolean): Promise<void>;
-  /** Stores with the same joint writer can be written to in one commit. */
-  readonly joint: JointWriter;
 }
 
 /** A command of one process to others. Carrying it out twice has the same effect as once. */
@@ -90,13 +89,6 @@ export interface StoreCommand {
   readonly kind: string;
   /** When the command was given, by the store's time. */
   readonly at: number;
-}
-
-/** Writes to several stores at once: all or nothing. */
-export interface JointWriter {
-  write(
-    parts: readonly { readonly store: Store; readonly operations: readonly Operation[] }[],
-  ): Promise<boolean>;
 }
 
 /** The stored data was written by a newer version of this package, and is left alone. */
@@ -112,19 +104,7 @@ export class OtherSecret extends Error {
 export const reasonOf = (fault: unknown): string =>
   (fault instanceof Error && fault.message) || String(fault);
 
-/** Another process has taken the store over. `isInDoubt` means that the write may have been made just before. */
-export class TakenOver extends Error {
-  constructor(readonly isInDoubt: boolean) {
-    super('another process has taken over the store');
-  }
-}
-
-/** Texts come and go, waits lie still for a day: in one table, the texts would bloat the waits. */
-export type Table = 'wait' | 'work';
 export const tables = ['wait', 'work'] as const satisfies readonly Table[];
-
-/** Changes with every put of the record. Versions can only be compared for equality. */
-export type Version = number | string;
 
 export interface StoreEntry<T> {
   readonly key: Buffer;
@@ -146,16 +126,9 @@ export type Operation =
   | { readonly table: Table; readonly put: Buffer; readonly value: unknown }
   | { readonly table: Table; readonly remove: Buffer };
 
-/** The record has not changed since it was read; without `version`, the record does not exist. */
-export interface Condition {
-  readonly table: Table;
-  readonly key: Buffer;
-  readonly version?: Version;
-}
-
 export const largestWrite = 64 * 1024 * 1024;
-/** Bytes: writes that wait are put into one commit up to this size, so that none takes long. */
-export const largestCommit = 4 * 1024 * 1024;
+/** A length that every engine accepts. */
+const longestKey = 1024;
 
 /** Thrown for a write that is larger than any engine accepts. */
 export class TooLarge extends Error {}
@@ -278,5 +251,333 @@ export async function* pagesUnder<T>(
     const last = page.at(-1);
     if (!last || page.length < limit) return;
     range = { ...range, from: nextKey(last.key), skip: 0 };
+  }
+}
+
+/** Milliseconds for which it is known that nothing of a range was set aside: every text asks that. */
+const knownFor = 10 * second;
+
+/** The records of an engine that could not be decrypted. They are kept under other keys, and count as lost. */
+class SetAside {
+  private readonly moving = new Set<string>();
+  private moves = 0;
+  private newly = 0;
+  /** Ranges of which nothing was set aside, by the buffer of their start: whoever asks often keeps that. */
+  private readonly sound = new WeakMap<
+    Buffer,
+    { readonly to: Buffer; readonly at: number; readonly by: string }
+  >();
+
+  constructor(private readonly engine: Engine) {}
+
+  add(table: Table, { key, value: bytes }: Row): void {
+    const { engine } = this;
+    const aside = asideKey(table, key);
+    const name = asName(aside);
+    if (this.moving.has(name) || isAside(key)) return;
+    this.moving.add(name);
+    const move = async (): Promise<void> => {
+      const [from, to] = [engine.fullKey(key), engine.fullKey(aside)];
+      await engine.commits.add({
+        fences: [engine.fence],
+        changes: [
+          { table: 'work', key: to, bytes },
+          { table, key: from },
+        ],
+        conditions: [{ table, key: from, version: versionOf(bytes) }],
+      });
+      this.moves += 1;
+      this.moving.delete(name);
+    };
+    // What could not be moved counts as moving: it is reported once.
+    move().catch(() => undefined);
+    this.newly += 1;
+    if (this.newly > 1) return;
+    setImmediate(() => {
+      const text = `${this.newly} saved record(s) were damaged and were set aside. Everything else continues.`;
+      this.newly = 0;
+      engine.warn(text);
+    });
+  }
+
+  async has(table: Table, from: Buffer, to: Buffer): Promise<boolean> {
+    const { engine, moving } = this;
+    if (engine.hasLostKeys) return true;
+    const by = `${table} ${this.moves} ${engine.losses ?? 0}`;
+    const known = engine.trouble === undefined && moving.size === 0 ? this.sound.get(from) : undefined;
+    if (known?.by === by && known.to.equals(to) && performance.now() - known.at < knownFor) return false;
+    const [first, end] = [asideKey(table, from), asideKey(table, to)];
+    for (const each of moving) if (each >= asName(first) && each < asName(end)) return true;
+    const found = await engine.keys('work', { from: first, to: end, limit: 1 });
+    if (found.length > 0 || this.engine.hasLostKeys) return true;
+    this.sound.set(from, { to, at: performance.now(), by });
+    return false;
+  }
+}
+
+/** By engine, because several stores may be over one. */
+const setAside = new WeakMap<Engine, SetAside>();
+
+/** Something with steps to save: an item, or what the items of a message share. */
+interface Recordable {
+  operations(): readonly Operation[];
+}
+
+/** What has changed and is not saved yet, and where it will be. */
+export interface Changed {
+  readonly store: Store;
+  readonly jobs: readonly Recordable[];
+}
+
+/** The steps that the next write saves, and those who wait for it. */
+interface GatheredSteps {
+  readonly jobs: Set<Recordable>;
+  /** Writes of the same tick that are also to another store. */
+  readonly ahead: Promise<unknown>[];
+  readonly written: Promise<void>;
+  readonly resolve: (result: Promise<void>) => void;
+  readonly write: () => void;
+}
+
+/** The most steps that are gathered before they are written: until then, messages take up memory. */
+const mostGathered = 256;
+/** The fewest records that are read at once where many in a row cannot be decrypted. */
+const readOn = 100;
+
+const checkKey = (key: Buffer): void => {
+  if (key.length === 0) throw new Error('a record without a key');
+  if (key.length > longestKey) throw new Error(`a key of ${key.length} bytes, at most ${longestKey}`);
+};
+
+/**
+ * Ordered records by key: everything that must not be lost, such as texts on their way, waits, authorizations and the
+ * simulator's state. They are encrypted, and lie in an engine.
+ */
+export class Store {
+  readonly durable: boolean;
+  /** Where several processes use the store at the same time. */
+  readonly peers: Peers | undefined;
+  private readonly aside: SetAside;
+  private gathered: GatheredSteps | undefined;
+  /** Settles when all steps so far are saved or have failed: who waits for them learns of that by its own promise. */
+  private settled: Promise<unknown> = Promise.resolve();
+
+  /** `closing` is what `close` does where the engine has other stores too. */
+  constructor(
+    readonly engine: Engine,
+    private readonly closing: () => Promise<void> = () => engine.close(),
+  ) {
+    this.durable = engine.durable;
+    this.peers = engine.peers;
+    this.aside = setAside.get(engine) ?? new SetAside(engine);
+    setAside.set(engine, this.aside);
+  }
+
+  get trouble(): string | undefined {
+    return this.engine.trouble;
+  }
+
+  get isGone(): boolean {
+    return this.engine.isGone;
+  }
+
+  get losses(): number | undefined {
+    return this.engine.losses;
+  }
+
+  get crashes(): number {
+    return this.engine.crashes;
+  }
+
+  /** The number of bytes handed over, or announced, that are not saved yet. */
+  get unwritten(): number {
+    return this.engine.commits.unwritten;
+  }
+
+  onChange(listener: () => void): () => void {
+    return this.engine.onChange(listener);
+  }
+
+  /** The store's own time in epoch milliseconds. It never runs back; it is for ages, never for display. */
+  readonly now = (): number => this.engine.now();
+
+  /** A hash of 16 bytes, for what is personal in a key, such as a phone number: keys are not encrypted on disk. */
+  hash(text: string): Buffer {
+    return this.engine.sealing.hash(text);
+  }
+
+  async get<T>(table: Table, key: Buffer): Promise<StoreEntry<T> | undefined> {
+    const read = this.engine.get(table, key);
+    const value = read instanceof Promise ? await read : read;
+    return value && this.opened<T>(table, { key, value });
+  }
+
+  /**
+   * Reads the range in one turn of the event loop. A record that cannot be read is left out, and set aside once; fewer
+   * than `limit` records still mean that the range has no more.
+   */
+  async page<T>(table: Table, range: Range): Promise<readonly StoreEntry<T>[]> {
+    const entries: StoreEntry<T>[] = [];
+    // Where records cannot be decrypted, it reads on until the page is full or the range ends.
+    for (let left = range; ;) {
+      const read = this.engine.range(table, left);
+      const rows = read instanceof Promise ? await read : read;
+      for (const row of rows) {
+        const entry = entries.length < range.limit && this.opened<T>(table, row);
+        if (entry) entries.push(entry);
+      }
+      const last = rows.at(-1);
+      if (!last || entries.length === range.limit || rows.length < left.limit) return entries;
+      const bounds = range.reverse ? { to: last.key } : { from: nextKey(last.key) };
+      left = { ...left, ...bounds, limit: Math.max(range.limit, readOn), skip: 0 };
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  /** As `page`, but reads keys alone: nothing is decrypted. */
+  async keys(table: Table, range: Range): Promise<readonly Buffer[]> {
+    return this.engine.keys(table, range);
+  }
+
+  /** The number of keys from `from` up to `to`, exclusive. */
+  async count(table: Table, from: Buffer, to: Buffer): Promise<number> {
+    return this.engine.count(table, from, to);
+  }
+
+  /**
+   * Whether a record of this range could not be read, now or in an earlier process. When a whole page was lost, its
+   * keys are unknown: then any record may be among them.
+   */
+  hasLost(table: Table, from: Buffer, to: Buffer): Promise<boolean> {
+    return this.aside.has(table, from, to);
+  }
+
+  /** Whether records may be lost whose keys are unknown. It is known once `hasLost` has been asked. */
+  async hasLostKeys(): Promise<boolean> {
+    return this.engine.hasLostKeys === true;
+  }
+
+  /**
+   * Writes all operations or none; resolves when they would survive a power cut. False means that a condition did not
+   * hold and nothing was written. All writes of one turn of the event loop are one commit, and they take effect in
+   * order. A write waits while nothing can be written (disk full, another owner, server unreachable). It rejects only
+   * when the store closes before, when another process takes it over, or when a record is too large.
+   */
+  async write(operations: readonly Operation[], conditions: readonly Condition[] = []): Promise<boolean> {
+    const { engine } = this;
+    for (const { key } of conditions) checkKey(key);
+    return engine.commits.add({
+      fences: [engine.fence],
+      changes: this.changesOf(operations),
+      conditions: conditions.map((each) => ({ ...each, key: engine.fullKey(each.key) })),
+    });
+  }
+
+  /** Counts bytes that are accepted and will be written in parts; a negative number takes that back. */
+  announce(bytes: number): void {
+    this.engine.commits.unwritten += bytes;
+  }
+
+  /**
+   * Resolves when the steps of the job up to now are saved. All steps of one tick are one write, so an outcome that one
+   * node emits and another accepts is saved as emitted and accepted together.
+   */
+  save(job: Recordable): Promise<void> {
+    return this.gather(job, true);
+  }
+
+  /** Saves steps that are not urgent with the next commit, whenever there is one. */
+  ride(job: Recordable): Promise<void> {
+    return this.gather(job, false);
+  }
+
+  /**
+   * Saves steps in one commit with those in another store: a node may emit an outcome from the store of an ended process,
+   * and the next node accepts it in its own store.
+   */
+  async saveTogether(jobs: readonly Recordable[], other?: Changed): Promise<void> {
+    const [written = Promise.resolve()] = jobs.map((job) => this.save(job));
+    const { peers } = this;
+    if (!other || other.store === this || !peers || other.store.peers?.database !== peers.database)
+      return written;
+    const parts: readonly Changed[] = [other, { store: this, jobs }];
+    const writing = this.engine.commits.add({
+      fences: parts.map(({ store }) => store.engine.fence),
+      changes: parts.flatMap(({ store, jobs }) => store.changesOf(store.withdraw(jobs))),
+      conditions: [],
+    });
+    for (const { store } of parts) store.gathered?.ahead.push(writing);
+    await writing;
+  }
+
+  /** Writes the steps that are gathered; resolves when all steps are saved. */
+  async flush(): Promise<void> {
+    this.gathered?.write();
+    await this.settled;
+  }
+
+  /** Waits for writes in the queue, as far as they can be made, and gives the store up. */
+  close(): Promise<void> {
+    return this.closing();
+  }
+
+  private opened<T>(table: Table, row: Row): StoreEntry<T> | undefined {
+    const opened = this.engine.sealing.open(table, row.key, row.value);
+    if (opened) return { key: row.key, value: opened.value as T, version: versionOf(row.value) };
+    this.aside.add(table, row);
+    return undefined;
+  }
+
+  private changesOf(operations: readonly Operation[]): readonly Change[] {
+    const { engine } = this;
+    const changes = operations.map((each): Change => {
+      const key = 'put' in each ? each.put : each.remove;
+      checkKey(key);
+      const bytes = 'put' in each ? engine.sealing.seal(each.table, key, each.value) : undefined;
+      return { table: each.table, key: engine.fullKey(key), bytes };
+    });
+    checkSize(bytesIn(changes));
+    return changes;
+  }
+
+  private gather(job: Recordable, isDue: boolean): Promise<void> {
+    const { jobs, written, write } = (this.gathered ??= this.newSteps());
+    jobs.add(job);
+    this.engine.commits.beforeNext(write, isDue);
+    // In a microtask: what belongs into the same commit may follow in this call.
+    if (jobs.size === mostGathered) queueMicrotask(write);
+    return written;
+  }
+
+  /** The operations of jobs that are written otherwise. */
+  private withdraw(jobs: readonly Recordable[]): Operation[] {
+    for (const job of jobs) this.gathered?.jobs.delete(job);
+    return jobs.flatMap((job) => job.operations());
+  }
+
+  private newSteps(): GatheredSteps {
+    let resolve: GatheredSteps['resolve'] = () => undefined;
+    const written = new Promise<void>((settle) => {
+      resolve = settle;
+    });
+    written.catch(() => undefined);
+    const steps: GatheredSteps = {
+      jobs: new Set(),
+      ahead: [],
+      written,
+      resolve,
+      write: () => this.writeSteps(steps),
+    };
+    return steps;
+  }
+
+  private writeSteps(steps: GatheredSteps): void {
+    if (this.gathered !== steps) return;
+    this.gathered = undefined;
+    const operations = [...steps.jobs].flatMap((job) => job.operations());
+    const written = operations.length === 0 ? undefined : this.write(operations);
+    const all = Promise.all([written, ...steps.ahead]).then(() => undefined);
+    this.settled = Promise.allSettled([this.settled, all]);
+    steps.resolve(all);
   }
 }

@@ -426,7 +426,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'after PostgreSQL has lost commits, what was accepted before is in doubt',
       file: 'lib/state/postgres.ts',
-      changes: [['at <= engine.doubt', 'at < -Infinity']],
+      changes: [['at <= this.doubt', 'at < -Infinity']],
       shownBy: {
         'unit/state/postgres.test.ts': [
           'notice that the database has lost commits, and leave in doubt what was accepted before',
@@ -827,7 +827,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'messages that cannot be saved are rejected beyond 32 MB',
       file: 'lib/outbox/queue.ts',
-      changes: [['    if (this.recorder.unwritten > mostUnwritten) throw new QueueFull();\n', '']],
+      changes: [['    if (this.store.unwritten > mostUnwritten) throw new QueueFull();\n', '']],
       shownBy: {
         'unit/texting/record-faults.test.ts': [
           'rejects new messages when too many wait for space, and says so',

@@ -22,6 +22,7 @@ import { nextIteration } from '../support/event-loop';
 import { hosted, nobodys } from '../support/outbox/requests';
 import { Postgres } from '../support/postgres';
 import { peers } from '../support/state/peers';
+import { overStore } from '../support/state/over-store';
 
 const hour = 3_600_000;
 const never = new Promise<never>(() => undefined);
@@ -134,8 +135,7 @@ class Process {
       await this.step(what);
       return work();
     };
-    return {
-      ...memory,
+    return overStore(memory, {
       ...(isShared && {
         peers: peers({ processName: this.name, isAlive: (name) => Promise.resolve(alive.has(name)) }),
       }),
@@ -150,7 +150,7 @@ class Process {
         return writing;
       },
       close: () => Promise.resolve(),
-    };
+    });
   }
 }
 
@@ -615,7 +615,7 @@ describe('in any order in which processes reach the leases of a database', funct
               taken.push(lease);
               held.set(lease.slot, { lease, isLost: false });
             };
-            const commits = new FencedCommits<Leased>(leases, {
+            const commits = new FencedCommits(leases, {
               lost: async (fence) => {
                 (fence as { isLost: boolean }).isLost = true;
                 held.delete(fence.lease.slot);

@@ -26,6 +26,7 @@ import { nextIteration } from '../support/event-loop';
 import { hosted, type Told } from '../support/outbox/requests';
 import { faultsIn, type Deed, type Poll, type Step } from './history';
 import { peers } from '../support/state/peers';
+import { overStore } from '../support/state/over-store';
 
 export const minute = 60_000;
 export const hour = 60 * minute;
@@ -410,8 +411,7 @@ class Process {
       isInSlot(range.from)
         ? { ...range, from: placed(range.from), to: Buffer.concat([own, range.to]) }
         : range;
-    return {
-      ...memory,
+    return overStore(memory, {
       ...(instances > 1 && { peers: peers() }),
       now: () => this.world.age,
       hash: hashOf,
@@ -453,7 +453,7 @@ class Process {
           conditions.map((each) => ({ ...each, key: placed(each.key) })),
         );
       },
-    };
+    });
   }
 }
 

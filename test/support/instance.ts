@@ -5,9 +5,10 @@ import type { Environment } from '../../lib/runtime/environment';
 import type { Message, RunningNode } from '../../lib/runtime/red';
 import type { Clock } from '../../lib/service/clock';
 import type { MovableClock } from '../../simulator/movable-clock';
-import type { Peers, Store } from '../../lib/state/store';
+import { Store, type Peers } from '../../lib/state/store';
 import { Arrivals } from './arrivals';
 import type { Arrived, NodeFolder } from './flow';
+import { overStore } from './state/over-store';
 import { peers } from './state/peers';
 
 /** A killed process waits for this. */
@@ -75,13 +76,16 @@ export class Mortal {
       processName: this.name,
       isAlive: (name) => alive(() => Promise.resolve(processes.get(name)?.isDead === false)),
     });
-    return new Proxy(store, {
-      get: (target, property) => {
+    return new Proxy(store instanceof Store ? (overStore(store) as T) : store, {
+      get: (target, property, proxy) => {
         const value: unknown = Reflect.get(target, property, target);
         if (property === 'peers') return value ? this.over(value as Peers) : own;
         if (typeof value !== 'function') return value;
+        if (['save', 'ride', 'saveTogether', 'flush'].includes(String(property)))
+          return value.bind(proxy) as unknown;
         const method = value.bind(target) as (...args: unknown[]) => unknown;
-        if (['now', 'hash', 'onChange', 'isInDoubt', 'others'].includes(String(property))) return method;
+        if (['now', 'hash', 'onChange', 'isInDoubt', 'others', 'announce'].includes(String(property)))
+          return method;
         if (property !== 'write')
           return (...args: unknown[]) => alive(() => method(...args) as Promise<unknown>);
         return (...args: unknown[]) => {

@@ -28,6 +28,7 @@ import {
   type RealRed,
 } from '../../support/node-red';
 import { numbers, toldIn } from '../../support/numbers';
+import { overStore } from '../../support/state/over-store';
 
 const password = adminAuth.users[0]?.password;
 const { silent, unasked } = numbers;
@@ -309,7 +310,7 @@ describe('activity, for programs', () => {
     const memory = createMemoryStore();
     let trouble: string | undefined;
     const listeners = new Set<() => void>();
-    const store: Store = Object.assign(Object.create(memory) as Store, {
+    const store: Store = overStore(memory, {
       onChange(listener: () => void) {
         listeners.add(listener);
         return () => listeners.delete(listener);

@@ -23,6 +23,7 @@ import { openEmbedded } from '../../../lib/state/embedded';
 import { createMemoryStore } from '../../../lib/state/memory';
 import type { Store } from '../../../lib/state/store';
 import type { Simulator } from '../../../simulator';
+import { overStore } from '../state/over-store';
 
 const folders: string[] = [];
 
@@ -129,8 +130,7 @@ export class Disk {
   }
 
   over(store: Store): Store {
-    return {
-      ...store,
+    return overStore(store, {
       write: async (operations, conditions) => {
         if (this.manner === 'refuses') throw new Error('ENOSPC');
         while (this.manner) await new Promise<void>((resolve) => this.waiting.push(resolve));
@@ -138,7 +138,7 @@ export class Disk {
           if ('put' in operation) this.bytes += operation.put.length + JSON.stringify(operation.value).length;
         return store.write(operations, conditions);
       },
-    };
+    });
   }
 }
 
@@ -147,7 +147,7 @@ const memories = new Map<string, Store>();
 const memoryOf = (userDir: string): Store => {
   const memory = memories.get(userDir) ?? createMemoryStore();
   memories.set(userDir, memory);
-  return { ...memory, close: () => Promise.resolve() };
+  return overStore(memory, { close: () => Promise.resolve() });
 };
 
 export const frozenClock = (): MovableClock => {

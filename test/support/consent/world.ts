@@ -8,6 +8,7 @@ import { createMemoryStore } from '../../../lib/state/memory';
 import type { Store } from '../../../lib/state/store';
 import { never } from '../outbox/process';
 import { space, WaitingQueue } from '../outbox/waiting';
+import { overStore } from '../state/over-store';
 
 export const begin = 1_750_000_000_000;
 export const ann = '+12025550101';
@@ -29,23 +30,19 @@ export const refusal = (code: string, status?: number, hasProblemBody = status !
 };
 
 /** A store that counts successful writes, and makes all wait for `gate`. */
-export interface ObservedStore extends Store {
-  writes: number;
-  gate: Promise<void>;
-}
+export type ObservedStore = Store & { writes: number; gate: Promise<void> };
 
 export const observed = (store: Store): ObservedStore => {
-  const self: ObservedStore = {
-    ...store,
+  const write: Store['write'] = async (operations, conditions) => {
+    await self.gate;
+    const isWritten = await store.write(operations, conditions);
+    if (isWritten) self.writes += 1;
+    return isWritten;
+  };
+  const self: ObservedStore = Object.assign(overStore(store, { write }), {
     writes: 0,
     gate: Promise.resolve(),
-    write: async (operations, conditions) => {
-      await self.gate;
-      const isWritten = await store.write(operations, conditions);
-      if (isWritten) self.writes += 1;
-      return isWritten;
-    },
-  };
+  });
   return self;
 };
 
@@ -216,7 +213,7 @@ export class World {
     const life: Life = {
       isDead: false,
       holds: new Set(),
-      store: Object.assign(Object.create(this.store) as Store, {
+      store: overStore(this.store, {
         write: (...args: Parameters<Store['write']>) => (life.isDead ? never : this.store.write(...args)),
       }),
       consent: Promise.resolve().then(() => this.open(life)),

@@ -3,6 +3,7 @@ import type { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
 import type { Operation, Store } from '../../../lib/state/store';
 import { nextIteration } from '../event-loop';
+import { overStore } from '../state/over-store';
 
 /** A killed process waits for this. */
 export const never = new Promise<never>(() => undefined);
@@ -35,8 +36,7 @@ export class Disk {
     const process: Process = {
       isDead: false,
       commitsLeft: Infinity,
-      store: {
-        ...memory,
+      store: overStore(memory, {
         get: (table, key) => this.late(memory.get(table, key)),
         page: (table, range) => this.late(memory.page(table, range)),
         keys: (table, range) => this.late(memory.keys(table, range)),
@@ -51,7 +51,7 @@ export class Disk {
           onSaved(operations);
           return memory.write(operations, conditions);
         },
-      },
+      }),
     };
     return process;
   }

@@ -6,7 +6,7 @@ export const peers = (own: Partial<Peers> = {}): Peers => ({
   part: '1',
   isLost: false,
   isElsewhere: false,
-  joint: undefined as never,
+  database: {},
   others: () => [],
   isAlive: () => Promise.resolve(false),
   isInDoubt: () => false,

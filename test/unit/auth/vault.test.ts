@@ -21,6 +21,7 @@ import {
   type ProcessOptions,
 } from '../../support/auth/setup';
 import { peers } from '../../support/state/peers';
+import { overStore } from '../../support/state/over-store';
 
 const lifetime = 3600;
 
@@ -74,15 +75,14 @@ describe('the vault', () => {
       next();
       return memory.page(table, range);
     };
-    const again = over(Object.assign(Object.create(memory) as Store, { page }));
+    const again = over(overStore(memory, { page }));
     await again.use(() => undefined);
     should(turns.slice(0, 3)).deepEqual([0, 1, 2]);
   });
 
   it('does not use a refresh token that another process used between its read and its write', async () => {
     const memory = createMemoryStore();
-    const shared = (write: Store['write']): Store =>
-      Object.assign(Object.create(memory) as Store, { peers: peers(), write });
+    const shared = (write: Store['write']): Store => overStore(memory, { peers: peers(), write });
     const open = (startId: string, store: Store): Vault =>
       new Vault({ openStore: () => Promise.resolve(store), clock, startId, warn: () => undefined });
     const grant = (refreshToken: string): Grant => ({ ...newGrant(connection(), 'alice'), refreshToken });
@@ -116,7 +116,7 @@ describe('the vault', () => {
   describe('on a shared store', () => {
     let memory: Store;
     const vaultOn = (startId: string, page: Store['page']): Vault => {
-      const store = Object.assign(Object.create(memory) as Store, { peers: peers(), page });
+      const store = overStore(memory, { peers: peers(), page });
       return new Vault({ openStore: () => Promise.resolve(store), clock, startId, warn: () => undefined });
     };
     const grant = (advisor: string, refreshToken: string): Grant => ({

@@ -7,14 +7,16 @@ import { createMemoryStore } from '../../../lib/state/memory';
 import { endOf, key, type Store } from '../../../lib/state/store';
 import { nextIteration } from '../../support/event-loop';
 import { gate } from '../../support/gate';
+import { until } from '../../support/until';
 import { ann, begin, bob, hours, observed, type ObservedStore } from '../../support/consent/world';
+import { overStore } from '../../support/state/over-store';
 
 const daily = { every: hours(24), limit: 3 };
 const refused = (code: string): ServiceError =>
   new ServiceError({ message: 'no', code, retryable: false, attempts: 1 });
 
 /** The same records, seen by another process: no memory is shared. */
-const elsewhere = (store: Store): Store => ({ ...store });
+const elsewhere = (store: Store): Store => overStore(store);
 
 describe('the history of consent requests', () => {
   let clock: MovableClock;
@@ -59,7 +61,7 @@ describe('the history of consent requests', () => {
       await store.write([{ table: 'work', put: key('known', 'space/', number), value }]);
     let turns = 0;
     const reads = new Set<number>();
-    const { page } = store;
+    const page: Store['page'] = store.page.bind(store);
     store.page = (table, range) => {
       reads.add(turns);
       return page(table, range);
@@ -206,8 +208,7 @@ describe('the history of consent requests', () => {
     should(entry?.key.toString('latin1')).not.match(/2025550101/);
     await clock.move(hours(24 * 31));
     await history().ask('default', bob, daily, request);
-    await nextIteration();
-    should(await remembered()).equal(1);
+    await until(async () => (await remembered()) === 1);
     should((await history().ask('default', ann, daily, request)).requested).be.true();
   });
 

@@ -344,7 +344,7 @@ describe('waits', () => {
       world.polls.length = 0;
       world.most = 0;
       let read = 0;
-      const { get } = world.store;
+      const get = world.store.get.bind(world.store) as typeof world.store.get;
       world.store.get = (table, key) => {
         if (key.toString('latin1').startsWith('wait\0')) read += 1;
         (read - world.polls.length).should.be.below(16);

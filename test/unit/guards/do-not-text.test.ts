@@ -29,6 +29,7 @@ import { startServer } from '../../support/server';
 import { simulatedForEach, startSimulated } from '../../support/simulated';
 import { checkFolder, requestFolder, sendFolder } from '../../support/texting/setup';
 import { peers } from '../../support/state/peers';
+import { overStore } from '../../support/state/over-store';
 
 const folders = [sendFolder, requestFolder, checkFolder, { spec: listSpec, runtime: listRuntime }];
 const { consented, unasked } = numbers;
@@ -130,7 +131,7 @@ describe('the do-not-text list', () => {
     for (let n = 0; n < 2_500; n++) await list.block(`+1202555${String(n).padStart(4, '0')}`, null, 0);
     let turn = 0;
     const turns: number[] = [];
-    const { page } = on.store;
+    const page: Store['page'] = on.store.page.bind(on.store);
     on.store.page = (table, range) => {
       turns.push(turn);
       setImmediate(() => (turn += 1));
@@ -211,7 +212,7 @@ describe('the do-not-text list', () => {
     const flow = await load({ id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' });
     flow.send({ phone: unasked }, 'n-wait');
     await on.simulator.clock.move(3_600_000);
-    const ofAnother = Object.create(on.store) as Store;
+    const ofAnother = overStore(on.store);
     const elsewhere = await doNotTextOf({ service: 'simulator', store: () => ofAnother });
     await elsewhere.block(unasked, null, begin);
     on.simulator.accept(unasked);
@@ -223,7 +224,7 @@ describe('the do-not-text list', () => {
   });
 
   it('is read again before a request if others share it, because word of a block may be on its way', async () => {
-    const shared = (): Store => Object.assign(Object.create(on.store) as Store, { peers: peers() });
+    const shared = (): Store => overStore(on.store, { peers: peers() });
     const here = await doNotTextOf({ service: 'simulator', store: shared });
     const { version } = here;
     should(await here.check(unasked)).be.undefined();
@@ -238,7 +239,7 @@ describe('the do-not-text list', () => {
     );
     flow.send({ phone: unasked }, 'n-wait');
     await on.simulator.clock.move(1000);
-    const ofAnother = Object.create(on.store) as Store;
+    const ofAnother = overStore(on.store);
     await (await doNotTextOf({ service: 'simulator', store: () => ofAnother })).block(unasked, null, begin);
     on.simulator.accept(unasked);
     const left = await ask(flow, { phone: unasked }, 'n-look', 2);
@@ -258,7 +259,7 @@ describe('the do-not-text list', () => {
       const count = (at: Buffer): void => {
         if (at.subarray(0, blocked.length).equals(blocked)) reads += 1;
       };
-      const counting = Object.assign(Object.create(on.store) as Store, {
+      const counting = overStore(on.store, {
         get: (...asked: Parameters<Store['get']>) => {
           count(asked[1]);
           return on.store.get(...asked);
@@ -314,7 +315,7 @@ describe('the do-not-text list', () => {
   it('emits one failure when a close ends its listing, once the flows have started again', async () => {
     const [reached, held] = [gate(), gate()];
     const blocked = key('blocked', 'service');
-    const slow = Object.assign(Object.create(on.store) as Store, {
+    const slow = overStore(on.store, {
       page: async (...asked: Parameters<Store['page']>) => {
         const isSecond = asked[1].from.equals(blocked) && (asked[1].skip ?? 0) > 0;
         if (isSecond) {
@@ -469,7 +470,7 @@ describe('the do-not-text list', () => {
       await (await doNotTextOf({ service: 'sandbox', store: one.store })).block(consented, 'asked', begin);
       const [reached, held] = [gate(), gate()];
       const store = other.store();
-      const { write } = store;
+      const write = store.write.bind(store);
       store.write = async (...args) => {
         reached.open();
         await held.opened;
@@ -540,7 +541,7 @@ describe('the do-not-text list', () => {
 
     it('includes people blocked by a process with only one of the stores, and keeps them when that one leaves', async () => {
       const database = createMemoryStore();
-      const ofAnother = Object.create(database) as Store;
+      const ofAnother = overStore(database);
       let others: Store[] = [database];
       const { flow, environment, own, received } = await texting(() => others);
       should(only(await flow.ask({ phone: '+12025550107', text: 'Hi' })).msg.outcome).equal('sent');
@@ -568,7 +569,7 @@ describe('the do-not-text list', () => {
     it('lets nobody be texted until it is complete', async () => {
       let isAway = true;
       const database = createMemoryStore();
-      const { page } = database;
+      const page = database.page.bind(database);
       await (await doNotTextOf({ service: 'sandbox', store: () => database })).block(unasked, null, begin);
       Object.assign(database, {
         page: async (...asked: Parameters<Store['page']>) => {
@@ -652,7 +653,7 @@ describe('the do-not-text list', () => {
   });
 
   it('blocks everybody when it is unknown who was on it', async () => {
-    const damaged: Store = { ...on.store, hasLost: async () => true, hasLostKeys: async () => true };
+    const damaged: Store = overStore(on.store, { hasLost: async () => true, hasLostKeys: async () => true });
     const service = {
       baseUrl: on.simulator.baseUrl,
       apiKey: on.simulator.credentials.apiKey,

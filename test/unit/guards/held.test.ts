@@ -29,6 +29,7 @@ import {
   request,
   send,
 } from '../../support/guards/setup';
+import { overStore } from '../../support/state/over-store';
 
 const awake = 'Pacific/Honolulu';
 const federal = { from: 8 * 60, until: 21 * 60 };
@@ -189,9 +190,9 @@ describe('a text held until its text hours', () => {
       return result;
     };
     const fast = store;
-    store = Object.assign(Object.create(fast) as Store, {
-      get: (...asked: Parameters<Store['get']>) => slowly(Promise.resolve(fast.get(...asked))),
-      write: (...asked: Parameters<Store['write']>) => slowly(Promise.resolve(fast.write(...asked))),
+    store = overStore(fast, {
+      get: (table, key) => slowly(fast.get(table, key)),
+      write: (operations, conditions) => slowly(fast.write(operations, conditions)),
     });
     const simulator = await service();
     const environment = environmentAt(simulator);

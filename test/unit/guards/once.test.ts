@@ -16,6 +16,7 @@ import { only } from '../../support/only';
 import { errorOf, inOrder } from '../../support/outcomes';
 import { sendFolder } from '../../support/texting/setup';
 import { environmentAt } from '../../support/guards/setup';
+import { overStore } from '../../support/state/over-store';
 
 const folders = [sendFolder];
 const { consented, unasked } = numbers;
@@ -161,7 +162,7 @@ describe('a text with a key', () => {
 
   it("is sent again after the lifetime of its key, by the store's clock", async () => {
     let now = night;
-    const aged: Store = Object.assign(Object.create(store) as Store, { now: () => now });
+    const aged: Store = overStore(store, { now: () => now });
     store = aged;
     const flow = await load({ onceFor: 1 }, {}, {}, 'sandbox', 'sandbox');
     await flow.ask({ phone: consented, text: 'Hi', order: 7 });

@@ -21,6 +21,7 @@ import { numbers } from '../../support/numbers';
 import { Postgres } from '../../support/postgres';
 import { sent } from '../../support/sent';
 import { startServer } from '../../support/server';
+import { overStore } from '../../support/state/over-store';
 
 const byOrder = { onceKey: 'order', onceKeyType: 'msg' };
 const { consented } = numbers;
@@ -92,8 +93,7 @@ describe('a text with a key, whose process loses its store', () => {
     const [recorded, heard] = [gate(), gate()];
     let [writes, isHeard] = [0, false];
     /** Its first write succeeds; it learns later that another process has taken the store over. */
-    const lost: Store = {
-      ...memory,
+    const lost: Store = overStore(memory, {
       write: async (...written) => {
         const isText = written[0].some((each) => 'put' in each && each.put.toString().startsWith('item\0'));
         if (!isText && writes === 0) return memory.write(...written);
@@ -104,7 +104,7 @@ describe('a text with a key, whose process loses its store', () => {
         isHeard = true;
         throw new TakenOver(isMade);
       },
-    };
+    });
     const before = { ...environment, store: () => (isHeard ? memory : lost) };
     const first = new Instance({ spec, runtime }, before, byOrder);
     first.send(text('first'));

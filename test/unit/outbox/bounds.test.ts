@@ -15,6 +15,7 @@ import { gate } from '../../support/gate';
 import { collectGarbage } from '../../support/memory';
 import { acceptOne, nobodys, plainHost, requestsOn, type Host } from '../../support/outbox/requests';
 import { WaitingQueue } from '../../support/outbox/waiting';
+import { overStore } from '../../support/state/over-store';
 
 const refusing = (): never => {
   throw new Error('nothing is to be done');
@@ -37,7 +38,7 @@ const telling = (
 const slowStore = (): { readonly store: Store; readonly open: () => void } => {
   const { opened, open } = gate();
   const memory = createMemoryStore();
-  const store = Object.assign(Object.create(memory) as Store, {
+  const store = overStore(memory, {
     write: async () => {
       await opened;
       return true;
@@ -72,7 +73,7 @@ describe('a long list of waits that is being saved', () => {
     const { opened, open } = gate();
     // The message and a part of its items.
     let writes = 2;
-    const store = Object.assign(Object.create(world.store) as Store, {
+    const store = overStore(world.store, {
       write: async (...args: Parameters<Store['write']>) => {
         if (writes-- <= 0) await opened;
         return world.store.write(...args);
@@ -117,7 +118,7 @@ describe('a queue during an outage of the service', function () {
   it('is counted without being read', async () => {
     let reads = 0;
     const memory = createMemoryStore();
-    const counting = Object.assign(Object.create(memory) as Store, {
+    const counting = overStore(memory, {
       get: (...args: Parameters<Store['get']>) => {
         reads += 1;
         return memory.get(...args);
@@ -189,7 +190,7 @@ describe('a queue during an outage of the service', function () {
 
   it('is read with its message once, however many of a list have their turn at the same time', async () => {
     let reads = 0;
-    const counting = Object.assign(Object.create(store) as Store, {
+    const counting = overStore(store, {
       get: async (...args: Parameters<Store['get']>) => {
         if (args[1].toString('latin1').startsWith('message')) reads += 1;
         await nextIteration();

@@ -9,6 +9,7 @@ import type { Range, Store, Table } from '../../../lib/state/store';
 import { nextIteration } from '../../support/event-loop';
 import { gate } from '../../support/gate';
 import { acceptMany, acceptOne, requestsOn, type Host, type Requests } from '../../support/outbox/requests';
+import { overStore } from '../../support/state/over-store';
 
 const sends: Host['work'] = async (item) => {
   await item.start();
@@ -52,7 +53,7 @@ describe('the next start of a node, after the close of the previous one has time
       if (writes > 2) await opened;
       return memory.write(...args);
     };
-    const node = new Node({ ...memory, write });
+    const node = new Node(overStore(memory, { write }));
     const before = node.make();
     await before.start();
     acceptMany(before, 2500);
@@ -84,7 +85,7 @@ describe('the next start of a node, after the close of the previous one has time
       }
       return found;
     };
-    const node = new Node({ ...memory, write, page });
+    const node = new Node(overStore(memory, { write, page }));
     const before = node.make();
     await before.start();
     acceptMany(before, 130);
@@ -109,7 +110,7 @@ describe('the next start of a node, after the close of the previous one has time
       if (slow !== '' && JSON.stringify(found)?.includes(slow)) await opened;
       return found;
     };
-    const node = new Node({ ...memory, get });
+    const node = new Node(overStore(memory, { get }));
     const first = node.make();
     for (const phone of ['a', 'b', 'c']) acceptOne(first, phone);
     await first.close();
@@ -217,7 +218,7 @@ describe('an outcome that was emitted before a kill', () => {
         told.push(repeated ? 'repeated' : 'first');
         return arrival;
       };
-      const outbox = requestsOn({ ...memory }, { work: sends, emit });
+      const outbox = requestsOn(overStore(memory), { work: sends, emit });
       await outbox.start();
       return outbox;
     };

@@ -7,17 +7,17 @@ import type { Store } from '../../../lib/state/store';
 import { nextIteration } from '../../support/event-loop';
 import { gate } from '../../support/gate';
 import { acceptMany, requestsOn, type Host, type Requests } from '../../support/outbox/requests';
+import { overStore } from '../../support/state/over-store';
 
 /** Reads are answered immediately, as from a file; a commit takes a tick. */
 const fileStore = (): Store => {
   const memory = createMemoryStore();
-  return {
-    ...memory,
+  return overStore(memory, {
     write: async (operations, conditions) => {
       await nextIteration();
       return memory.write(operations, conditions);
     },
-  };
+  });
 };
 
 /** A node that counts the items that have started to end and have not left. */
@@ -95,13 +95,12 @@ describe('a great many held texts that become due', () => {
     const notBefore = clock.now() + 60_000;
     const store = fileStore();
     let reads = 0;
-    const counting: Store = {
-      ...store,
+    const counting: Store = overStore(store, {
       get: (table, key) => {
         if (key.toString('latin1').startsWith('item\0')) reads += 1;
         return store.get(table, key);
       },
-    };
+    });
     let held = 0;
     const { opened, open } = gate();
     const node: CountingNode = new CountingNode(
@@ -139,13 +138,12 @@ describe('a great many held texts that become due', () => {
     const store = fileStore();
     let turns = 0;
     let sweptIn = new Set<number>();
-    const watching: Store = {
-      ...store,
+    const watching: Store = overStore(store, {
       keys: (table, range) => {
         if (range.from.toString('latin1').startsWith('item\0')) sweptIn.add(turns);
         return store.keys(table, range);
       },
-    };
+    });
     let held = 0;
     const node = new CountingNode(
       watching,

@@ -13,6 +13,7 @@ import { runningOf } from '../../../nodes/environment/running';
 import type { Services } from '../../../nodes/environment/services';
 import { until } from '../../support/until';
 import { requestsOn } from '../../support/outbox/requests';
+import { overStore } from '../../support/state/over-store';
 
 describe('the records of deleted nodes', () => {
   let now: number;
@@ -102,7 +103,7 @@ describe('the records of deleted nodes', () => {
     const forgetRemovedNodes = (existing: ReadonlySet<string>) => reported.push(existing);
     runningOf(RED).add({ id: 'e', forgetRemovedNodes } as unknown as RunningEnvironment);
     const vault = { use: () => Promise.resolve() };
-    const openStore = async (): Promise<Store> => ({ ...store, close: () => Promise.resolve() });
+    const openStore = async (): Promise<Store> => overStore(store, { close: () => Promise.resolve() });
     const look = (): void => forgetRemoved(RED, { vault, openStore, log: {} } as unknown as Services);
     try {
       look();

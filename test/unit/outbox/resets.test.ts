@@ -8,6 +8,7 @@ import { nextIteration } from '../../support/event-loop';
 import { isLong } from '../../support/extent';
 import { acceptOne, requestsOn, tellingWhom } from '../../support/outbox/requests';
 import { WaitingQueue } from '../../support/outbox/waiting';
+import { overStore } from '../../support/state/over-store';
 
 const phoneOf = (index: number): string => `+1202556${index.toString().padStart(4, '0')}`;
 const count = isLong ? 2500 : 800;
@@ -38,7 +39,7 @@ describe('a reset that comes while an earlier one is still searching for its wai
     const told: string[] = [];
     let pages = 0;
     let onPage: (page: number) => void = () => undefined;
-    const store = Object.assign(Object.create(world.store) as Store, {
+    const store = overStore(world.store, {
       keys: async (...[table, range]: Parameters<Store['keys']>) => {
         // As with a database: each read takes a moment.
         await nextIteration();
@@ -117,14 +118,13 @@ describe('an item whose message is read from the store as its turn comes', () =>
     const opened = new Promise<void>((resolve) => {
       open = resolve;
     });
-    const store: Store = {
-      ...memory,
+    const store: Store = overStore(memory, {
       get: async (table, key) => {
         isReading ||= key.toString('latin1').startsWith('message\0');
         if (isReading) await opened;
         return memory.get(table, key);
       },
-    };
+    });
     const work = async ({ data }: { readonly data: { readonly phone?: string } }): Promise<string> => {
       told.push(`${data.phone ?? ''} begins`);
       return 'sent';

@@ -15,6 +15,7 @@ import {
   requestsOn,
   tellingWhom,
 } from '../../support/outbox/requests';
+import { overStore } from '../../support/state/over-store';
 
 type Work = Host['work'];
 
@@ -131,13 +132,12 @@ describe('texts that the store has not saved yet when their node closes', () => 
   it('are sent by the next start of the node, once the store has saved them', async () => {
     const memory = createMemoryStore();
     const { opened, open } = gate();
-    const store: Store = {
-      ...memory,
+    const store: Store = overStore(memory, {
       write: async (operations, conditions) => {
         await opened;
         return memory.write(operations, conditions);
       },
-    };
+    });
     const told: string[] = [];
     const outbox = (): Requests => requestsOn(store, { work: sends, ...tellingWhom(told) }, { width: 4 });
     const pass = async (turns: number): Promise<void> => {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { handOver, type Claim } from '../../../lib/outbox/hand-over';
-import { createMemoryStore } from '../../../lib/state/memory';
-import { TakenOver, type JointWriter, type Store } from '../../../lib/state/store';
+import { CommitQueue } from '../../../lib/state/commit-queue';
+import { createMemoryStore, MemoryEngine } from '../../../lib/state/memory';
+import { TakenOver, Store } from '../../../lib/state/store';
 import { environmentOn } from '../../support/environment';
 import { nextIteration } from '../../support/event-loop';
 import { gate } from '../../support/gate';
@@ -10,6 +11,7 @@ import { Instance } from '../../support/instance';
 import { sendFolder } from '../../support/texting/setup';
 import { acceptMany, acceptOne, nobodys, requestsOn, type Host } from '../../support/outbox/requests';
 import { peers } from '../../support/state/peers';
+import { overStore } from '../../support/state/over-store';
 
 const items = [Buffer.from('item\0'), Buffer.from('item\x01')] as const;
 
@@ -40,10 +42,10 @@ const nodeOn = (
 };
 
 /** A store whose writes are rejected from the first on. */
-const lost = (isInDoubt: boolean): Store => ({
-  ...createMemoryStore(),
-  write: () => Promise.reject(new TakenOver(isInDoubt)),
-});
+const lost = (isInDoubt: boolean): Store =>
+  overStore(createMemoryStore(), {
+    write: () => Promise.reject(new TakenOver(isInDoubt)),
+  });
 
 describe('a message that a node accepts while another process takes its store over', () => {
   for (const count of [1, 3, 250])
@@ -89,7 +91,7 @@ describe('a list that the store rejects', () => {
       JSON.stringify(operations).includes('unwelcome')
         ? Promise.reject(new Error('full'))
         : memory.write(operations, ...more);
-    const node = nodeOn({ ...memory, write });
+    const node = nodeOn(overStore(memory, { write }));
     await node.outbox.start();
     const items = Array.from({ length: 250 }, (_, index) => ({ index }));
     const message = { payload: 'unwelcome' };
@@ -108,6 +110,36 @@ describe('a list that the store rejects', () => {
   });
 });
 
+/** Two parts of one database, and the parts that each of its commits changed. */
+const twoParts = () => {
+  const commits: ReadonlySet<number>[] = [];
+  const database = {};
+  const engines = [new MemoryEngine(), new MemoryEngine()];
+  const queue = new CommitQueue({
+    apply: async (batch) => {
+      const changes = batch.begin(() => undefined);
+      commits.push(new Set(changes.map(({ key }) => key[0] ?? 0)));
+      for (const [part, { commits, fence }] of engines.entries()) {
+        const own = changes.filter(({ key }) => key[0] === part);
+        const bare = own.map((change) => ({ ...change, key: change.key.subarray(1) }));
+        await commits.add({ fences: [fence], changes: bare, conditions: [] });
+      }
+      return true;
+    },
+  });
+  const [left, own] = engines.map((engine, part) => {
+    const fullKey = (key: Buffer): Buffer => Buffer.concat([Buffer.of(part), key]);
+    const over = Object.assign(Object.create(engine) as MemoryEngine, {
+      commits: queue,
+      peers: peers({ database }),
+      fullKey,
+    });
+    return new Store(over);
+  });
+  if (!left || !own) throw new Error('two parts');
+  return { left, own, commits };
+};
+
 describe('what a stopped process has left', () => {
   it('leaves as unknown when commits were lost, whatever the record says', async () => {
     const memory = createMemoryStore();
@@ -117,7 +149,7 @@ describe('what a stopped process has left', () => {
     before.accept(1);
     before.accept(3);
     while ((await memory.count('work', ...items)) < 4) await nextIteration();
-    const store: Store = { ...memory, peers: peers({ isInDoubt: () => true }) };
+    const store: Store = overStore(memory, { peers: peers({ isInDoubt: () => true }) });
     const after = nodeOn(store);
     await after.outbox.start();
     await until(() => after.told.length === 4);
@@ -126,19 +158,14 @@ describe('what a stopped process has left', () => {
   });
 
   it('is emitted there in one commit with its acceptance by the next node here', async () => {
-    const commits: string[][] = [];
-    const joint: JointWriter = {
-      write: async (parts) => {
-        commits.push(parts.map(({ store }) => (store === left ? 'left' : 'own')));
-        for (const { store, operations } of parts) await store.write(operations);
-        return true;
-      },
-    };
-    const left: Store = { ...createMemoryStore(), peers: peers({ joint }) };
-    const own: Store = { ...createMemoryStore(), peers: peers({ joint }) };
+    const { left, own, commits } = twoParts();
     const first = nodeOn(left);
     const second = nodeOn(own);
     await Promise.all([first.outbox.start(), second.outbox.start()]);
+    // A start saves where its node works.
+    await Promise.all([left.flush(), own.flush()]);
+    await until(() => left.unwritten === 0);
+    commits.length = 0;
     first.emitted.push((offer) => {
       const msg = {};
       handOver.mark(msg, msg, 'node', offer);
@@ -146,8 +173,7 @@ describe('what a stopped process has left', () => {
     });
     first.accept(1);
     await until(() => second.told.length === 1);
-    assert.equal(commits.length, 1);
-    assert.deepEqual(new Set(commits[0]), new Set(['left', 'own']));
+    assert.equal(commits.filter((parts) => parts.size === 2).length, 1);
     assert.equal(await left.count('work', ...items), 0);
     await Promise.all([first.outbox.close(), second.outbox.close()]);
   });
@@ -183,15 +209,14 @@ describe('a process that another one took for dead', () => {
     const ended = gate();
     let owner = 'one';
     const reading = async (): Promise<void> => (owner === 'two' ? ended.opened : undefined);
-    const own: Store = {
-      ...base,
+    const own: Store = overStore(base, {
       get losses() {
         return owner === 'one' ? 0 : 1;
       },
       write: (...args) => (owner === 'two' ? Promise.reject(new TakenOver(false)) : base.write(...args)),
       get: (...args) => reading().then(() => base.get(...args)),
       keys: (...args) => reading().then(() => base.keys(...args)),
-    };
+    });
     const sent: string[] = [];
     const answer = gate();
     const one = requestsOn(
@@ -213,18 +238,15 @@ describe('a process that another one took for dead', () => {
     await until(() => sent.length === 2);
     for (let turns = 0; turns < 5; turns++) await nextIteration();
     owner = 'two';
-    const two = requestsOn(
-      { ...base },
-      {
-        work: async (item) => {
-          if (item.data.phone === 'f') return undefined;
-          await item.start();
-          sent.push(`two ${String(item.data.phone)}`);
-          return 'sent';
-        },
-        emit: async () => true,
+    const two = requestsOn(overStore(base), {
+      work: async (item) => {
+        if (item.data.phone === 'f') return undefined;
+        await item.start();
+        sent.push(`two ${String(item.data.phone)}`);
+        return 'sent';
       },
-    );
+      emit: async () => true,
+    });
     await two.start();
     await until(() => sent.length === 5);
     await two.close();

@@ -22,6 +22,7 @@ import { gate } from '../../support/gate';
 import { never } from '../../support/outbox/process';
 import { acceptOne, nobodys, requestsOn, tellingWhom } from '../../support/outbox/requests';
 import { WaitingQueue } from '../../support/outbox/waiting';
+import { overStore } from '../../support/state/over-store';
 
 interface Person extends WaitItem {
   readonly phone: string;
@@ -48,7 +49,7 @@ class WaitingNode {
 
   static async on(world: World, store: Store = world.store): Promise<WaitingNode> {
     const consent = await world.consentOn(
-      Object.assign(Object.create(store) as Store, {
+      overStore(store, {
         write: (...args: Parameters<Store['write']>) => (node.isKilled ? never : store.write(...args)),
       }),
     );
@@ -120,7 +121,8 @@ describe('a wait that ends while its node still emits what ended before its star
     before.outbox.flush();
     const isEnded = (): boolean => before.outbox.count === 0;
     await until(isEnded);
-    await nextIteration();
+    // The ends are saved within a few iterations.
+    for (let turns = 0; turns < 5; turns++) await nextIteration();
     before.isKilled = true;
 
     const after = await WaitingNode.on(world);
@@ -193,7 +195,7 @@ describe('a flush or an acceptance right after the start', () => {
     const { cancel, cancels, waits: prefix } = keysOf('node');
     await store.write([{ table: records, put: cancel(newArrival(store.now())), value: {} }]);
     const { opened, open } = gate();
-    const slow = Object.assign(Object.create(store) as Store, {
+    const slow = overStore(store, {
       page: async (...[table, range]: Parameters<Store['page']>) => {
         if (range.from.subarray(0, cancels.length).equals(cancels)) await opened;
         return store.page(table, range);
@@ -249,7 +251,7 @@ describe('a search through many waits', () => {
     for (const { phone } of people(count)) await node.accept([{ index: 0, phone }]);
     let turns = 0;
     const reads = new Set<number>();
-    const { keys } = world.store;
+    const keys = world.store.keys.bind(world.store);
     world.store.keys = (table, range) => {
       if (range.from.toString('latin1').startsWith('wait\0')) reads.add(turns);
       return keys(table, range);
@@ -267,7 +269,8 @@ describe('a search through many waits', () => {
     await node.start();
     for (const { phone } of people(count)) await node.accept([{ index: 0, phone }]);
     let reads = 0;
-    const { keys, get } = world.store;
+    const keys = world.store.keys.bind(world.store);
+    const get: Store['get'] = world.store.get.bind(world.store);
     const isItem = (key: Buffer): boolean => key.toString('latin1').startsWith('wait\0');
     world.store.keys = (table, range) => {
       if (isItem(range.from)) reads += count;
@@ -329,7 +332,7 @@ describe('a search through many waits', () => {
   it('that fails because of the store reports it, and does not crash Node-RED', async () => {
     const world = new World();
     let isTakenOver = false;
-    const store = Object.assign(Object.create(world.store) as Store, {
+    const store = overStore(world.store, {
       get: async (...args: Parameters<Store['get']>) => {
         for (let turns = 0; turns < 3; turns++) await nextIteration();
         return world.store.get(...args);

@@ -1,15 +1,9 @@
 import assert from 'node:assert/strict';
-import {
-  CommitQueue,
-  type Batch,
-  type Change,
-  type Committer,
-  type Fence,
-} from '../../../lib/state/commit-queue';
+import { CommitQueue, type Batch, type Change, type Committer } from '../../../lib/state/commit-queue';
 import { TakenOver, type Condition } from '../../../lib/state/store';
 
 /** Makes commits, unless it is set to answer nothing. */
-class Commits implements Committer<Fence> {
+class Commits implements Committer {
   readonly made: string[][] = [];
   failures = 0;
   /**
@@ -22,7 +16,7 @@ class Commits implements Committer<Fence> {
     return Promise.resolve();
   }
 
-  async apply(batch: Batch<Fence>): Promise<boolean> {
+  async apply(batch: Batch): Promise<boolean> {
     const changes = batch.begin(() => undefined);
     const fate = this.fates.shift() ?? 'made';
     if (fate === 'refused') return false;
@@ -51,7 +45,7 @@ class Commits implements Committer<Fence> {
 
 describe('the commit queue', () => {
   let commits: Commits;
-  let queue: CommitQueue<Fence>;
+  let queue: CommitQueue;
   let fence: { isLost: boolean };
   const put = (name: string, conditions: readonly Condition[] = [], bytes = Buffer.alloc(10)) => {
     const change: Change = { table: 'work', key: Buffer.from(name), bytes };
@@ -59,7 +53,7 @@ describe('the commit queue', () => {
   };
   beforeEach(() => {
     commits = new Commits();
-    queue = new CommitQueue<Fence>(commits);
+    queue = new CommitQueue(commits);
     fence = { isLost: false };
   });
 

@@ -9,6 +9,7 @@ import { systemClock } from '../../../lib/service/clock';
 import { createMemoryStore } from '../../../lib/state/memory';
 import type { Store } from '../../../lib/state/store';
 import { moveToDatabase, unfinishedIn } from '../../../nodes/environment/moving';
+import { overStore } from '../../support/state/over-store';
 
 const phone = '+12025550101';
 const day = 24 * 3600 * 1000;
@@ -31,7 +32,7 @@ const connectionOf = (environment: string): Connection => ({
 
 const vaultOf = (store: Store): Vault =>
   new Vault({
-    openStore: () => Promise.resolve({ ...store, close: () => Promise.resolve() }),
+    openStore: () => Promise.resolve(overStore(store, { close: () => Promise.resolve() })),
     clock: systemClock,
     warn: (text) => assert.fail(text),
     startId: 'one',

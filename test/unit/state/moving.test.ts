@@ -3,6 +3,7 @@ import { moveRecords, type Movable } from '../../../lib/state/moving';
 import { key, type Store } from '../../../lib/state/store';
 import { Disk, never } from '../../support/outbox/process';
 import { nextIteration } from '../../support/event-loop';
+import { overStore } from '../../support/state/over-store';
 
 interface Known {
   readonly name: string;
@@ -56,8 +57,7 @@ class World {
   }
 
   private over({ memory }: Disk): Store {
-    return {
-      ...memory,
+    return overStore(memory, {
       write: async (operations, conditions) => {
         await nextIteration();
         if (this.commitsLeft === 0) await never;
@@ -65,7 +65,7 @@ class World {
         this.made += 1;
         return memory.write(operations, conditions);
       },
-    };
+    });
   }
 }
 
@@ -122,7 +122,7 @@ describe('records that move to another store', () => {
     const world = await filled();
     const { memory } = world.there;
     const put = placeOf('known', memory.hash('known 0'));
-    const { get } = memory;
+    const get: Store['get'] = memory.get.bind(memory);
     Object.assign(memory, {
       get: async (...asked: Parameters<Store['get']>) => {
         const found = await get(...asked);

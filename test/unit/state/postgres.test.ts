@@ -14,6 +14,7 @@ import { until } from '../../support/until';
 import { runChild } from '../../support/state/child';
 import { testEngine } from '../../support/state/engine-suite';
 import { sealerOf } from '../../support/state/sealer';
+import { overStore } from '../../support/state/over-store';
 
 let server: Postgres;
 before(async function () {
@@ -185,7 +186,7 @@ describe('several processes on one PostgreSQL', () => {
     await until(() => one.database.processes === 2 && two.database.processes === 2);
     await own.write([put('item', 'of a removed node')]);
     const sweepAfter = async (days: number, has: ReadonlySet<string>): Promise<boolean> => {
-      const later: Store = Object.assign(Object.create(own) as Store, {
+      const later: Store = overStore(own, {
         now: () => own.now() + days * 24 * 3_600_000,
       });
       const everywhere = await existingEverywhere(later, has, () => one.database.processes);
@@ -478,20 +479,19 @@ describe('several processes on one PostgreSQL', () => {
     await one.close();
     const left = await orphanOf(two);
     const close = (): Promise<void> => Promise.resolve();
-    const stores: Store[] = [storeOf(own, close), storeOf(left, close)];
-    const both = (value: string) =>
-      stores.map((store) => ({
-        store,
-        operations: [{ table: 'work', put: key('item', 'n'), value } as const],
-      }));
+    const [here, there] = [storeOf(own, close), storeOf(left, close)];
+    const writeBoth = (value: string): Promise<void> => {
+      const jobs = [{ operations: () => [{ table: 'work', put: key('item', 'n'), value } as const] }];
+      return here.saveTogether(jobs, { store: there, jobs });
+    };
     const values = async () =>
       Promise.all([own, left].map(async (slot) => (await slot.get('work', key('item', 'n')))?.value));
-    assert.equal(await own.peers.joint.write(both('emitted and accepted')), true);
+    await writeBoth('emitted and accepted');
     assert.deepEqual(await values(), ['emitted and accepted', 'emitted and accepted']);
     server.query(
       `update advisor_texting.lease set token = token + 1, holder = 'another' where slot = ${left.lease.slot}`,
     );
-    await assert.rejects(own.peers.joint.write(both('too late')), /taken over/);
+    await assert.rejects(writeBoth('too late'), /taken over/);
     assert.equal((await own.get('work', key('item', 'n')))?.value, 'emitted and accepted');
     assert.equal(own.peers.isLost, false);
     await own.write([put('item', 'goes on')]);

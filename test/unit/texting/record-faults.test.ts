@@ -10,6 +10,7 @@ import { errorOf, inOrder } from '../../support/outcomes';
 import { sent } from '../../support/sent';
 import { startServer } from '../../support/server';
 import { sendNode } from '../../support/texting/setup';
+import { overStore } from '../../support/state/over-store';
 
 const phones = ['+12025550141', '+12025550142', '+12025550143'];
 
@@ -37,7 +38,7 @@ const limitedStore = () => {
     const found = await kept.page('work', all);
     return found.filter(({ key: at }) => !at.subarray(0, home.length).equals(home)).length;
   };
-  return { disk, left, store: Object.assign(Object.create(kept) as Store, { write }) };
+  return { disk, left, store: overStore(kept, { write }) };
 };
 
 const seen = (arrived: readonly Arrived[]): (string | number)[] =>
@@ -71,7 +72,7 @@ describe('send text, when something goes wrong', () => {
       isClosed = true;
       return { body: sent };
     });
-    const store = Object.assign(Object.create(kept) as Store, { write });
+    const store = overStore(kept, { write });
     const flow = await sendNode(environment(server.url, store));
     const reported = noting();
     flow.send({ phone: phones[0], text: 'Hi' });

@@ -15,6 +15,7 @@ import { sent } from '../../support/sent';
 import { startServer } from '../../support/server';
 import { sendNode } from '../../support/texting/setup';
 import { gate } from '../../support/gate';
+import { overStore } from '../../support/state/over-store';
 
 /** Keys of saved records, without the one that says where the node is at home. */
 /** All but the one that says where a node works. */
@@ -25,8 +26,7 @@ const recordsIn = async (store: Store): Promise<string[]> => {
   return keys.filter((key) => !key.startsWith('home\0'));
 };
 
-const wrapped = (store: Store, changes: Partial<Store>): Store =>
-  Object.assign(Object.create(store) as Store, changes);
+const wrapped = (store: Store, changes: Partial<Store>): Store => overStore(store, changes);
 
 const phones = (count: number): string[] =>
   Array.from({ length: count }, (_, n) => `+1202555${String(100 + n).padStart(4, '0')}`);
