@@ -575,7 +575,8 @@ export class Store {
     if (this.gathered !== steps) return;
     this.gathered = undefined;
     const operations = [...steps.jobs].flatMap((job) => job.operations());
-    const written = operations.length === 0 ? undefined : this.write(operations);
+    // The steps may be on their way already.
+    const written = operations.length === 0 ? this.settled : this.write(operations);
     const all = Promise.all([written, ...steps.ahead]).then(() => undefined);
     this.settled = Promise.allSettled([this.settled, all]);
     steps.resolve(all);
