@@ -804,6 +804,8 @@ export class World {
   /** With others running, one of them takes over, and it returns as another; else it continues itself. */
   private async replace(process: Process): Promise<void> {
     this.processes.splice(this.processes.indexOf(process), 1);
+    // What it has handed over is saved before another process opens the store, or not at all.
+    await this.memory.write([]);
     const [survivor] = this.processes;
     if (!survivor) {
       await this.startProcess(process.slot);
