@@ -542,7 +542,6 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** Its outcome has left for good: its records go. */
   remove(): void {
     this.state = 'gone';
-    if (this.losses === this.tools.store.losses) this.message.countSaved(this.data, this.kinds);
   }
 
   get isToSave(): boolean {
@@ -564,6 +563,7 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** The operations to write now, also for what the items of its message share. */
   operations(): Operation[] {
     const { data, message, isWait, state } = this;
+    if (state === 'gone' && this.isSaved) message.countSaved(data, this.kinds);
     const operations = [...message.operations(), ...this.inNextCommit.splice(0)];
     const remove = (table: Table, at: Buffer | undefined): void => {
       if (at) operations.push({ table, remove: at });

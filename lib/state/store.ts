@@ -497,9 +497,12 @@ export class Store {
    */
   async saveTogether(jobs: readonly Recordable[], other?: Changed): Promise<void> {
     const [written = Promise.resolve()] = jobs.map((job) => this.save(job));
+    if (!other || other.store === this) return written;
     const { peers } = this;
-    if (!other || other.store === this || !peers || other.store.peers?.database !== peers.database)
+    if (!peers || other.store.peers?.database !== peers.database) {
+      other.store.saveAfter(written, other.jobs);
       return written;
+    }
     const parts: readonly Changed[] = [other, { store: this, jobs }];
     const writing = this.engine.commits.add({
       fences: parts.map(({ store }) => store.engine.fence),
@@ -508,6 +511,15 @@ export class Store {
     });
     for (const { store } of parts) store.gathered?.ahead.push(writing);
     await writing;
+  }
+
+  /** Two stores have no common commit: an outcome is not removed here before the message is accepted there. */
+  private saveAfter(accepted: Promise<void>, jobs: readonly Recordable[]): void {
+    for (const job of jobs) this.gathered?.jobs.delete(job);
+    const saving = accepted.then(() => Promise.all(jobs.map((job) => this.save(job))));
+    // Whoever waits for the steps learns of a failure.
+    saving.catch(() => undefined);
+    this.gathered?.ahead.push(saving);
   }
 
   /** Writes the steps that are gathered; resolves when all steps are saved. */

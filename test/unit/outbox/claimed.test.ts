@@ -1,6 +1,7 @@
 import should from 'should';
 import { handOver } from '../../../lib/outbox/hand-over';
 import { createMemoryStore } from '../../../lib/state/memory';
+import type { Store } from '../../../lib/state/store';
 import { nextIteration } from '../../support/event-loop';
 import { acceptMany, acceptOne, requestsOn, type Host } from '../../support/outbox/requests';
 
@@ -53,5 +54,34 @@ describe('an outcome that another of our nodes has received and not saved yet', 
     const left = await store.count('work', Buffer.from('counts'), Buffer.from('countt'));
     should(left).equal(0);
     await after.queue.close();
+  });
+
+  it('is removed only when a node with another store has saved it', async () => {
+    const kept = createMemoryStore();
+    let unlock = (): void => undefined;
+    const isFree = new Promise<void>((resolve) => (unlock = resolve));
+    const away: Store = Object.assign(Object.create(kept) as Store, {
+      write: (...writes: Parameters<Store['write']>) => isFree.then(() => kept.write(...writes)),
+    });
+    const next = requestsOn(away, { work: async () => undefined, emit: async () => true });
+    const store = createMemoryStore();
+    const emit: Host['emit'] = async (_message, _data, { offer = 0 }) => {
+      const msg = {};
+      handOver.mark(msg, msg, 'node', offer);
+      acceptMany(next, 1, handOver.claim(msg));
+      return true;
+    };
+    const queue = requestsOn(store, { work: async () => 'sent', emit });
+    await queue.start();
+    acceptMany(queue, 2);
+    await pass(20);
+    should(await queue.reader.count()).equal(2);
+    unlock();
+    await pass(20);
+    should(await queue.reader.count()).equal(0);
+    should(await next.reader.count()).equal(2);
+    should(await store.count('work', Buffer.from('counts'), Buffer.from('countt'))).equal(0);
+    await queue.close();
+    await next.close();
   });
 });
