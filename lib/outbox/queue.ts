@@ -401,6 +401,11 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     if (this.memory.latest === this) this.memory.latest = undefined;
   }
 
+  /** Messages that were accepted and are not saved yet. */
+  get unsavedCount(): number {
+    return this.memory.saving.size;
+  }
+
   /** Resolves when everything that was accepted before is saved, or was refused. */
   async whenSaved(): Promise<void> {
     await Promise.allSettled(this.memory.saving.values());

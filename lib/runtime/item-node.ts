@@ -756,11 +756,18 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       cancelled.warn();
     };
 
+    /** What has no outcome and no record: the store has taken nothing for as long as a close waits. */
+    const warnOfUnsaved = (closed: readonly Queue<D, S>[]): void => {
+      const count = closed.reduce((sum, { unsavedCount }) => sum + unsavedCount, inLine);
+      if (count > 0) node.warn(words.say('warning.unsaved', { count: words.number(count) }));
+    };
+
     node.on('close', (done: () => void) => {
       brake.release();
       closing.abort();
       // The environment, which closes at the same time, interrupts texts too.
-      for (const each of queues.values()) each.stop();
+      const stopped = [...queues.values()];
+      for (const each of stopped) each.stop();
       status.close();
       forgetStart();
       unlisten?.();
@@ -771,10 +778,10 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       };
       const isWaiting = inLine === 0 && opening !== undefined && environment?.trouble !== undefined;
       // If the store does not answer a read, the read ends only with the store, which waits for its nodes.
-      within(systemClock, isWaiting ? 0 : closeLimit, close()).then(end, (fault: unknown) => {
-        node.warn(words.problem(problemOf(fault)));
-        end();
-      });
+      within(systemClock, isWaiting ? 0 : closeLimit, close())
+        .then(() => warnOfUnsaved(stopped))
+        .catch((fault: unknown) => node.warn(words.problem(problemOf(fault))))
+        .finally(end);
     });
   };
   return create;

@@ -1,5 +1,7 @@
+import { mock } from 'node:test';
 import helper from 'node-red-node-test-helper';
 import should from 'should';
+import { closeLimit, systemClock } from '../../../lib/service/clock';
 import { createMemoryStore } from '../../../lib/state/memory';
 import { key, storeClosed, type Store } from '../../../lib/state/store';
 import { alsoClose, closeAll } from '../../support/closing';
@@ -46,6 +48,7 @@ const seen = (arrived: readonly Arrived[]): (string | number)[] =>
 
 describe('send text, when something goes wrong', () => {
   afterEach(async () => {
+    mock.restoreAll();
     await Flow.unload();
     await closeAll();
   });
@@ -104,6 +107,28 @@ describe('send text, when something goes wrong', () => {
   });
 
   describe('on a full disk', () => {
+    it('warns of messages that a close could not wait for: they are lost if Node-RED stops', async () => {
+      const server = await startServer(() => ({ body: sent }));
+      const { disk, store } = limitedStore();
+      const flow = await sendNode(environment(server.url, store));
+      await flow.ask({ phone: phones[0], text: 'Hi' });
+      disk.fill();
+      for (const phone of phones) flow.send({ phone, text: 'Hi' });
+      for (let turn = 0; turn < 50; turn++) await nextIteration();
+      const warned: unknown[] = [];
+      Object.assign(helper.getNode('send') ?? {}, { warn: (text: unknown) => warned.push(text) });
+      const { after } = systemClock;
+      mock.method(systemClock, 'after', (ms: number, task: () => void) =>
+        after(ms === closeLimit ? 0 : ms, task),
+      );
+      await Flow.unload();
+      disk.clear();
+      should(warned).deepEqual([
+        'Messages that could not be saved: 3. Nothing was sent for them, and they are lost if Node-RED stops now.',
+      ]);
+      should(server.received).have.length(1);
+    });
+
     it('sends nothing that is not saved, and resumes by itself when there is space', async () => {
       const server = await startServer(() => ({ body: sent }));
       const { disk, store, left } = limitedStore();
