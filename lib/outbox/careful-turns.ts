@@ -2,15 +2,14 @@ import { minute } from '../durations';
 import { Listeners } from '../listeners';
 import { key, type Store } from '../state/store';
 
-/** After so many crashes in a row, one of the items is suspected. */
 const tooManyCrashes = 3;
-/** A process that has run for this many milliseconds is not brought down by an item. */
+/** Milliseconds after which no item is suspected of crashing the process. */
 const calmAfter = minute;
 
 interface Note {
   /** The item whose turn it is. */
   readonly noted?: string;
-  /** The items whose turn it was at earlier crashes, once for each crash. */
+  /** Items whose turn it was at a crash, once for each crash. */
   readonly suspects: readonly string[];
 }
 
@@ -25,26 +24,23 @@ const place = key('careful');
 export class CarefulTurns {
   /** Items are taken one at a time. */
   isOn: boolean;
-  /** The items whose turn it was at earlier crashes, once for each crash. */
+  /** Items whose turn it was at a crash, once for each crash. */
   suspects: readonly string[] = [];
   private before: Promise<void> = Promise.resolve();
   private reading: Promise<void> | undefined;
   private readonly listeners = new Listeners();
-  /** Calls the listener when items need not be taken one at a time any more. */
   readonly onCalm = this.listeners.add;
 
   constructor(private readonly store: Store) {
     this.isOn = store.crashes >= tooManyCrashes;
   }
 
-  /** Resolves when the suspects are known. */
   ready(): Promise<void> {
     if (!this.isOn) return Promise.resolve();
     this.reading ??= this.read();
     return this.reading;
   }
 
-  /** Does the work when it is the item's turn, while items are taken one at a time. */
   async turn<T>(item: string, work: () => Promise<T>): Promise<T> {
     const { before } = this;
     let end = (): void => undefined;
@@ -52,7 +48,8 @@ export class CarefulTurns {
       end = resolve;
     });
     try {
-      // Work may wait for other work, such as a text for the first one with its key: that ends when it is calm.
+      // Work may wait for other work, such as a text for the first one with its key: that ends when items run side by
+      // side again.
       await Promise.race([before, new Promise<void>((resolve) => this.onCalm(resolve))]);
       if (this.isOn) await this.note({ noted: item, suspects: this.suspects });
       let result: T | undefined;
@@ -60,7 +57,7 @@ export class CarefulTurns {
         result = await work();
         return result;
       } finally {
-        // An item that has another turn later is not to blame for what happens until then.
+        // An item with another turn later is not to blame for what happens until then.
         if (this.isOn && result === undefined) await this.note({ suspects: this.suspects });
       }
     } finally {
@@ -75,7 +72,7 @@ export class CarefulTurns {
     setTimeout(() => {
       this.isOn = false;
       this.listeners.call();
-      // The next time of crashes replaces what cannot be removed now.
+      // The next crashes replace what cannot be removed now.
       this.store.write([{ table, remove: place }]).catch(() => undefined);
     }, calmAfter).unref();
   }

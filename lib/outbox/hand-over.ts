@@ -3,7 +3,7 @@ import type { Clock } from '../service/clock';
 import type { Changed } from '../state/store';
 
 /**
- * Symbols in a message name its outcome, and the nodes of ours that it has left: Node-RED copies them with the message,
+ * Symbols in a message name its outcome and the nodes of ours that it has left. Node-RED copies them with the message,
  * and no flow sees them.
  */
 const outcomeMark = Symbol.for('advisor-texting.outcome');
@@ -11,20 +11,19 @@ const visitsMark = Symbol.for('advisor-texting.visits');
 
 type Marked = Record<PropertyKey, unknown>;
 
-/** Gives what has to be saved with the message, in the same commit. */
+/** Returns what must be saved in one commit with the message. */
 export type Claim = () => Changed | undefined;
 
 interface Offer {
-  /** Saves that the outcome was emitted. */
   readonly emitted: () => Changed;
-  /** It has left in a message, which may reach another node of ours. */
+  /** It left in a message, which may reach another node of ours. */
   isMarked: boolean;
-  /** Nodes of ours that have received it and not saved it yet. */
+  /** The number of our nodes that have received it and not saved it yet. */
   claims: number;
 }
 
 const offers = processMemory('handOvers', new Map<number, Offer>());
-/** Outcomes that have arrived and will count as emitted, unless another node of ours claims them first. */
+/** Outcomes that have arrived, and count as emitted unless another node of ours claims them first. */
 const concluding = processMemory('handOvers', {
   lastOffer: 0,
   arrived: [] as number[],
@@ -69,7 +68,6 @@ export const handOver = {
     offer.isMarked = true;
     (msg as Marked)[outcomeMark] = id;
   },
-  /** The messages have reached the nodes that they were for. */
   arrived(id: number): void {
     if (!offers.get(id)?.isMarked) {
       conclude(id);
@@ -78,11 +76,11 @@ export const handOver = {
     concluding.arrived.push(id);
     concluding.timer ??= setTimeout(concludeAll, grace).unref();
   },
-  /** The messages did not arrive: nobody can claim them any more. */
+  /** The messages did not arrive. */
   withdraw(id: number): void {
     offers.delete(id);
   },
-  /** Called by the node of ours that receives a message; it calls the result once, as the message is saved. */
+  /** Called by the node of ours that receives a message; it calls the result once, when it saves the message. */
   claim(msg: object): Claim | undefined {
     const id = (msg as Marked)[outcomeMark];
     if (id === undefined) return undefined;
@@ -95,17 +93,17 @@ export const handOver = {
       return offer.claims === 0 ? conclude(id) : undefined;
     };
   },
-  /** Called as a node closes: everything that has arrived counts as emitted now. */
+  /** Called when a node closes: everything that has arrived counts as emitted now. */
   concludeAll,
 };
 
-/** How often a message has come back to a node within a minute, and when that minute began. */
+/** How often a message came back to a node within a minute, and when that minute began. */
 interface Returns {
   readonly count: number;
   readonly since: number;
 }
 
-/** By the id of the node. It is never changed, because messages share it. */
+/** By node id. Never changed, because messages share it. */
 export type Visits = ReadonlyMap<string, Returns>;
 
 export const noReturns: Returns = { count: 0, since: -Infinity };
@@ -124,7 +122,7 @@ export const setVisits = (msg: object, visits: Visits): void => {
   (msg as Marked)[visitsMark] = visits;
 };
 
-/** Counts a message that arrives at a node; undefined where it was never there before. */
+/** Counts a message that comes back to a node; undefined if it was never there before. */
 export const countReturn = (
   msg: object,
   node: string,

@@ -24,18 +24,18 @@ import {
 import { liveMessages, mostLive, storable, type Input } from './storable-message';
 import { setVisits } from './hand-over';
 
-/** The items of a message, as a node accepts them, and what they share. */
+/** The items of a message as a node accepts them. */
 export interface Items<D extends ItemData = ItemData, S extends Shared = Shared> {
-  /** Duplicates are not among them: their originals name them. */
+  /** Without duplicates, which their originals name. */
   readonly items: readonly D[];
   /** Duplicates included. */
   readonly count: number;
-  /** What the list held for each item, by index. */
+  /** The entries of the list, by index. */
   readonly entries?: readonly unknown[] | undefined;
   readonly shared: S;
 }
 
-/** The kind under which the duplicates of an outcome are counted once more. */
+/** The kind under which the duplicates of an outcome are counted as well. */
 export const duplicatesOf = (kind: string): string => `duplicates ${kind}`;
 
 const countIn = (
@@ -53,14 +53,16 @@ const countIn = (
   if (duplicates) add(duplicatesOf(kinds[0] ?? ''), duplicates.length);
 };
 
-/** Bytes: a longer message of a single item has a record of its own, so that its steps do not write it again. */
+/** Bytes: the longer message of a single item has its own record, so that the item's steps do not write it again. */
 const longestInline = 1024;
-/** Bytes: a larger message is written by itself, and read again at the turn of its items: what is at hand takes up little memory. */
+/**
+ * Bytes: a larger message is written by itself and read again at the turn of its items, so that items at hand need
+ * little memory.
+ */
 const largestAtOnce = 64 * 1024;
 /** Longer lists are written in several commits. */
 const longList = 100;
 
-/** About the number of bytes of items: their texts. */
 const textsIn = (items: readonly ItemData[]): number => {
   let sum = 0;
   for (const item of items)
@@ -72,22 +74,23 @@ export const messageId = (arrival: Buffer): string => arrival.toString('hex');
 
 export const itemId = (arrival: Buffer, index: number): string => `${messageId(arrival)} ${index}`;
 
-/** What the items of a message share, while one of them is in memory: two copies would write over each other's counts. */
+/**
+ * What the items of a message share. There is one in memory while any of the items is: two would overwrite each
+ * other's counts.
+ */
 export class QueuedMessage<S extends Shared = Shared> {
   /** Unique, also over restarts. */
   readonly id: string;
-  /** How many of its items are in memory. */
+  /** The number of its items in memory. */
   users = 0;
-  /** What the node keeps with the message. */
   attachment: unknown;
-  /** The outcomes that have left; `saved` are those whose removal is in the store. */
+  /** Outcomes by kind: those that have left, and those whose removal is saved. */
   private readonly emitted: Record<string, number>;
   private readonly saved: Record<string, number>;
   private original: Input | undefined;
   private message: MessageRecord | undefined;
   private loading: Promise<void> | undefined;
   private isMissing = false;
-  /** The message has a record of its own. */
   private hasOwnMessage = true;
   private isMessageNew = false;
   private isListNew = false;
@@ -97,7 +100,7 @@ export class QueuedMessage<S extends Shared = Shared> {
     private readonly keys: QueueKeys,
     readonly arrival: Buffer,
     public record: ListRecord<S>,
-    /** It has a record of its own: it came as a list, or is saved in parts. */
+    /** It came as a list, or is saved in parts: its `list` has a record. */
     readonly isList: boolean,
     counts: Counts,
   ) {
@@ -106,7 +109,7 @@ export class QueuedMessage<S extends Shared = Shared> {
     this.saved = { ...counts };
   }
 
-  /** A long list, or a large message, is saved in parts, and is complete when the last is saved. */
+  /** A long list or a large message is saved in parts, and complete when the last part is saved. */
   static accepted<S extends Shared>(
     keys: QueueKeys,
     arrival: Buffer,
@@ -151,18 +154,17 @@ export class QueuedMessage<S extends Shared = Shared> {
     return list && new QueuedMessage<S>(keys, arrival, list.value, true, counts?.value ?? {});
   }
 
-  /** Items whose outcomes have not left yet, duplicates included. */
+  /** The number of items whose outcomes have not left, duplicates included. */
   get remaining(): number {
     return this.record.count - (this.emitted['total'] ?? 0);
   }
 
-  /** The part of a single item's record that a list has in its own. */
+  /** What the record of a single item holds in place of a list's. */
   get single(): NonNullable<ItemRecord<ItemData, S>['single']> {
     const { isComplete: _, ...record } = this.record;
     return { ...record, ...(this.message && !this.hasOwnMessage && { message: this.message }) };
   }
 
-  /** Reads the message, where it is not in memory. */
   load(store: Store): Promise<void> | undefined {
     if (this.message || this.isMissing) return undefined;
     this.loading ??= store.get<MessageRecord>(records, this.keys.message(this.arrival)).then((found) => {
@@ -172,10 +174,7 @@ export class QueuedMessage<S extends Shared = Shared> {
     return this.loading;
   }
 
-  /**
-   * The original message while this process has it, else the stored one; `dropped` means that parts could not be
-   * stored.
-   */
+  /** The original message while this process has it, else the stored one. `dropped`: parts could not be stored. */
   get input(): Input & { readonly dropped: boolean } {
     const live = this.original ?? liveMessages.get(this.id);
     if (live) return { ...live, dropped: false };
@@ -184,13 +183,12 @@ export class QueuedMessage<S extends Shared = Shared> {
     return { message, entries, dropped };
   }
 
-  /** Counts an outcome that leaves; gives all that have left by then. With `sign`, takes that back. */
+  /** Counts an outcome that leaves, or takes that back; returns the counts so far. */
   countEmitted(data: ItemData, kinds: readonly string[], sign: 1 | -1 = 1): Counts {
     countIn(this.emitted, kinds, data, sign);
     return this.emitted;
   }
 
-  /** The outcome has left for good. */
   countSaved(data: ItemData, kinds: readonly string[]): void {
     countIn(this.saved, kinds, data);
     this.areCountsNew = true;
@@ -221,17 +219,16 @@ export class QueuedMessage<S extends Shared = Shared> {
   }
 }
 
-/** What a guard, or the work itself, adds to the steps of an item's request. */
+/** What a guard, or the work, adds to the steps of an item's request. */
 export interface Steps {
-  /** Called as the item is saved as started: returns operations for that commit, or saves them separately. */
+  /** Called when the item is saved as started: returns operations for that commit, or saves something itself. */
   readonly start?: () => readonly Operation[] | Promise<unknown>;
-  /** The same as the item is saved as not started, because its request was certainly not carried out. */
+  /** Called when the item is saved as not started, because its request was certainly not carried out. */
   readonly undo?: () => readonly Operation[] | Promise<unknown>;
-  /** Asked before each attempt, which starts when this resolves. A throw ends the work; the result is called after the attempt. */
+  /** Awaited before each attempt. A throw ends the work; the result is called after the attempt. */
   readonly permit?: () => Promise<(() => void) | undefined> | undefined;
 }
 
-/** Asks all permits of an attempt; the result is called when the attempt has finished. */
 const permitted = async (all: readonly Steps[]): Promise<() => void> => {
   const ends: (() => void)[] = [];
   const end = (): void => {
@@ -249,15 +246,13 @@ const permitted = async (all: readonly Steps[]): Promise<() => void> => {
   }
 };
 
-/** The reason of the signal of work that is cancelled for good. */
+/** The signal's reason when work is cancelled for good. */
 const byReset = 'reset';
 
-/** Where the requests of items go. */
 export interface Service {
   client(): Client | Promise<Client>;
 }
 
-/** What all items of a node have in common. */
 export interface ItemTools {
   readonly node: string;
   readonly keys: QueueKeys;
@@ -265,31 +260,28 @@ export interface ItemTools {
   readonly service: Service;
 }
 
-/** An item as it was read; where it was found otherwise than by the timetable, its place there is not known. */
+/** An item as it was read; `due` is known if it was found by the timetable. */
 export interface Found<D extends ItemData, S extends Shared> {
   readonly record: ItemRecord<D, S>;
   readonly due?: Buffer;
 }
 
 /**
- * An item in memory, from when it is taken until its last change is saved. Guards and work get it at its turn: what they
- * use is in the first half.
+ * An item in memory, from when it is taken up until its last change is saved. What guards and work use is in the first
+ * half.
  */
 export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
-  /** When its message came, unique and in order. */
   readonly arrival: Buffer;
   readonly shared: S;
   readonly advisor: string;
-  /** How often the work was tried and delayed before. */
   delays = 0;
-  /** What a wait has seen of its number. */
   seen: Seen | undefined;
   /** For a wait: when it was due; 0 at its first turn. */
   dueAt: number;
   isOutOfTurn = false;
-  /** In a dry run: the text would be held until then, in epoch milliseconds. */
+  /** In a dry run: the time until which the text would be held, in epoch milliseconds. */
   wouldHoldUntil: number | undefined;
-  /** The delivery date of a scheduled text, moved into the recipient's hours; in epoch milliseconds. */
+  /** The delivery date of a scheduled text after it was moved into the recipient's hours, in epoch milliseconds. */
   movedTo: number | undefined;
 
   /** Unique among the items of a node, also over restarts. */
@@ -298,43 +290,37 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   outcome: Outcome | undefined;
   /** The outcome may have been emitted before the process was killed. */
   readonly isRepeated: boolean = false;
-  /** The time until which it is or was held. */
   heldUntil: number | undefined;
   lane: number;
-  /** Its place in the timetable is known. */
   hasPlace: boolean;
   /** It ends without its work. */
   isEnding = false;
-  /** It has its next turn at once, although it is held. */
+  /** It was held, and has its next turn at once. */
   isToRecheck = false;
-  /** An entry in the timetable that was met while it was in memory: it is read again afterwards. */
+  /** An entry in the timetable that was found while the item was in memory: it is read again afterwards. */
   missed: Buffer | undefined;
   readonly inNextCommit: Operation[] = [];
-  /** While it is in work: called when it starts. */
+  /** While it is in work: to be called when it starts. */
   started: (() => void) | undefined;
   private steps: Steps[] = [];
-  /** Made when the work asks for its signal, or is cancelled. */
   private cancelling: AbortController | undefined;
-  /** The kinds under which its outcome was counted. */
   private kinds: readonly string[] = [];
-  /** For the commit that ends the turn, and what is called when that is written. */
+  /** For the commit that ends the turn, and what to call when it is written. */
   private inLastCommit: Operation[] = [];
   private ends: (() => void)[] = [];
-  /** Nothing happens to it but that its move in the timetable is saved with the next commit. */
+  /** It only waits for its move in the timetable to be saved with the next commit. */
   isRiding = false;
-  /** Its record is saved, and where its entry in the timetable is. */
   private isSaved = false;
   savedDue: Buffer | undefined;
-  /** It is found by whom it is for, and by the member id in `savedSeen`. */
+  /** It is in the index of its number, and in that of the member in `savedSeen`. */
   private isIndexed = false;
   private savedSeen: Seen | undefined;
   private isChanged = false;
-  /** If the store has lost more, another process has had it since, and may have carried the item out. */
+  /** If the store counts more losses now, another process has had it since, and may have carried out the item. */
   readonly losses: number | undefined;
 
   constructor(
     private readonly tools: ItemTools,
-    /** The same object for all items of a message, while one of them is in memory. */
     readonly message: QueuedMessage<S>,
     readonly data: D,
     readonly isWait: boolean,
@@ -350,7 +336,7 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.losses = tools.store.losses;
     this.hasPlace = !found || found.due !== undefined;
     if (!found) return;
-    // Where the database has lost commits, an outcome may be among them.
+    // If the database has lost commits, the removal may be among them.
     const isInDoubt = tools.store.peers?.isInDoubt(message.record.at) ?? false;
     this.isRepeated = isInDoubt || found.record.state === 'emitting';
     const { state, outcome, delays, notBefore, seen } = found.record;
@@ -364,12 +350,12 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.isIndexed = this.isToIndex;
   }
 
-  /** The entry of the list that the item was made from. */
+  /** The item's entry in the list. */
   get entry(): unknown {
     return this.message.input.entries?.[this.data.index];
   }
 
-  /** Aborts when what has not started is cancelled, or the node closes. */
+  /** Aborts when the item is cancelled before it starts, or the node closes. */
   get signal(): AbortSignal {
     this.cancelling ??= new AbortController();
     return this.cancelling.signal;
@@ -380,12 +366,11 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     return this.cancelling?.signal.reason === byReset;
   }
 
-  /** Adds to the steps of the item's requests. */
   add(steps: Steps): void {
     this.steps.push(steps);
   }
 
-  /** The store of what changes with the item: its own, or without a journal that of the environment. */
+  /** Where what belongs to the item is saved: in its own store, or without a journal in the environment's. */
   savedIn(environment: { store(): Store | Promise<Store> }): Store | Promise<Store> {
     const { store } = this.tools;
     return store.durable ? store : environment.store();
@@ -397,7 +382,8 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   /**
-   * Writes the operation in the commit that ends the turn, or separately; then calls `settled`, even if that failed.
+   * Writes the operation in the commit that ends the turn, or separately; then calls `settled`, even if the write
+   * failed.
    */
   async atEnd(store: Store, operation: Operation, settled: () => void): Promise<void> {
     if (!this.isSavedIn(store)) return store.write([operation]).then(settled, settled);
@@ -461,25 +447,25 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     await Promise.all(saving);
   }
 
-  /** Counts its outcome under these kinds, as it leaves; gives what has left of its message by then. */
+  /** Counts its outcome as it leaves; returns the counts of its message so far. */
   count(kinds: readonly string[]): Counts {
     this.kinds = kinds;
     return this.message.countEmitted(this.data, kinds);
   }
 
-  /** Takes `count` back: the outcome did not arrive. */
+  /** The outcome did not arrive. */
   uncount(): void {
     this.message.countEmitted(this.data, this.kinds, -1);
   }
 
-  /** Stops its work, if it is in work: for good, or because the node closes. */
+  /** Stops its work: for good, or because the node closes. */
   cancel(isReset: boolean): void {
     if (!this.started) return;
     this.cancelling ??= new AbortController();
     this.cancelling.abort(isReset ? byReset : undefined);
   }
 
-  /** Its turn has ended; call the result when the next commit is written, or cannot be. */
+  /** Its turn is over; call the result when the next commit is written, or has failed. */
   endTurn(): (() => void) | undefined {
     const { ends } = this;
     this.started = this.cancelling = undefined;
@@ -501,7 +487,6 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     return this.state !== 'accepted' && this.state !== 'started';
   }
 
-  /** It is a wait that nothing has ended yet. */
   get isOpenWait(): boolean {
     return this.isWait && !this.isEnding && !this.isFinished;
   }
@@ -515,13 +500,13 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.outcome = outcome;
     this.isChanged = true;
     if (this.hasPlace && this.lane !== heldLane && this.lane !== laterLane) return;
-    // The next start must find it at once, also where its time has not come.
+    // The next start must find it at once, even if its time has not come.
     this.lane = laneFor(this.message.record.count, this.isWait);
     this.dueAt = 0;
     this.hasPlace = true;
   }
 
-  /** It has its next turn then, or keeps its place after a turn out of turn. A wait may change in the timetable alone. */
+  /** It has its next turn then, or keeps its place after an extra turn. A wait may change in the timetable alone. */
   delay(until: number, delays = this.delays, seen = this.seen): void {
     this.isChanged ||= !this.isWait || seen !== this.seen;
     this.seen = seen;
@@ -534,12 +519,11 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.delays = delays;
   }
 
-  /** An entry of the timetable that names it was met while it is in memory: a turn out of turn, or an end, left it there. */
+  /** An entry in the timetable names it while it is in memory: an extra turn, or an end, left the entry there. */
   meet(due: Buffer): void {
     if (!this.savedDue?.equals(due)) this.missed = due;
   }
 
-  /** Its outcome has left for good: its records go. */
   remove(): void {
     this.state = 'gone';
   }
@@ -548,19 +532,18 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     return this.isChanged || !this.isSaved;
   }
 
-  /** It leaves memory, has a turn or ends: false when one of these happens already. */
+  /** It leaves memory, has a turn or ends; false when one of these has happened already. */
   endRide(): boolean {
     const isFree = this.isRiding && !this.isEnding;
     this.isRiding = false;
     return isFree;
   }
 
-  /** Its place in the timetable is not saved yet. */
   get isMoved(): boolean {
     return this.hasPlace && this.state !== 'gone' && !this.savedDue?.equals(this.due);
   }
 
-  /** The operations to write now, also for what the items of its message share. */
+  /** The operations to write now, those of its message included. */
   operations(): Operation[] {
     const { data, message, isWait, state } = this;
     if (state === 'gone' && this.isSaved) message.countSaved(data, this.kinds);
@@ -602,13 +585,11 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     return operations;
   }
 
-  /** The keys by which it is found while it waits or is held. */
   private indexKeys(seen: Seen | undefined): Buffer[] {
     const { message, data, isWait, tools } = this;
     return indexKeysOf(tools.store, tools.node, message.record, message.arrival, data, isWait, seen);
   }
 
-  /** Adds what changes in the indexes. */
   private index(operations: Operation[], isIndexed: boolean): void {
     const { seen, savedSeen } = this;
     if (isIndexed === this.isIndexed && (!isIndexed || seen === savedSeen)) return;

@@ -4,31 +4,31 @@ import type { Store } from '../state/store';
 import type { Item, QueuedMessage } from './item';
 import { heldLane, type CancelRecord, type ItemData, type Shared } from './records';
 
-/** Items of a lane that are at hand, and how far the store was read. */
+/** The items of a lane that are at hand, and how far the store was read. */
 export class Lane<T> {
   readonly hand: T[] = [];
-  /** Whether the store may have items from `from` on that are due. */
+  /** The store may have due items from `from` on. */
   hasMore = true;
   isReading = false;
   from: Buffer;
   /** The first place that was saved during the read under way. */
   private meanwhile: Buffer | undefined;
-  /** The first place that is not due yet: until then, nothing behind it needs to be read. */
+  /** The first place that is not due yet: nothing behind it needs to be read before. */
   next: Buffer | undefined;
   forgetAlarm: (() => void) | undefined;
-  /** Keeps a clock that can be moved still while due items are read. */
+  /** Releases a simulator's clock, which stands still while due items are read. */
   still: (() => void) | undefined;
 
   constructor(
     readonly number: number,
     readonly prefix: Buffer,
-    /** The clock by which its items are due; without it, all of them are. */
+    /** The clock by which its items are due; without one, all are due. */
     readonly clock?: Clock,
   ) {
     this.from = prefix;
   }
 
-  /** An item was saved there: what was read beyond its place is read again. */
+  /** An item was saved there: what was read beyond that is read again. */
   expect(due: Buffer): void {
     if (this.isReading && (!this.meanwhile || Buffer.compare(due, this.meanwhile) < 0)) this.meanwhile = due;
     if (Buffer.compare(due, this.from) < 0) this.from = due;
@@ -67,7 +67,7 @@ const targetsOf = ({ phones, list, index }: CancelRecord): readonly string[] => 
 /** The cancellations that may still apply to something in the store. */
 export class Cancels {
   private known: Cancel[] = [];
-  /** The arrival of the latest cancellation of everything, of each number, of each list and of each item. */
+  /** The arrival of the latest cancellation of each target. */
   private readonly latest = new Map<string, Buffer>();
 
   constructor(...cancels: readonly Cancel[]) {
@@ -97,7 +97,7 @@ export class Cancels {
     return this.known.length === 0;
   }
 
-  /** Whether an item of the message that came with this arrival was cancelled afterwards. */
+  /** Whether an item was cancelled after its arrival. */
   isMeant(arrival: Buffer, { phone, index }: ItemData): boolean {
     return (
       !this.isEmpty &&
@@ -121,16 +121,14 @@ export class Cancels {
   }
 }
 
-/** What a node has in memory in a store, over deploys. */
+/** What a node has in memory for a store, over deploys. */
 export class QueueMemory<D extends ItemData, S extends Shared> {
   /** Items by id: each is in memory once. */
   readonly items = new Map<string, Item<D, S>>();
   readonly messages = new Map<string, QueuedMessage<S>>();
-  /** Messages that are accepted and not saved yet, by id. */
+  /** Messages that are accepted and not saved yet. */
   readonly saving = new Map<string, Promise<void>>();
-  /** Cancellations that are not saved yet. */
   readonly cancelling = new Set<Promise<unknown>>();
-  /** The queue of the latest start. */
   latest: { offer(due: Buffer): void } | undefined;
 }
 

@@ -65,18 +65,17 @@ export type Reason =
   | 'moved'
   /** It was accepted by a node of another type, which had the same id. */
   | 'retyped'
-  /** It could not be saved. */
   | 'refused'
-  /** It may be saved: then another process, which has taken over the store, carries it out. */
+  /** It may be saved: the process that took over the store then carries it out. */
   | 'taken_over';
 
-/** Thrown by work that must not start before a time: the item has another turn then. */
+/** Thrown by work that must not start yet: the item has another turn at that time. */
 export class Later extends Error {
   constructor(
     readonly notBefore: number,
-    /** For work that was tried and is delayed: how often it has been. */
+    /** How often the work was tried and delayed. */
     readonly delays?: number,
-    /** For a wait: the status that was seen, where it is new. */
+    /** For a wait: the status that was seen, if it is new. */
     readonly seen?: Seen,
   ) {
     super('later');
@@ -86,75 +85,66 @@ export class Later extends Error {
 export interface QueueOptions<D extends ItemData, S extends Shared> {
   readonly store: Store;
   readonly node: string;
-  /** The type of the node: what another type accepted under the same id is not carried out. */
+  /** What a node of another type accepted under the same id is not carried out. */
   readonly type: string;
-  /** The environment and the service it points to: what was accepted for another one is not carried out here. */
+  /** The environment and its service: what was accepted for another is not carried out here. */
   readonly space: string;
-  /** The most requests at once; as many more items are started ahead, so that a slow disk holds none up. */
+  /** The most requests at once. As many items again are started ahead, so that a slow disk delays none. */
   readonly width: number;
   /** Milliseconds after which what has not started is too old to start after a restart. */
   readonly resumeWithin: number;
   /** The clock by which items are held. */
   readonly clock: Clock;
-  /** The clock by which waits are due, if it is another. */
   readonly waitClock?: Clock;
   readonly service: Service;
   /**
-   * From an item to its outcome; throws `Later` and nothing else. Undefined when a close interrupted the work: the
-   * item stays saved as not started. With a reason, the item ends without its work.
+   * Gives the outcome of an item; throws nothing but `Later`. Undefined when a close interrupted the work: the item
+   * stays saved as not started. With a reason, the item ends without its work.
    */
   work(item: Item<D, S>, reason?: Reason): Promise<Outcome | undefined>;
   /**
-   * Counts the outcome of an item and lets it leave, its duplicates with it; `offer` marks its messages. False when it
-   * did not arrive, because this node is closing.
+   * Counts the outcome of an item and emits it, for its duplicates too; `offer` marks the messages. False when it did
+   * not arrive, because this node is closing.
    */
   emit(item: Item<D, S>, outcome: Outcome, offer?: number): Promise<boolean>;
-  /** Called when the number of waits, or of held items, has changed. */
+  /** The number of waits or of held items has changed. */
   changed(): void;
   fault(fault: unknown): void;
 }
 
-/** What is saved of an item. */
 interface Saved<D extends ItemData, S extends Shared> {
   readonly message: QueuedMessage<S>;
   readonly record: ItemRecord<D, S>;
 }
 
-/** An item that was in memory, or was brought there. */
 interface Taken<D extends ItemData, S extends Shared> {
   readonly item: Item<D, S>;
   readonly isNew: boolean;
 }
 
-/** Thrown when too much waits for a store that is slow, full, unavailable or owned by another process. */
+/** Too much waits for a store that is slow, full, unavailable or owned by another process. */
 export class QueueFull extends Error {}
 const mostUnwritten = 32 * 1024 * 1024;
-/** About the number of bytes that an item of a long list takes in the store. */
+/** Roughly the bytes that an item of a long list takes in the store. */
 const bytesPerItem = 32;
-/** The number of items of a long list that are written in one commit. */
 const writtenAtOnce = 1000;
-/** The number of records that are read at once. */
 const readAtOnce = 64;
-/** The most items of a lane that are at hand; the others lie in the store. */
+/** The most items of a lane at hand; the others stay in the store. */
 const mostAtHand = 128;
-/** The most items whose ends are being saved or emitted: while there are more, none is taken up. */
+/** While the outcomes of so many items are being saved or emitted, no other is taken up. */
 const mostEnding = 256;
-/** The number of ticks for which an item may keep the clock still: a machine that stops meanwhile loses one, not all. */
+/** Ticks for which an item may keep the clock still: a machine that sleeps meanwhile loses one, not all. */
 const clockTicks = { count: 10, ms: 50 };
-/** Milliseconds after which a read that failed is made again. */
 const retriedAfter = second;
 
 /**
- * The items of one node, from accepted to emitted. The queue is the store: memory holds what is in work, and some items
- * at hand. Each step is saved before the next: accepted, started (before a request leaves), finished (before the outcome
+ * The items of one node, from accepted to emitted. The queue is the store: memory holds the items in work, and some at
+ * hand. Each step is saved before the next: accepted, started (before a request leaves), finished (before the outcome
  * leaves), emitted.
  */
 export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
-  /** The name of this start of the node. */
   readonly startId = randomBytes(6).toString('base64url');
-  /** Waits that have not ended. */
   waitCount = 0;
-  /** The held items, and the time until which the first is held. */
   heldItems: { readonly count: number; readonly notBefore: number } | undefined;
   private readonly keys: QueueKeys;
   readonly store: Store;
@@ -168,27 +158,28 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   private readonly tools: ItemTools;
   private readonly items: Map<string, Item<D, S>>;
   private readonly messages: Map<string, QueuedMessage<S>>;
-  /** For each read under way, the ids of the items that have left memory since it began: they may be read in an old state. */
+  /**
+   * For each read under way, the ids of the items that left memory since it began: it may find them in an old state.
+   */
   private readonly reads = new Set<Set<string>>();
   private nextLane = 0;
-  /** A wait that ends by the look of another is here until its own look is over. */
+  /** A wait that the look of another ends stays here until its own look is over. */
   private readonly inWork = new Set<Item<D, S>>();
   private ending = 0;
   private underWay = 0;
   private isStarted = false;
   private isClosing = false;
   private isCancelling = false;
-  /** Passes that wait for room. */
   private readonly waiting = new Set<() => void>();
   private landed: (() => void) | undefined;
   private losses: number | undefined;
   private forgetCalm: (() => void) | undefined;
-  /** What arrived before was accepted by an earlier start. */
+  /** Whatever arrived before this was accepted by an earlier start. */
   private readonly born: Buffer;
-  /** Damaged waits that are found by a number which nobody knows any more. */
+  /** Damaged waits in the index of a number that their record no longer tells. */
   private readonly damaged = new Set<string>();
   private unindexing: Promise<void> | undefined;
-  /** The timer that has moves in the timetable written, and when it fires. */
+  /** The timer for writing moves in the timetable. */
   private moving: { readonly at: number; readonly forget: () => void } | undefined;
 
   constructor(private readonly options: QueueOptions<D, S>) {
@@ -216,13 +207,12 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     return Array.from(this.items.values()).some(({ isRiding }) => !isRiding);
   }
 
-  /** Reads what is saved and has not finished, for display. */
   get reader(): QueueReader {
     const { node, space } = this.options;
     return new QueueReader(this.store, node, space, (arrival, data) => this.cancels.isMeant(arrival, data));
   }
 
-  /** The progress of lists that have outcomes still to leave. */
+  /** The progress of lists that are not completely emitted. */
   get progress(): { readonly done: number; readonly total: number } {
     let done = 0;
     let total = 0;
@@ -234,7 +224,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     return { done, total };
   }
 
-  /** How late turns of waits are, in milliseconds. */
+  /** How late the looks of waits are, in milliseconds. */
   get lateBy(): number {
     const now = this.waitClock.now();
     let late = 0;
@@ -247,7 +237,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     return late;
   }
 
-  /** Carries on what an earlier start of this node left, before anything new. */
+  /** Resumes what an earlier start of this node left, before anything new. */
   async start(): Promise<void> {
     if (this.hasClosed()) return;
     this.memory.latest = this;
@@ -333,14 +323,14 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
         },
         (fault: unknown) => {
           const isTaken = fault instanceof TakenOver;
-          // Items at hand meet the same fault as they start, and leave with it; a wait never starts.
+          // Items at hand meet the same fault when they start, and fail with it; a wait never starts.
           const isLeftToStart = isAtHand && !isWait;
           for (const item of isLeftToStart ? [] : added) {
             item.isEnding = true;
             this.forget(item);
           }
           if (isWait) this.waitCount -= items.length;
-          // What came with an outcome of another node is emitted again by the process that took over.
+          // The process that took over emits the outcome of the other node again.
           const isRefused = isTaken ? !claim : !isLeftToStart && !this.isClosing;
           if (isRefused) this.refuse(accepted, items, isTaken && fault.isInDoubt ? 'taken_over' : 'refused');
           if (isTaken) return;
@@ -364,12 +354,11 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     return true;
   }
 
-  /** Items that are held for a number have their turn now. */
   recheck(phone: string): void {
     this.track(this.recheckNumber(phone));
   }
 
-  /** Takes no item up any more, and interrupts those that can be; what is accepted from now on is saved only. */
+  /** Takes up no more items, and interrupts those that can be. What is accepted from now on is only saved. */
   stop(): void {
     this.isClosing = true;
     this.forgetCalm?.();
@@ -384,7 +373,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     for (const wake of this.waiting) wake();
   }
 
-  /** Waits for what has started, up to the limit of a close. What has not stays saved for the next start. */
+  /** Waits for what has started, up to the limit of a close. Everything else stays saved for the next start. */
   async close(): Promise<void> {
     this.stop();
     const landed = new Promise<void>((resolve) => {
@@ -401,12 +390,11 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     if (this.memory.latest === this) this.memory.latest = undefined;
   }
 
-  /** Messages that were accepted and are not saved yet. */
   get unsavedCount(): number {
     return this.memory.saving.size;
   }
 
-  /** Resolves when everything that was accepted before is saved, or was refused. */
+  /** Resolves when everything accepted so far is saved or refused. */
   async whenSaved(): Promise<void> {
     await Promise.allSettled(this.memory.saving.values());
   }
@@ -417,7 +405,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     return this.memory.saving.has(messageId(arrival));
   }
 
-  /** Resolves when the acceptance of the item is saved, or was refused. */
+  /** Resolves when the acceptance of the item is saved or refused. */
   private async saved({ message }: Item<D, S>): Promise<void> {
     await this.memory.saving.get(message.id)?.catch(() => undefined);
   }
@@ -431,7 +419,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     return added;
   }
 
-  /** The item leaves memory, once all of it is saved, or gone. */
+  /** The item leaves memory once all of it is saved or gone. */
   private release(item: Item<D, S>): void {
     if (item.isMoved) {
       this.ride(item);
@@ -456,19 +444,19 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     return true;
   }
 
-  /** Items lie in the store from there on, and not in memory: an earlier start may have accepted them. */
+  /** Items are in the store from there on, and not in memory: an earlier start may have accepted them. */
   offer(due: Buffer): void {
     this.lanes[dueIn(due).lane]?.expect(due);
     this.pump();
   }
 
-  /** The item could not be saved, because another process had the store: it is read again from its place. */
+  /** Another process had the store, so the item was not saved: it is read again from its place. */
   private readAgain(item: Item<D, S>, place: Buffer | undefined): void {
     if (this.forget(item) && place)
       this.waitClock.after(retriedAfter, () => this.memory.latest?.offer(place));
   }
 
-  /** A close waits for the work; `ended` is called when it has ended, also in a fault. */
+  /** A close waits for the work; `ended` is called when it is over, even if it failed. */
   private track(work: Promise<unknown>, ended?: () => void): void {
     this.underWay += 1;
     const land = (): void => {
@@ -483,8 +471,8 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   /**
-   * Counts an item that ends: its outcome takes up memory until it has left. A simulator's clock shows the time of the
-   * end until then, because the status does.
+   * Counts an item that ends: its outcome takes memory until it has left. A simulator's clock stands still until then,
+   * because the status shows the time.
    */
   private trackEnd(work: Promise<void>): void {
     const release = this.keepClockStill();
@@ -496,7 +484,6 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     });
   }
 
-  /** Resolves when the steps of the item are saved. */
   private changed(item: Item<D, S>): Promise<void> {
     if (item.losses === this.store.losses) return this.store.save(item);
     this.forget(item);
@@ -504,7 +491,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     return Promise.reject(new TakenOver(false));
   }
 
-  /** Another process has had the store: what lies there is read again. */
+  /** Another process has had the store: everything there is read again. */
   private startOver(): void {
     this.losses = this.store.losses;
     for (const lane of this.lanes) {
@@ -515,7 +502,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     }
   }
 
-  /** Whether the node has closed during a wait. */
+  /** For use after an `await`, where the compiler would take `isClosing` for unchanged. */
   private hasClosed(): boolean {
     return this.isClosing;
   }
@@ -533,7 +520,6 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const bytes = items.length * bytesPerItem;
     this.store.announce(bytes);
     try {
-      // Other messages have their turn between the parts.
       await nextTick();
       await this.store.write(message.operations());
       for (let from = 0; from < items.length; from += writtenAtOnce) {
@@ -541,7 +527,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
         await this.store.write(items.slice(from, from + writtenAtOnce).flatMap(operationsOf));
       }
     } catch (fault) {
-      // It is refused: the node that it came from must not keep it forever.
+      // It is refused: the node that it came from must not keep the outcome forever.
       if (!this.isClosing && !(fault instanceof TakenOver)) claim?.();
       throw fault;
     } finally {
@@ -551,7 +537,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     await this.store.saveTogether([message], claim?.());
   }
 
-  /** Lets the items of a message leave that is not saved; in doubt, another process may carry them out. */
+  /** Emits the items of a message that was not saved; in doubt, another process may carry them out. */
   private refuse(message: QueuedMessage<S>, items: readonly D[], reason: 'refused' | 'taken_over'): void {
     const refuse = async (item: Item<D, S>): Promise<void> => {
       const outcome = await this.options.work(item, reason);
@@ -563,7 +549,6 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   // Reading what is saved.
 
-  /** Reads with a set of the ids of the items that leave memory meanwhile: they may be read in an old state. */
   private async reading<T>(read: (left: Set<string>) => Promise<T>): Promise<T> {
     const left = new Set<string>();
     this.reads.add(left);
@@ -574,7 +559,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     }
   }
 
-  /** What is saved of an item; undefined when it is gone, or was never accepted. What damage took is unknown. */
+  /** What is saved of an item; undefined when it is gone or was never accepted. One that damage took is unknown. */
   private async load(place: Place, left: Set<string>): Promise<Saved<D, S> | undefined> {
     const { arrival, index, isWait } = place;
     const at = this.keys.item(arrival, index, isWait);
@@ -605,7 +590,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     return this.store.hasLost(records, at, nextKey(at));
   }
 
-  /** Replaces a message that can no longer be read. */
+  /** Stands for a message that can no longer be read. */
   private unknownMessage(arrival: Buffer): QueuedMessage<S> {
     const { space, type } = this.options;
     return QueuedMessage.ofSingle<S>(this.keys, arrival, {
@@ -613,7 +598,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       space,
       type,
       startId: '',
-      // Everything that a node reads of it is optional, except the advisor.
+      // A node needs nothing else of it.
       shared: { advisor: '' } as S,
       count: 1,
     });
@@ -629,7 +614,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     });
   }
 
-  /** Brings a saved item into memory; undefined when it is gone, has finished, or is a text that is there. */
+  /** Brings a saved item into memory; undefined when it is gone or finished, or a text that is in memory already. */
   private async takeUp(
     place: Place,
     isMeant = (_: Place, _data: D) => true,
@@ -653,7 +638,6 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     };
   }
 
-  /** Brings saved items into memory, in this order. */
   private async takeAll(
     places: readonly Place[],
     isMeant?: (place: Place, data: D) => boolean,
@@ -676,7 +660,6 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     }
   }
 
-  /** The items of this node that wait, or are held, for a number. */
   private async *placesFor(kind: 'number' | 'held', phone: string): AsyncGenerator<readonly Place[]> {
     const { node, space } = this.options;
     const prefix = indexOf(this.store, kind, space, { phone });
@@ -718,7 +701,6 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     return this.careful.isOn ? 1 : 2 * this.options.width;
   }
 
-  /** Lanes take turns. */
   private nextAtHand(): Item<D, S> | undefined {
     for (const _ of this.lanes) {
       const lane = this.lanes[this.nextLane];
@@ -728,13 +710,12 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     return undefined;
   }
 
-  /** Brings the next items of a lane to hand. */
   private async readLane(lane: Lane<Item<D, S>>): Promise<void> {
     const { from } = lane;
     lane.isReading = true;
-    // What is saved during the read may miss this page: `expect` sets this again.
+    // What is saved during the read may be missing from this page: `expect` then sets it again.
     lane.hasMore = false;
-    // A clock that can be moved must not pass the time of what is due next.
+    // A simulator's clock must not pass the time of what is due next.
     if (lane.clock) lane.still ??= this.keepClockStill();
     try {
       const read = await this.reading(async (left) => {
@@ -757,7 +738,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.pump();
   }
 
-  /** The next entries of a lane that are due. Sets the alarm for the first that is not. */
+  /** The next due entries of a lane. Sets the alarm for the first that is not due. */
   private async readDue(lane: Lane<Item<D, S>>): Promise<readonly Buffer[]> {
     const { from, prefix, clock } = lane;
     const to = endOf(prefix);
@@ -797,7 +778,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       this.options.changed();
   }
 
-  /** Whether a wait is due later than its pace allows: the clock was set back, or a simulator was reset. */
+  /** Whether a wait is due later than its pace allows: the clock was set back, or the simulator began anew. */
   private async isTooFar(due: Buffer): Promise<boolean> {
     const place = dueIn(due);
     const left = place.time - this.waitClock.now();
@@ -808,7 +789,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     return left > Math.ceil(1.1 * Math.max(pollEvery, thenEvery));
   }
 
-  /** The item that an entry of the timetable names; undefined when it is in memory, or not there. */
+  /** The item of an entry in the timetable; undefined when it is in memory already, or gone. */
   private async read(
     due: Buffer,
     lane: Lane<Item<D, S>>,
@@ -819,17 +800,17 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const isElsewhere = (): boolean => {
       const known = this.items.get(id);
       known?.meet(due);
-      // It may have had a turn out of turn, or have ended and left this entry behind.
+      // It may have had an extra turn, or have ended and left this entry behind.
       if (!known && left.has(id) && place.isWait) lane.expect(due);
       return known !== undefined || left.has(id);
     };
-    // What is saved in parts is expected once it is complete.
+    // A list that is saved in parts is read when it is complete.
     if (isElsewhere() || this.isBeingSaved(place.arrival)) return undefined;
     const found = await this.load(place, left);
     if (isElsewhere()) return undefined;
     if (found)
       return this.added(found.message, found.record.item, place.isWait, { record: found.record, due });
-    // A close waits for it: the next start of the node relies on it.
+    // A close waits for the removal: the next start relies on it.
     this.track(
       this.store.write([
         { table: records, remove: this.keys.item(place.arrival, place.index, place.isWait) },
@@ -839,14 +820,14 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     return undefined;
   }
 
-  /** Resolves when there is room for another item; with false when the node closes. */
+  /** Resolves when there is room for another item, with false when the node closes. */
   private async hasRoom(): Promise<boolean> {
     while (!this.isClosing && (this.ending >= mostEnding || this.held.hand.length >= mostAtHand))
       await this.someLeft();
     return !this.isClosing;
   }
 
-  /** Resolves when something has happened, or the node closes. */
+  /** Resolves at the next turn of any item, or when the node closes. */
   private someLeft(): Promise<void> {
     return new Promise((resolve) => {
       const wake = (): void => {
@@ -887,7 +868,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     return this.cancels.isMeant(arrival, data);
   }
 
-  /** The name of an item's turn, or of the emission of its outcome, for careful turns: unique in the store. */
+  /** The name of an item's turn, or of its emission, for careful turns: unique in the store. */
   private nameOf({ id }: Item<D, S>, step: '' | ' emitted' = ''): string {
     return `${this.options.node} ${id}${step}`;
   }
@@ -904,7 +885,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       // A look needs no message.
       const loading = item.isWait ? undefined : item.message.load(this.store);
       if (loading) await loading;
-      // A look brings no process down.
+      // A look crashes no process.
       if (!loading || (!this.isClosing && !item.isReset))
         outcome = await (this.careful.isOn && !item.isWait
           ? this.careful.turn(this.nameOf(item), () => this.options.work(item))
@@ -917,7 +898,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       this.inWork.delete(item);
     }
     let step: Promise<void> | undefined;
-    // An outcome is saved also while the node closes.
+    // An outcome is saved even while the node closes.
     if (item.isEnding) step = undefined;
     else if (outcome !== undefined) void this.finish(item, outcome);
     else if (item.isReset) this.endWithout('reset', item);
@@ -934,9 +915,9 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   /**
-   * Keeps a simulator's clock, which can be moved, still until the item has started; from then on its request does.
-   * Otherwise a text that waited for its hours would find them over. An item that itself waits for the clock must not
-   * keep it still forever.
+   * Keeps a simulator's clock still until the item has started; from then on its request does. Otherwise a text that
+   * was held until its hours would find them over. An item that itself waits for the clock must not keep it still
+   * forever.
    */
   private keepClockStill(): () => void {
     const release = this.options.clock.keepStill?.();
@@ -953,14 +934,14 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     };
   }
 
-  /** The item has another turn later. A wait whose turn was out of turn keeps its place in the timetable. */
+  /** The item has another turn later. A wait keeps its place in the timetable after an extra turn. */
   private async delay(item: Item<D, S>, { notBefore, delays, seen }: Later): Promise<void> {
     const release = this.keepClockStill();
     const { savedDue } = item;
     item.delay(notBefore, delays, seen);
     try {
       if (item.isToSave) await this.changed(item);
-      // A cancellation, or an end, has met it in work.
+      // It was cancelled, or ended, during its work.
       if (item.isEnding || this.isCancelled(item)) this.endWithout('reset', item);
       else if (item.isToRecheck && !this.isClosing) this.held.hand.push(item);
       else this.release(item);
@@ -973,8 +954,8 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   /**
-   * The move of a wait in the timetable is written with the next commit, before a twentieth of its pause has passed: a look
-   * that changes nothing else needs no commit of its own. If it is lost in a crash, a look comes early.
+   * The move of a wait in the timetable is written with the next commit, within a twentieth of its interval: a look
+   * that changes nothing else needs no commit of its own. If a crash loses it, a look comes early.
    */
   private ride(item: Item<D, S>): void {
     const { waitClock: clock } = this;
@@ -1006,7 +987,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   private endWithout(reason: Reason, item: Item<D, S>): void {
     if (item.isEnding) return;
     item.isEnding = true;
-    // A wait never starts: its record is damaged.
+    // Only a damaged record says that a wait has started.
     const unindexed = item.isWait && reason === 'unknown' ? this.unindex(item) : Promise.resolve();
     this.trackEnd(
       unindexed
@@ -1015,7 +996,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     );
   }
 
-  /** Removes what finds a damaged wait. One pass is under way at a time, for all that wait for it. */
+  /** Removes a damaged wait from the indexes. One pass at a time serves all that ask meanwhile. */
   private async unindex({ id }: Item<D, S>): Promise<void> {
     const { node } = this.options;
     this.damaged.add(id);
@@ -1030,7 +1011,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     await this.unindexing;
   }
 
-  /** Saves the outcome, then lets it leave; resolves when it is saved. */
+  /** Saves the outcome, then emits it; resolves when it is saved. */
   private finish(item: Item<D, S>, outcome: Outcome): Promise<void> {
     if (!item.isFinished) this.countEnd(item);
     item.set(this.isClosing ? 'finished' : 'emitting', outcome);
@@ -1045,11 +1026,12 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.options.changed();
   }
 
-  /** Emits an outcome that was saved. One that was certainly not emitted is first saved as perhaps emitted. */
+  /** Emits a saved outcome. One that was certainly not emitted is first saved as perhaps emitted. */
   private emitAgain(item: Item<D, S>, outcome: Outcome): void {
     this.countEnd(item);
     const name = this.nameOf(item, ' emitted');
-    // The first crash may have had another cause. After a second, it has probably left, and would crash the process again.
+    // The first crash may have had another cause. After the second, the outcome has probably left, and would crash the
+    // process again.
     if (this.careful.suspects.filter((each) => each === name).length > 1) {
       this.options.fault(new Error('an outcome is dropped, because to emit it crashes the process'));
       item.count([]);
@@ -1072,7 +1054,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     try {
       isEmitted = await this.options.emit(item, outcome, offer);
     } catch (thrown) {
-      // It stays saved as perhaps emitted: the next start emits it again.
+      // It stays saved as perhaps emitted, so the next start emits it again.
       this.forget(item);
       throw thrown;
     } finally {
@@ -1100,9 +1082,8 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     return { store: this.store, jobs: [item] };
   }
 
-  /** The next start emits the outcome. */
   private async keepFinished(item: Item<D, S>, outcome: Outcome): Promise<void> {
-    // What may have been emitted before the process was killed still may have been.
+    // An outcome that may have been emitted before a kill still may have been.
     item.set(item.isRepeated ? 'emitting' : 'finished', outcome);
     await this.changed(item);
     this.release(item);
@@ -1110,7 +1091,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   // Waits.
 
-  /** Ends waits, in this order, for which `decide` gives an outcome; resolves when that is saved. */
+  /** Ends the waits for which `decide` gives an outcome, in this order; resolves when that is saved. */
   async endWaits(
     waits: readonly Omit<Place, 'isWait'>[],
     decide: (wait: Item<D, S>) => Outcome | undefined,
@@ -1132,14 +1113,14 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     await Promise.all(saved);
   }
 
-  /** Gives waits a turn now: all, or those for these numbers. They keep their places in the timetable. */
+  /** Looks now, for all waits or those for these numbers. They keep their places in the timetable. */
   async flush(phones?: readonly string[]): Promise<void> {
     await this.whenSaved();
     for await (const places of this.waitsMeant(phones ? { phones } : {}))
       for (const { arrival, index } of places) await this.check(arrival, index);
   }
 
-  /** Gives one wait a turn now; false when it has ended. */
+  /** Looks now for one wait; false when it has ended. */
   async check(arrival: Buffer, index: number): Promise<boolean> {
     while (!this.isClosing && (!this.isStarted || this.inWork.size >= this.mostInWork)) await this.someLeft();
     const found = await this.takeUp({ arrival, index, isWait: true });
@@ -1148,7 +1129,6 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     return found !== undefined;
   }
 
-  /** The waits that have not ended. */
   async *waits(): AsyncGenerator<Item<D, S>> {
     for await (const places of this.waitsMeant({}))
       for (const place of places) {
@@ -1163,7 +1143,6 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   // Held items.
 
-  /** Gives the held items of a number their turn. */
   private async recheckNumber(phone: string): Promise<void> {
     for await (const places of this.placesFor('held', phone))
       for (const place of places) {
@@ -1188,7 +1167,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     for (const lane of this.lanes) {
       const cancelled = lane.hand.filter((each) => !each.isFinished && this.isCancelled(each));
       lane.hand.splice(0, Infinity, ...lane.hand.filter((each) => !cancelled.includes(each)));
-      // One that an earlier process started may have been carried out.
+      // What an earlier process started may have been carried out.
       for (const item of cancelled) this.endWithout(this.reasonNotTo(item) ?? 'reset', item);
     }
     for (const item of this.items.values()) if (this.isCancelled(item)) item.cancel(true);
@@ -1196,7 +1175,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.pump();
   }
 
-  /** Ends what cancellations are for. One pass is under way at a time: what comes meanwhile is met by the next. */
+  /** Carries out the cancellations. One pass runs at a time: the next one meets what comes meanwhile. */
   private cancelSaved(): void {
     if (this.isCancelling) return;
     this.isCancelling = true;
@@ -1215,7 +1194,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       const isMeant = ({ arrival }: { arrival: Buffer }, data: D): boolean => cancels.isMeant(arrival, data);
       await this.endSaved(this.placesUnder(this.keys.items, false), isMeant);
       for (const [, record] of met) await this.endSaved(this.waitsMeant(record), isMeant);
-      // What is in memory meets the cancellation as it ends.
+      // Items in memory meet the cancellation at the end of their turn.
       const isOpen = (item: Item<D, S>): boolean => !item.isFinished && isMeant(item, item.data);
       while (!this.hasClosed() && [...this.items.values()].some(isOpen)) await this.someLeft();
       // The ends are saved before their cancellation is forgotten.
@@ -1228,7 +1207,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     }
   }
 
-  /** Ends those saved items that are meant, and that there is a reason to end. */
+  /** Ends the saved items that are meant and that there is a reason to end. */
   private async endSaved(
     pages: AsyncIterable<readonly Place[]>,
     isMeant?: (place: Place, data: D) => boolean,
@@ -1248,7 +1227,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       this.cancels.add(...page.map(({ key: at, value }) => [arrivalIn(at), value] as const));
   }
 
-  /** What was accepted for another service, or by a node of another type, does not stay until its time comes. */
+  /** Items for another service, or of a node of another type, end now, not when their time comes. */
   private async moveHome(from: string | undefined): Promise<void> {
     if (from !== undefined) {
       await this.endSaved(this.placesUnder(this.keys.items, false));

@@ -7,38 +7,35 @@ import type { Outcome } from './outcome';
 import type { Input } from './storable-message';
 import type { Visits } from './hand-over';
 
-/** The table of everything that stands still; the timetable, which moves, has one of its own. */
+/** Records stand still; the timetable moves, and has its own table. */
 export const records: Table = 'work';
 export const timetable: Table = 'wait';
 
-/** The first words of the keys of a node's records. */
 export const queueKinds = ['item', 'due', 'list', 'message', 'counts', 'cancel', 'home', 'wait'] as const;
 
 /** One recipient of a message, or one contact, group or id. */
 export interface ItemData {
   readonly index: number;
-  /** The number that the item is for, as `reset` names it. */
   readonly phone?: string;
-  /** The member that the item is for, where it has no number. */
+  /** For an item without a number. */
   readonly memberId?: number | string;
-  /** The person's name in the message, for people who look at the list of waits or of held texts. */
+  /** The person's name in the message, for the sidebar. */
   readonly name?: string;
-  /** The item's own advisor, in place of the message's. */
+  /** In place of the message's advisor. */
   readonly advisor?: string;
-  /** Places of the same number and text again in the list: they are carried out once, and emitted with their original. */
+  /** The same number and text again in the list: carried out once, and emitted with this one. */
   readonly duplicates?: readonly { readonly index: number }[];
-  /** The reason why nothing can be done for the item. */
+  /** Why nothing can be done for the item. */
   readonly wrong?: Problem;
 }
 
-/** What the node keeps for all items of a message. */
 export interface Shared {
   readonly advisor: string;
   /** Nothing is sent: each item leaves as if it were. */
   readonly dryRun?: true;
-  /** Set for items that wait: they have a turn again and again, at any age, and never start. In milliseconds. */
+  /** Set for waits, which have a turn again and again, at any age, and never start. In milliseconds. */
   readonly pace?: { readonly pollEvery: number; readonly thenEvery: number };
-  /** Set when an array came in: the id of its sequence, and where the message held the list. */
+  /** Set when an array came in: the id of its sequence, and the list's place in the message. */
   readonly list?: { readonly id: string; readonly at?: readonly (string | number)[] };
 }
 
@@ -46,33 +43,30 @@ export interface Shared {
 export interface SharedRecord<S extends Shared = Shared> {
   /** When the message was accepted, by the store's time. */
   readonly at: number;
-  /** The same by the environment's clock, where that is another: a simulator's can be moved. */
+  /** The same by the environment's clock, if it differs: a simulator's can be moved. */
   readonly clockAt?: number;
-  /** The environment and the service it was accepted for. */
+  /** The environment and its service. */
   readonly space: string;
-  /** The type of the node that accepted it. */
   readonly type: string;
-  /** The start of the node that accepted it. */
   readonly startId: string;
   readonly shared: S;
   /** Items in all, duplicates included. */
   readonly count: number;
 }
 
-/** A list is written in parts: its record first, and once more, as complete, at the end. */
+/** A list is written in parts: its record first, and again at the end, as complete. */
 export interface ListRecord<S extends Shared = Shared> extends SharedRecord<S> {
   readonly isComplete: boolean;
 }
 
-/** What a list held for each item lies in one record with the message: what they share is stored once. */
+/** The entries of a list are in one record with the message: what they share is stored once. */
 export interface MessageRecord extends Input {
   /** A part of the message could not be kept: a function, a connection. */
   readonly dropped?: boolean;
-  /** The nodes that the message has left before, where there are any. */
   readonly visits?: Visits;
 }
 
-/** The last known consent status of a number; null where nothing is known. */
+/** The last known consent status of a number; null if unknown. */
 export interface Seen {
   readonly memberId: number | string | null;
   readonly state: string | null;
@@ -85,21 +79,19 @@ export type ItemState = 'accepted' | 'started' | 'finished' | 'emitting';
 export interface ItemRecord<D extends ItemData = ItemData, S extends Shared = Shared> {
   readonly state: ItemState;
   readonly item: D;
-  /** How often its work was tried and delayed. */
   readonly delays?: number;
   /** The time until which it is or was held; its age counts from then. */
   readonly notBefore?: number;
-  /** What the looks of a wait have seen, as far as it was new. */
   readonly seen?: Seen;
   readonly outcome?: Outcome;
-  /** For an item that came alone; a message of more than a kilobyte has a record of its own. */
+  /** For an item that came alone; a message of more than a kilobyte has its own record. */
   readonly single?: SharedRecord<S> & { readonly message?: MessageRecord };
 }
 
-/** Outcomes that were emitted, by kind. */
+/** Emitted outcomes by kind. */
 export type Counts = Readonly<Record<string, number>>;
 
-/** What arrived before it is cancelled: everything, or what is for these numbers, of one list, or one item. */
+/** Cancels what arrived before: everything, or what is for these numbers, of one list, or one item. */
 export interface CancelRecord {
   readonly phones?: readonly string[];
   /** The arrival of the list. */
@@ -107,10 +99,10 @@ export interface CancelRecord {
   readonly index?: number;
 }
 
-/** Single messages, then one lane for each power of ten of a list's length; the last is for what is due later. */
+/** Single messages, then one lane for each power of ten of a list's length; the last is for held items. */
 const listLanes = 7;
 export const heldLane = listLanes + 1;
-/** Waits have the same lanes once more: their first looks take turns as texts do, all others come by time. */
+/** Waits have as many lanes: their first looks take turns as texts do, all others come by time. */
 const firstWaitLane = heldLane + 1;
 export const laterLane = firstWaitLane + heldLane;
 export const laneFor = (count: number, isWait: boolean): number =>
@@ -145,7 +137,7 @@ export const arrivalAt = (at: number): Buffer => {
   return bytes;
 };
 
-/** The keys of one node's records. Those of each item are made from prefixes that are made once. */
+/** The keys of one node's records. */
 export const keysOf = (node: string) => {
   const [items, lists, messages] = [key('item', node), key('list', node), key('message', node)];
   const waits = key('wait', node);
@@ -153,7 +145,7 @@ export const keysOf = (node: string) => {
   return {
     items,
     itemsOf: (arrival: Buffer) => key(items, arrival),
-    /** Waits are items with a kind of their own, so that they can be counted. */
+    /** Waits have a kind of their own, so that they can be counted. */
     waits,
     waitsOf: (arrival: Buffer) => key(waits, arrival),
     item: (arrival: Buffer, index: number, isWait: boolean) => key(isWait ? waits : items, arrival, index),
@@ -168,7 +160,6 @@ export const keysOf = (node: string) => {
     counts: (arrival: Buffer) => key(counts, arrival),
     cancels,
     cancel: (arrival: Buffer) => key(cancels, arrival),
-    /** The type and the space that this node works in. */
     home: key('home', node),
   };
 };
@@ -187,7 +178,6 @@ export const itemAt = (found: Buffer): { arrival: Buffer; index: number } => {
   };
 };
 
-/** Where an item is saved. */
 export interface Place {
   readonly arrival: Buffer;
   readonly index: number;
@@ -204,7 +194,7 @@ export const dueIn = (found: Buffer): Place & { readonly lane: number; readonly 
 /** The number or the member that an item is for. */
 export type Subject = { readonly phone: string } | { readonly memberId: number | string };
 
-/** Waits by whom they are for, waits by the member that their number was seen to be, and held items. */
+/** Waits by their number or member, waits by the member seen for their number, and held items. */
 type IndexKind = 'number' | 'member' | 'held';
 
 const subjectLength = 16;
@@ -228,9 +218,9 @@ export const indexOf = (
   return key(kind, space, ...parts);
 };
 
-/** An item of any node, as the key of an index names it. */
+/** An item of any node, from the key of an index. */
 export interface Indexed {
-  /** The bytes before those that name the item: the same for all items for a subject and an advisor. */
+  /** The first bytes of the key, the same for all items of a subject and an advisor. */
   readonly group: Buffer;
   readonly node: string;
   readonly arrival: Buffer;
@@ -248,7 +238,7 @@ export const indexedIn = (found: Buffer): Indexed => {
   };
 };
 
-/** The keys by which an item is found: a wait, or one that is held. */
+/** The keys of a wait or a held item in the indexes. */
 export const indexKeysOf = (
   store: Store,
   node: string,
@@ -278,12 +268,11 @@ export async function* keysUnder(
     yield found;
     last = found.at(-1);
     if (!last || found.length < limit) return;
-    // Reads may be answered at once: others have their turn between two pages.
+    // Reads may be answered at once: others get a tick between two pages.
     await nextTick();
   }
 }
 
-/** All items that an index names under `prefix`, a page at a time. */
 export async function* indexedUnder(store: Store, prefix: Buffer, limit: number): AsyncGenerator<Indexed[]> {
   for await (const found of keysUnder(store, timetable, prefix, limit)) yield found.map(indexedIn);
 }

@@ -38,8 +38,8 @@ const isRefusal = (fault: unknown): boolean =>
   fault instanceof TooLarge || fault instanceof TooDeep || fault instanceof UnreadableProperty;
 
 /**
- * Removes the properties of a message that cannot be read: it could neither be stored nor sent on. Returns why one of
- * them was removed. `isWhole` reads all that is below them, too.
+ * Removes the properties of a message that cannot be read, so that it can be stored and sent on. Returns why one of
+ * them was removed. `isWhole` reads everything below them too.
  */
 export const removeUnreadable = (message: Record<string, unknown>, isWhole = false): Error | undefined => {
   let found: Error | undefined;
@@ -55,19 +55,22 @@ export const removeUnreadable = (message: Record<string, unknown>, isWhole = fal
   return found;
 };
 
-/** Every realm has its own `Object.prototype`, which has no prototype: a function node makes messages in another one. */
+/**
+ * Every realm has its own `Object.prototype`, which has no prototype: messages of a function node come from another
+ * realm.
+ */
 const isOfClass = (message: object): boolean => {
   const prototype = Object.getPrototypeOf(message) as object | null;
   return prototype !== null && Object.getPrototypeOf(prototype) !== null;
 };
 
-/** Whether an outcome could not be written to the message: somebody froze a part of it, or its class gave it a getter. */
+/** Whether an outcome could not be written to the message: it is frozen, or its class has a getter. */
 const isFixed = (message: object): boolean =>
   !Object.isExtensible(message) ||
   isOfClass(message) ||
   Object.keys(message).some((key) => Object.getOwnPropertyDescriptor(message, key)?.writable !== true);
 
-/** A message that can be read and written to, and why one of its properties is missing there. */
+/** A message that can be read and written to, and why one of its properties is missing. */
 export const readable = (
   message: Record<string, unknown>,
 ): [message: Record<string, unknown>, unreadable: Error | undefined] => {
@@ -83,14 +86,14 @@ export const readable = (
   return [copy, unreadable];
 };
 
-/** Copies what can be stored on disk. What two properties share, their copies share: it is stored once. */
+/** Copies what can be stored on disk. What two properties share is stored once. */
 class Copier {
   /** Something could not be copied: a function, a connection, a part that contains itself. */
   dropped = false;
-  /** About the number of bytes that the copies take in the store. */
+  /** Roughly the bytes that the copies take in the store. */
   bytes = 0;
   private readonly copies = new Map<object, unknown>();
-  /** Parts that were not copied, only their depth was checked. */
+  /** Parts whose depth was checked, without copying them. */
   private readonly passed = new Set<object>();
   private depth = 0;
 
@@ -185,17 +188,17 @@ class Copier {
   }
 }
 
-/** A message and what its list held for each item. */
+/** A message, and the entries of its list. */
 export interface Input {
   readonly message: Record<string, unknown>;
   readonly entries?: readonly unknown[] | undefined;
 }
 
 export interface Storable extends Input {
-  /** They are in a symbol of the message, which is not stored with it. */
+  /** From a symbol of the message, which is not stored with it. */
   readonly visits?: Visits;
   readonly dropped: boolean;
-  /** About the number of bytes that it takes in the store. */
+  /** Roughly the bytes that it takes in the store. */
   readonly bytes: number;
 }
 
@@ -213,7 +216,6 @@ export const storable = ({ message, entries }: Input): Storable => {
   };
 };
 
-/** Messages that lose something on disk, as they came: they outlive a deploy, but not the process. */
+/** The originals of messages that lose something on disk: they outlive a deploy, but not the process. */
 export const liveMessages = processMemory('liveMessages', new Map<string, Input>());
-/** The most of them that are kept in memory; others lose their live parts. */
 export const mostLive = 10_000;
