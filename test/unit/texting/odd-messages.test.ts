@@ -208,6 +208,17 @@ describe('a message that no flow should create', () => {
     should(unwired.settled).have.length(1);
   });
 
+  it('leaves once where Node-RED cannot copy a set in it', async () => {
+    const topic = new Set();
+    topic.add(topic);
+    const flow = await sendNode(environment);
+    should(only(await flow.ask({ phone, text: 'Hi', topic })).port).equal(0);
+    await nextIteration();
+    await Flow.unload();
+    const again = await sendNode(environment);
+    should(only(await again.ask({ phone, text: 'Hello' })).msg).containEql({ text: 'Hello' });
+  });
+
   it('is sent where it has many levels, or was frozen, and fails as any other', async () => {
     const flow = await sendNode(environment);
     should(only(await flow.ask({ phone, text: 'Hi', payload: nested(900) })).port).equal(0);
