@@ -29,31 +29,28 @@ export interface ActivityQuery {
 
 type ReadableQueue = Pick<Queue, 'store' | 'reader' | 'cancel' | 'check'>;
 
-/** A command to the process that has an item: check or cancel it. */
 export interface ItemCommand extends StoreCommand {
   readonly kind: 'item';
   readonly id: string;
   readonly act: 'check' | 'cancel';
 }
 
-/** Whether a command may cancel items. Some of the others wait for the start of a queue. */
+/** Whether a command may cancel items. Other commands may wait for the start of a queue. */
 export const isCancelling = (command: StoreCommand): boolean =>
   command.kind === 'item' ? (command as ItemCommand).act === 'cancel' : command.kind === 'control';
 
 /** Milliseconds to wait for the other process. If it has died, its successor carries out the command later. */
 const answeredWithin = 5 * second;
 
-/** A saved failure, with its sentence. */
 export interface FailureRecord extends Failure {
   readonly problem?: Pick<Problem, 'message' | 'wording'>;
 }
 
 interface SavedFailure extends FailureRecord {
-  /** The environment and the service it was for; missing when the environment was incomplete. */
+  /** Missing when the environment was incomplete. */
   readonly space?: string;
 }
 
-/** A failure as a node reports it. */
 export interface FailureReport {
   readonly node: NodeName;
   readonly problem: Problem;
@@ -72,10 +69,10 @@ const failuresKeptFor = 30 * day;
 const failuresGatheredFor = 200;
 /** Milliseconds within which failures are saved, unless the store cannot be written: it may still be read. */
 const writtenWithin = second;
-/** Up to this number, waits are sorted by their beginning; above it, they come in the order of their keys. */
+/** Up to this number, waits are sorted by start; above it, they come in the order of their keys. */
 const mostSorted = 1000;
 const itemsAtOnce = 200;
-/** The most items that are read for a filter that no key answers; a longer search must be made narrower. */
+/** The most items that are read for a filter that no key answers; the user must narrow a longer search. */
 const mostScanned = 20_000;
 
 const table = 'work';
@@ -84,7 +81,7 @@ type IdKind = 'w' | 'q' | 'l';
 const idOf = (kind: IdKind, node: string, arrival: Buffer, ...index: readonly number[]): string =>
   kind + key(node, arrival, ...index).toString('base64url');
 
-/** What an id names: without an index, a whole list. */
+/** What an id names; without an index, a whole list. */
 interface Named {
   readonly node: string;
   readonly arrival: Buffer;
@@ -119,7 +116,7 @@ const searched = (phone = ''): Searched => {
   return text.startsWith('+') && digits.length >= 8 ? { whole: `+${digits}` } : { digits };
 };
 
-/** The same where no key finds a whole number. */
+/** The same if no key finds a whole number. */
 const partIn = ({ phone }: ActivityQuery): Searched => {
   const { whole, ...part } = searched(phone);
   return whole === undefined ? part : { digits: whole.slice(1) };
@@ -188,7 +185,6 @@ interface Read {
   readonly reader: QueueReader;
 }
 
-/** A node in one part of a store. */
 const placeOf = (node: string, { peers }: Store): string => `${peers?.part ?? ''} ${node}`;
 
 const isElsewhere = ({ peers }: Store): boolean => peers?.isElsewhere === true;
@@ -229,7 +225,7 @@ const isFor = (
  * The activity of one environment, read from the store page by page: for the sidebar, the routes and the activity node.
  */
 export class Activity {
-  /** By their places. */
+  /** By place. */
   private readonly outboxes = new Map<string, { readonly node: NodeName; readonly outbox: ReadableQueue }>();
   /** Called when something that is shown may have changed. */
   changed = (): void => undefined;
@@ -239,7 +235,7 @@ export class Activity {
 
   constructor(private readonly environment: Environment) {}
 
-  /** Adds a node that accepts items; the result removes it. */
+  /** The result removes the node. */
   add(node: NodeName, outbox: ReadableQueue): () => void {
     const added = { node, outbox };
     const place = placeOf(node.id, outbox.store);
@@ -356,13 +352,13 @@ export class Activity {
     );
   }
 
-  /** The number of queued items of this process. */
+  /** Of this process. */
   async queueLength(): Promise<number> {
     const outboxes = [...this.outboxesHere().values()];
     return sumOf(await Promise.all(outboxes.map(({ outbox }) => outbox.reader.count())));
   }
 
-  /** The number of waits of this process. */
+  /** Of this process. */
   async waitCount(): Promise<number> {
     const places = (await this.waitPlaces()).filter(({ store }) => !isElsewhere(store));
     return sumOf(await Promise.all(places.map((waits) => waits.count())));
@@ -389,7 +385,6 @@ export class Activity {
     for (const read of await this.readers()) yield* queuedOf(read, 0, this.environment.clock.now());
   }
 
-  /** The lists in progress. */
   async lists(asked: ActivityQuery): Promise<Listed<ListItem>> {
     return pageOver(await this.readers(), asked, ({ reader }) => reader.count('lists'), listsOf);
   }
@@ -446,7 +441,7 @@ export class Activity {
     this.changed();
   }
 
-  /** Saves the failures that are still in memory, and waits as long as a writable store needs. */
+  /** Saves the failures that are still in memory; waits as long as a writable store needs. */
   async flush(): Promise<void> {
     this.forgetTimer?.();
     this.forgetTimer = undefined;
@@ -456,7 +451,7 @@ export class Activity {
     await within(systemClock, writtenWithin, this.writing);
   }
 
-  /** One write at a time: while it waits for the store, the latest failures are gathered in memory. */
+  /** One write at a time: meanwhile, the latest failures are gathered in memory. */
   private async writeAll(): Promise<void> {
     while (this.failing.length > 0) {
       const failing = this.failing;
@@ -485,7 +480,6 @@ export class Activity {
     await store.write(found.map((remove) => ({ table, remove })));
   }
 
-  /** Undefined when the environment is incomplete. */
   get space(): string | undefined {
     try {
       return this.environment.space;

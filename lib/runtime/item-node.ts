@@ -45,17 +45,15 @@ import {
   type Tools,
 } from './tools';
 
-/** The items of a message as they were read. */
 export interface Batch<D extends ItemData = ItemData, S extends Shared = Shared> extends Items<D, S> {
   /** True when an array came in, even of one entry. */
   readonly list: boolean;
-  /** The property that named the items. */
+  /** The property that the items came from. */
   readonly source: Source;
   /** Why every item fails. */
   readonly fault?: Error | undefined;
 }
 
-/** The error that `read` throws; undefined when it throws none. */
 export const faultOf = (read: () => void): Error | undefined => {
   try {
     read();
@@ -65,62 +63,57 @@ export const faultOf = (read: () => void): Error | undefined => {
   }
 };
 
-/** What an outcome is of. */
 export type ItemOf<D extends ItemData, S extends Shared> = Pick<Item<D, S>, 'data' | 'shared' | 'entry'>;
 
 /** A rule around the work of an item. */
 export interface Guard<D extends ItemData = ItemData, S extends Shared = Shared> {
-  /** Passes an item on with `next`; else gives its outcome, or throws: `Later` where it has another turn later. */
+  /** Passes an item on with `next`, or returns its outcome, or throws: `Later` if it has another turn. */
   pass(item: Item<D, S>, next: () => Promise<Outcome>): Promise<Outcome>;
-  /** Called before an item ends that does not reach this guard; without a reason, a guard before this one has stopped it. */
+  /** Called when an item ends without reaching this guard; without a reason, an earlier guard has stopped it. */
   endsWithout?(item: Item<D, S>, reason: Reason | undefined): Promise<void>;
   close?(): void;
 }
 
-/** What guards work with. */
 export interface GuardTools {
   readonly environment: Environment;
-  /** The id of the node. */
   readonly node: string;
   /** Gives the held items of a number their turn. */
   readonly recheck: (phone: string) => void;
 }
 
-/** For a node whose items may wait for something: what they share has a pace then. */
+/** For a node whose items may wait: what they share has a pace then. */
 export interface NodeWaits<D extends ItemData, S extends Shared> {
   /** All items are saved, even without `journal`. */
   readonly isOn: boolean;
-  /** Called with each queue of the node, and with a function that reports a fault. */
+  /** Called for each queue of the node; `fault` reports a fault. */
   opened(queue: Queue<D, S>, fault: (thrown: unknown) => void): Promise<OpenWaits>;
 }
 
 interface OpenWaits {
-  /** Shows in the status that some wait, while they do. */
+  /** Shows in the status how many wait. */
   draw(): void;
   close(): void;
 }
 
-/** A node that has items. */
 export interface ItemNodeOptions<D extends ItemData, S extends Shared> {
   /** The items of a message; a throw fails the message as one. */
   read(msg: Message): Batch<D, S> | Promise<Batch<D, S>>;
-  /** Asked in this order, at each turn of an item. Made when the environment is known. */
+  /** In the order in which they are asked, at each turn of an item. */
   guards?(tools: GuardTools): readonly Guard<D, S>[];
-  /** From an item to its outcome; a throw becomes a failure. */
+  /** Gives the outcome of an item; a throw becomes a failure. */
   work(item: Item<D, S>): Promise<Outcome>;
   /** Adds the message fields of an outcome; `index` is that of the item, or of a duplicate. */
   fields?(outcome: Outcome, item: ItemOf<D, S>, index: number): Outcome;
-  /** The same for a message that fails as one. */
   failedFields?(failure: Outcome, msg: Message): Outcome;
   /** The numbers that a reset is for; undefined means all. */
   phonesOf?(msg: Message): readonly string[] | undefined;
-  /** The outcome of an item that ends without its work; undefined where that is a failure. */
+  /** The outcome of an item that ends without its work; undefined if that is a failure. */
   endedBy?(item: Item<D, S>, reason: Reason): Outcome | undefined | Promise<Outcome | undefined>;
   readonly statusTexts: StatusTexts;
   readonly waits?: NodeWaits<D, S>;
   /** With it, every message is a search. */
   readonly search?: PrepareSearch | undefined;
-  /** The work makes no request: it needs no service, and its items belong to none. */
+  /** The work makes no request, so its items belong to no service. */
   readonly isLocal?: boolean;
 }
 
@@ -137,7 +130,7 @@ export const kindsIn = (tools: Tools, outcome: Outcome): readonly string[] => {
   return outcome.alreadySent ? ['alreadySent', name] : [name];
 };
 
-/** Repeats and duplicates of texts that were sent. */
+/** Texts that were sent before, and duplicates of texts that were sent. */
 const alreadySentIn = (counts: OutcomeCounts): number =>
   (counts['alreadySent'] ?? 0) + (counts[duplicatesOf('sent')] ?? 0);
 
@@ -156,7 +149,6 @@ export const summaryOf = (tools: Tools, total: number, counts: OutcomeCounts): R
 const indexesOf = ({ index, duplicates }: ItemData): readonly number[] =>
   duplicates ? [index, ...duplicates.map((each) => each.index)] : [index];
 
-/** The failure of an item that ends without its work. */
 const failureBy = (reason: Reason): Outcome => {
   const unknown = (key: 'unknown_after_crashes' | 'unknown_after_restart') =>
     nodeError('outcome_unknown', key, {}, { attempts: 1 });
@@ -173,7 +165,7 @@ const failureBy = (reason: Reason): Outcome => {
   return failedOutcome(errors[reason]().problem);
 };
 
-/** Counts items that are cancelled at a start, which are found page by page; one warning names their number. */
+/** Gives one warning for all items that are cancelled at a start, which are found page by page. */
 class CancelledCount {
   private readonly counts = new Map<string, number>();
   private forget: (() => void) | undefined;
@@ -195,7 +187,7 @@ class CancelledCount {
   }
 }
 
-/** Held items and waits are saved even without `journal`, and continue when the settings have changed. */
+/** Held items and waits are saved even without `journal`, and continue after a change of settings. */
 const isSavedFromBefore = async (tools: Tools, environment: Environment): Promise<boolean> => {
   try {
     const { items, waits } = await pendingIn(await environment.store(), tools.node.id);
@@ -205,16 +197,16 @@ const isSavedFromBefore = async (tools: Tools, environment: Environment): Promis
   }
 };
 
-/** The environment and the service that the latest status of each node is about. */
+/** The environment and service of each node's latest status. */
 const shownFor = processMemory('statuses', new Map<string, string>());
 
-/** The most messages that wait in line; further ones fail with `queue_full`. */
+/** When so many messages wait in line, further ones fail with `queue_full`. */
 const longestLine = 10_000;
 
 /**
- * The `create` of a flow node. Its items are saved before they start, and their outcomes before they are emitted. Work
- * that a close, a kill or a deploy interrupts is carried on by the next node of the same id. No rejection may escape:
- * it would end the whole of Node-RED.
+ * The `create` of a flow node. Its items are saved before they start, and their outcomes before they are emitted. The
+ * next node of the same id resumes work that a close, a kill or a deploy interrupts. No rejection may escape: it would
+ * end all of Node-RED.
  */
 export const itemNode = <D extends ItemData, S extends Shared>(
   spec: NodeSpec,
@@ -253,7 +245,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     // Not every node acts for an advisor.
     const hasAdvisor = spec.fields.some(({ name }) => name === 'advisor');
     const advisorSource = hasAdvisor ? source(RED, node, spec, config, 'advisor') : noSource;
-    /** The last advisor that was found authorized. A request for a token notices what has ended since. */
+    /** The last advisor that was found authorized. If that has ended since, the request for a token notices. */
     let lastAdvisor: { readonly asked: string; readonly found: string } | undefined;
     const wrongSettings = faultInSettings(spec, config);
 
@@ -301,16 +293,16 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     const options = optionsOf(tools, config);
     const { waits, isLocal = false } = options;
 
-    /** The queue that messages enter; until it is there, `unopened` is the reason. */
+    /** The queue that messages enter; while it is missing, `unopened` is the reason. */
     let queue: Queue<D, S> | undefined;
     let unopened: unknown;
-    /** All queues: there is one more in the store of each process that ended. */
+    /** All queues: this one, and one in the store of each process that ended. */
     const queues = new Map<Store, Queue<D, S>>();
     const closes = new Map<Store, Promise<() => Promise<void>>>();
     let guards: readonly Guard<D, S>[] = [];
     /** While it is pending, messages wait until the store is open. */
     let opening: Promise<void> | undefined;
-    /** Settles when the messages are accepted that take time to read. */
+    /** Settles when all messages that take time to read are accepted. */
     let accepting: Promise<void> | undefined;
     let inLine = 0;
     const underWay = new Set<Promise<void>>();
@@ -318,17 +310,16 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     const shown = outcomeStatus(tools, options.statusTexts, () => queues.values());
     const cancelled = new CancelledCount(tools);
 
-    /** Shows an outcome in the status; without `list`, it is that of a single message. */
+    /** Shows an outcome in the status; `list` are the counts of its list. */
     const show = (outcome: Outcome, kinds: readonly string[], list?: OutcomeCounts): void => {
       if (!list) shown.note(kinds);
-      // While others wait, the status says so.
+      // While some wait, the status says so.
       if (!Array.from(queues.values()).some(({ waitCount }) => waitCount > 0)) shown.show(outcome, list);
       changed();
     };
 
-    /** Reports a fault of the store as an error of the node. */
     const fault = (thrown: unknown): void => {
-      // The next start, or the process that has taken over the store, finds the work saved and carries it on.
+      // The work is saved: the next start, or the process that took over the store, resumes it.
       if (!(thrown instanceof TakenOver || thrown instanceof StoreClosed))
         node.error(words.problem(problemOf(thrown)));
     };
@@ -375,18 +366,18 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       return outcomeBy(item, reason);
     };
 
-    /** The job of a message, which is made again where the message was read from the store. */
+    /** The job of a message, made again if the message was read from the store. */
     const jobOf = (message: QueuedMessage<S>, indexes: readonly number[], startId: string): Job => {
       if (message.attachment) return message.attachment as Job;
       const { message: msg, entries, dropped } = message.input;
       const { record, remaining } = message;
       const { list } = record.shared;
-      // A Complete node gets the message as it came in, and only from the start that has accepted it.
+      // A Complete node gets the message as it came in, and only from the start that accepted it.
       if (list?.at && entries) setAt(msg, list.at, entries);
       const isOwn = record.startId === startId;
       const complete = (error?: Error): void => node._complete(msg, error);
       const job = new Job(RED, node, outputs, msg, isOwn ? complete : undefined);
-      // Others of the list may have left long before: the job is not in memory all the time.
+      // The job is not always in memory: other outcomes of the list may have left long before.
       if (list)
         job.asList(record.count, { listAt: list.at, id: list.id, remaining: remaining + indexes.length });
       if (dropped && !hasWarnedOfDropped) node.warn(words.say('warning.dropped'));
@@ -395,7 +386,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       return job;
     };
 
-    /** Lets an outcome leave, with the duplicates of its item. */
+    /** Emits an outcome, for the duplicates of its item too. */
     const emit = (
       startId: string,
       item: Item<D, S>,
@@ -426,7 +417,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       return left;
     };
 
-    /** Opens a queue in a store, and carries on what is there; the result closes it. */
+    /** Opens a queue in a store, and resumes what is there; the result closes it. */
     const openQueue = async (from: Environment, store: Store): Promise<() => Promise<void>> => {
       const { maxConcurrent, resumeWithin } = from.settings;
       let starting: Promise<void> | undefined;
@@ -456,12 +447,11 @@ export const itemNode = <D extends ItemData, S extends Shared>(
         activityOf(from).add({ id: node.id, name: node.name ?? '' }, opened),
       ];
       const start = async (): Promise<void> => {
-        // The start waits one tick, because a reset may be in line.
         await nextTick();
         // Until then, the node takes no commands. Other processes may have cancelled items while none worked here.
         while (store.peers && opening) await opening;
         await store.peers?.carryOut(isCancelling);
-        // Flows that are stopped right after their start have closed the store by now.
+        // If the flows were stopped right after their start, the store is closed by now.
         if (!closed.aborted) await opened.start();
       };
       tools.whenStarted(() => {
@@ -518,7 +508,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       opening = ended;
     };
 
-    /** The store before belongs to another process now, which does all that is left there. */
+    /** The previous store now belongs to another process, which does what is left there. */
     const reopen = async (from: Environment): Promise<void> => {
       await opening;
       while (accepting) await accepting;
@@ -543,10 +533,9 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       await open(from);
     };
 
-    /** Every item fails, without being saved. */
     const refuse = (job: Job, { items, entries, count, shared }: Batch<D, S>, thrown: unknown): void => {
       const why = failedOutcome(problemOf(thrown));
-      // Whether a number can be read may depend on the country of an environment that is missing.
+      // Reading a number may need the country of the environment that is missing.
       const isUnready = why.problem?.code === 'not_configured';
       const counts: Record<string, number> = {};
       let left = count;
@@ -574,7 +563,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       try {
         if (batch.fault) throw batch.fault;
         if (!queue) throw unopened;
-        // Entries are saved themselves: the list is not saved twice.
+        // The entries are saved with the items: the list is not saved twice.
         const message = batch.entries ? withoutList(msg, shared.list?.at) : msg;
         queue.accept(message, batch, job, job.handOver);
         job.handOver = undefined;
@@ -600,7 +589,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       const phones = options.phonesOf?.(msg);
       searches?.stop();
       if (isReset) meant?.reset(phones, at);
-      // A close does not wait for it, and the next start does not continue it.
+      // A close does not wait for it, and the next start does not resume it.
       else meant?.flush(phones).catch(fault);
       return true;
     };
@@ -640,7 +629,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       }
     };
 
-    /** Messages are read side by side, and accepted in their order: a reset means all that came before it. */
+    /** Messages are read side by side and accepted in order: a reset is for all that came before it. */
     const inOrder = <T>(job: Job, read: T | Promise<T>, act: (read: T) => void): void => {
       if (!accepting && !(read instanceof Promise)) {
         act(read);
@@ -662,7 +651,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       const { msg } = job;
       try {
         const isReset = isControl(msg, 'reset');
-        // A reset is also for what is delayed.
+        // A reset is for delayed messages too.
         if (isReset) brake.release();
         if (isReset || (waits && isControl(msg, 'flush')))
           inOrder(job, undefined, () => {
@@ -711,7 +700,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
         if (!known.some((advisor) => environment.advisorState(advisor) === 'authorized'))
           status.show(() => unauthorizedLook(words, known.length > 0));
       } catch {
-        // Where it is not configured, or the authorizations cannot be read, other statuses say so.
+        // Another status says that it is not configured, or that authorizations cannot be read.
       }
     };
 
@@ -739,7 +728,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       const job = new Job(RED, node, outputs, msg, done);
       job.handOver = handOver.claim(msg);
       const { summary, parts } = msg as { summary?: { id?: unknown }; parts?: { id?: unknown } };
-      // This summary is that of the list which the message belongs to, not of this node's outcomes.
+      // This is the summary of the list that the message belongs to, not of this node's outcomes.
       if (summary && parts && summary.id === parts.id) delete msg.summary;
       if (unreadable) fail(job, unreadable);
       else if (!brake.delays(job)) enter(job);
@@ -756,7 +745,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       cancelled.warn();
     };
 
-    /** What has no outcome and no record: the store has taken nothing for as long as a close waits. */
+    /** Nothing else tells of these messages: they have neither an outcome nor a record. */
     const warnOfUnsaved = (closed: readonly Queue<D, S>[]): void => {
       const count = closed.reduce((sum, { unsavedCount }) => sum + unsavedCount, inLine);
       if (count > 0) node.warn(words.say('warning.unsaved', { count: words.number(count) }));
@@ -777,7 +766,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
         done();
       };
       const isWaiting = inLine === 0 && opening !== undefined && environment?.trouble !== undefined;
-      // If the store does not answer a read, the read ends only with the store, which waits for its nodes.
+      // A read that the store does not answer ends only with the store, which waits for its nodes.
       within(systemClock, isWaiting ? 0 : closeLimit, close())
         .then(() => warnOfUnsaved(stopped))
         .catch((fault: unknown) => node.warn(words.problem(problemOf(fault))))

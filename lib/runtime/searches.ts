@@ -9,17 +9,16 @@ import type { Tools } from './tools';
 import type { Message } from './red';
 import { progressLook, searchLook } from './status';
 
-/** Some of what a search finds. */
 export interface Portion {
   readonly outcomes: readonly Outcome[];
-  /** The number of all outcomes, where the first portion tells it. */
+  /** The number of all outcomes, if the first portion tells it. */
   readonly count?: number | undefined;
-  /** The number of records that were read by then, and how many there are. */
+  /** The number of records read so far, and in all. */
   readonly read: number;
   readonly total: number | undefined;
-  /** How many of the records that were read are results. */
+  /** The number of results among the records read. */
   readonly found: number;
-  /** `msg.summary` of the search, as far as it is known. */
+  /** `msg.summary` so far. */
   readonly summary?: Readonly<Record<string, unknown>>;
 }
 
@@ -54,7 +53,9 @@ export class Stream {
     status.show(() => searchLook(words, result, count, at, clock.now()));
   }
 
-  /** Emits what is found as one sequence. Until its length is known, one outcome is held back: the last carries it. */
+  /**
+   * Emits what is found as one sequence. Until its length is known, one outcome is held back: the last one carries it.
+   */
   async emitAll(portions: AsyncIterable<Portion>): Promise<void> {
     const { job, stopped, tools } = this;
     job.asList(undefined, { shared: 'payload' });
@@ -80,7 +81,6 @@ export class Stream {
           if (isCounted) release();
         }
         tools.status.show(() => progressLook(tools.words, read, total));
-        // Lets the next nodes work before the next portion.
         await nextTick();
       }
     } catch (thrown) {
@@ -101,14 +101,14 @@ export class Stream {
   }
 }
 
-/** The searches of a node. Their results are no items. */
+/** The searches of a node, whose results are not items. */
 export class Searches {
   private readonly running = new Map<Stream, Promise<void>>();
 
   constructor(
     private readonly tools: Tools,
     private readonly prepare: PrepareSearch,
-    /** Saves that a deploy or a stop has ended a search; its failure is emitted when the flows have started. */
+    /** Saves that a deploy or a stop ended a search: its failure is emitted when the flows have started. */
     private readonly breakOff: (job: Job, why: Problem) => void,
   ) {}
 

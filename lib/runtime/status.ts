@@ -14,7 +14,7 @@ export interface StatusLook {
   readonly fill: Fill;
   readonly shape: 'dot' | 'ring';
   readonly text: string;
-  /** The advisor who is asked to authorize; empty where any advisor may. */
+  /** The advisor who is asked to authorize; empty if any advisor may. */
   readonly unauthorized?: string | undefined;
 }
 
@@ -30,7 +30,6 @@ const actionTexts = new Map<string, string>([
   ['not_configured', 'status.notConfigured'],
 ]);
 
-/** Nobody has authorized yet: there is nothing to authorize again. */
 const neverAuthorized = new Set(['not_authorized', 'nobody_authorized', 'advisor_unauthorized']);
 
 /** The kind of a failure: its code, or for an invalid input the kind of value that is invalid. */
@@ -69,7 +68,7 @@ export const progressLook = (words: Words, done: number, total: number | undefin
   );
 };
 
-/** What a search has come to, such as the number of records that it found. */
+/** The end of a search, such as the number of records found. */
 export const searchLook = (
   words: Words,
   result: 'found' | 'stopped' | 'done' | 'failed',
@@ -97,7 +96,7 @@ export interface Waiting {
   readonly count: number;
   /** When the next poll is due. */
   readonly next: number;
-  /** How many people are waited for; undefined where that is not known. */
+  /** How many people are waited for, if known. */
   readonly people: number | undefined;
   /** Why no answer comes. */
   readonly outage: Problem | undefined;
@@ -175,7 +174,7 @@ export const createStatus = (
   if (hasOld) drawTomorrow();
 
   return {
-    /** Shows a look. It is made only when it is drawn, at most once a second. */
+    /** Shows a look, which is made when it is drawn, at most once a second. */
     show(look: () => StatusLook): void {
       if (isClosed) return;
       latest = look;
@@ -201,10 +200,8 @@ export const createStatus = (
   };
 };
 
-/** What a queue tells of its items. */
 type QueueState = Pick<Queue, 'progress' | 'heldItems'>;
 
-/** What the queues of a node tell together. */
 export const stateOf = (queues: Iterable<QueueState>): QueueState => {
   const progress = { done: 0, total: 0 };
   const heldItems = { count: 0, notBefore: Infinity };
@@ -221,7 +218,7 @@ export const stateOf = (queues: Iterable<QueueState>): QueueState => {
 export interface StatusTexts {
   readonly first: string | ((payload: unknown) => string);
   readonly third?: string;
-  /** The time in the text of the first output, where that is a planned time. */
+  /** The planned time in the text of the first output. */
   readonly plannedFor?: (payload: unknown) => number | undefined;
 }
 
@@ -250,7 +247,7 @@ const countsLook = (
   return count(first) + count(third) === 0 ? look('red', 'ring', text) : look('yellow', 'dot', text);
 };
 
-/** The outcomes of single messages, counted by the second and kept for a minute. */
+/** Outcomes of single messages, counted by the second and kept for a minute. */
 class LastMinute {
   private seconds: { readonly at: number; readonly counts: Record<string, number> }[] = [];
 
@@ -271,7 +268,6 @@ class LastMinute {
   }
 }
 
-/** What an outcome's status is made with. */
 interface StatusTools {
   readonly words: Words;
   readonly status: Status;
@@ -311,20 +307,19 @@ export const outcomeStatus = (tools: StatusTools, texts: StatusTexts, queues: ()
   const isWaitingForSomebody = ({ problem }: Outcome): boolean => actionTexts.has(problem?.code ?? '');
 
   return {
-    /** Counts the outcome of a single message, under these kinds. */
     note(kinds: readonly string[]): void {
       minute.add(kinds, clock.now());
     },
     /**
-     * Shows the progress of lists, the counts of a list that has ended, or the single messages of the last minute; and
-     * what is held. `list` is how many outcomes of its list have left.
+     * Shows the progress of lists, the counts of a finished list, or the single messages of the last minute; and what
+     * is held. `list` counts the outcomes of the list that have left.
      */
     show(outcome: Outcome, list?: OutcomeCounts): void {
       const at = clock.now();
       let counts = list;
       const lookBy = (progress: QueueState['progress']): StatusLook => {
         if (progress.total > 0) return progressLook(words, progress.done, progress.total);
-        // The counts are kept: at midnight the same look is drawn again.
+        // At midnight, the same look is drawn again.
         counts ??= minute.counts;
         if (totalOf(counts) <= 1) return lookOfOne(outcome, at);
         const [, failed = ''] = outputs.names;
@@ -342,7 +337,6 @@ export const outcomeStatus = (tools: StatusTools, texts: StatusTexts, queues: ()
       };
       tools.status.show(last);
     },
-    /** Shows what is held; once nothing is, the last outcome. */
     heldChanged(): void {
       const { heldItems: held } = stateOf(queues());
       if (held) tools.status.show(() => heldLook(words, held.count, held.notBefore, clock.now()));

@@ -24,15 +24,15 @@ export interface Tools {
   readonly plain: ReturnType<typeof plainSettings>;
   /** Throws `not_configured` when the node has no environment, or a disabled one. */
   environment(): Environment;
-  /** The region of numbers that are not written with +; empty where there is none, and without an environment. */
+  /** The country of numbers that are not written with +; empty if none is set. */
   readonly country: string;
   /** The environment's clock, by which statuses show times; a simulator's can be moved. */
   readonly clock: Clock;
-  /** Throws `invalid_input` when a setting of this node has a wrong value: nothing is done then. */
+  /** Throws `invalid_input` when a setting of this node is wrong. */
   checkSettings(): void;
   /**
-   * The advisor that a message is for. Checks the settings first. Where the advisor cannot be determined, only items
-   * without one of their own fail, if there are others.
+   * The advisor that a message is for. Checks the settings first. If the advisor cannot be determined, items that name
+   * their own do not fail.
    */
   advisor(
     value: unknown,
@@ -40,11 +40,10 @@ export interface Tools {
     items?: readonly Mutable<Pick<ItemData, 'advisor' | 'wrong'>>[],
   ): string;
   readonly advisorSource: Source;
-  /** From here on, every status says that waits and records do not outlive the process. */
+  /** From now on, every status says that waits and records do not outlive the process. */
   markUnsaved(): void;
-  /** Runs the task when all nodes of the flows can be sent to. */
+  /** Runs the task when all nodes can be sent to. */
   whenStarted(task: () => void): void;
-  /** Aborted when the node closes. */
   readonly closed: AbortSignal;
 }
 
@@ -79,11 +78,11 @@ export const whenAdded = (RED: Red, node: RunningNode, environment: unknown, mak
   });
 };
 
-/** The end of a pause that the service or its token endpoint has asked for. A client that is not loaded has no pause. */
+/** The end of a pause that the service or its token endpoint asked for. A client that is not loaded has none. */
 export const pausedUntil = (environment: Environment): number => {
   try {
     const client = environment.client();
-    // A text meets this failure itself. An environment that is not configured has no pause to show.
+    // A text reports this failure itself. An environment that is not configured has no pause to show.
     if (client instanceof Promise) client.catch(() => undefined);
     const byService = client instanceof Promise ? 0 : client.pausedUntil;
     return Math.max(byService, environment.tokensPausedUntil ?? 0);
@@ -162,7 +161,7 @@ export class Brake {
   constructor(
     private readonly tools: Pick<Tools, 'node' | 'clock' | 'status' | 'words'>,
     private readonly enter: (job: Job) => void,
-    /** One message becomes very many: they are counted together. */
+    /** One message becomes very many, which are counted together. */
     private readonly multiplies: boolean,
   ) {}
 
