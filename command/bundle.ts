@@ -3,7 +3,6 @@ import { visible } from '../lib/visible';
 import { settingsTold, installedVersions } from '../nodes/environment/bundle';
 import { askRunning, flowFileIn, isEnvironment, optionsIn, savedNodesIn, usualUserDir } from './installation';
 
-import type { Variables } from '../lib/service/proxy';
 export const help = `Usage: advisor-texting bundle [--user-dir DIR] [--url URL]
 
 Prints a support bundle as JSON: versions, the settings of each environment without secrets, and for a running
@@ -18,7 +17,7 @@ or complete phone numbers. Read it before you send it to anybody.
 `;
 
 /** Resolves with the exit code: 0, or 2 when the bundle could not be made. */
-export const bundle = async (args: readonly string[], variables: Variables): Promise<number> => {
+export const bundle = async (args: readonly string[], variables: NodeJS.ProcessEnv): Promise<number> => {
   try {
     const options = optionsIn(args, {
       'user-dir': { type: 'string' },

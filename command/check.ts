@@ -1,5 +1,4 @@
 import { UsageError } from '../lib/usage-error';
-import type { Variables } from '../lib/service/proxy';
 import { minute } from '../lib/durations';
 import { visible } from '../lib/visible';
 import { closeSync, fsyncSync, openSync, unlinkSync, writeSync } from 'node:fs';
@@ -329,7 +328,7 @@ const onlyOne = (
   throw new UsageError(`There are several environments: choose one with --environment. ${listed(found)}`);
 };
 
-const checkedEnvironment = (options: CheckOptions, variables: Variables): CheckedEnvironment => {
+const checkedEnvironment = (options: CheckOptions, variables: NodeJS.ProcessEnv): CheckedEnvironment => {
   const lookup: VariableValue = (name) => variables[name];
   const given = settings.flatMap((setting) => {
     const value = variables[variableOf(setting)];
@@ -455,7 +454,7 @@ const refuseUnused = ({ given }: CheckedEnvironment): void => {
 
 const linesOf = async (
   options: CheckOptions,
-  variables: Variables,
+  variables: NodeJS.ProcessEnv,
   words: Words,
   chance: Chance,
 ): Promise<CheckLine[]> => {
@@ -532,7 +531,7 @@ const print = (lines: readonly CheckLine[], isJson: boolean): void => {
  */
 export const check = async (
   args: readonly string[],
-  variables: Variables,
+  variables: NodeJS.ProcessEnv,
   chance: Chance = { clock: systemClock, random: Math.random },
 ): Promise<number> => {
   const { LC_ALL, LC_MESSAGES, LANG } = variables;

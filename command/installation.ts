@@ -1,4 +1,3 @@
-import type { Variables } from '../lib/service/proxy';
 import { minute } from '../lib/durations';
 import { spawnSync } from 'node:child_process';
 import { createDecipheriv, createHash } from 'node:crypto';
@@ -64,7 +63,10 @@ process.exit(0);
 const patience = minute;
 
 /** Undefined if the file does not exist or cannot be run. */
-export const runtimeSettingsIn = (userDir: string, variables: Variables): SettingsFile | undefined => {
+export const runtimeSettingsIn = (
+  userDir: string,
+  variables: NodeJS.ProcessEnv,
+): SettingsFile | undefined => {
   const file = resolve(userDir, 'settings.js');
   if (!existsSync(file)) return undefined;
   const { output } = spawnSync(process.execPath, ['-e', loading, file], {

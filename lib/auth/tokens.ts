@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { defaultAdvisor } from '../default-advisor';
 import { elapsedBy, within, type Clock } from '../service/clock';
 import type { Connection } from './connection';
-import { abortOf, Flights, wokenBy } from '../service/concurrency';
+import { Flights, wokenBy } from '../service/concurrency';
 import { serviceError, ServiceError } from '../service/errors';
 import {
   isNearEnd,
@@ -210,7 +210,7 @@ export class Tokens {
   }
 
   private async lookLater(signal: AbortSignal): Promise<void> {
-    await wokenBy((wake) => this.options.clock.after(lookAgain, wake), abortOf(signal));
+    await wokenBy((wake) => this.options.clock.after(lookAgain, wake), signal);
     if (signal.aborted) throw serviceError('cancelled', 'abandoned');
   }
 

@@ -419,9 +419,6 @@ const sourceList = (checked: readonly CheckedName[]): string =>
     })
     .join('; ');
 
-const plainReason = (sources: Sources): ReasonWord | undefined =>
-  Object.values(sources).find(({ plain }) => isUnanswered(plain))?.plain.reason;
-
 /** Checks whether the service accepts the query names that are set, and finds those to set instead. It only reads. */
 export const checkQueryNames = async (names: Names, sources: Sources): Promise<Conclusion> => {
   const checked: CheckedName[] = [];
@@ -433,7 +430,8 @@ export const checkQueryNames = async (names: Names, sources: Sources): Promise<C
   }
   const of = (verdict: NameVerdict): CheckedName[] => checked.filter((each) => each.verdict === verdict);
   const [right, wrong, unclear, unanswered] = [of('right'), of('wrong'), of('unclear'), of('unanswered')];
-  const reason = questions.reason || (plainReason(sources) ?? '');
+  const silent = Object.values(sources).find(({ plain }) => isUnanswered(plain));
+  const reason = questions.reason || (silent?.plain.reason ?? '');
   const conclusion = (ok: Conclusion['ok'], key: string, values: MessageValues = {}) => ({ ok, key, values });
   if (wrong.length > 0) {
     const unfound = wrong.filter(({ found }) => found === undefined);

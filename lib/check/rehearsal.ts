@@ -9,12 +9,11 @@ import {
   checkQueryNames,
   pageIn,
   type ReadAnswer,
-  type ReadKind,
   type Conclusion,
   type Query,
 } from './query-names';
 import { alike, nobodysPhone, ServiceReader, type ReadSettings } from './service-reader';
-import { trustedUrl } from '../service/transport';
+import { trustedBase } from '../service/transport';
 import { wireName, type Names } from '../service/wire';
 
 /** The parts of a connection that can be right or wrong. */
@@ -64,28 +63,17 @@ const wrongKey = 'advisor-texting-check-of-a-wrong-key';
 const isOfService = ({ kind }: ReadAnswer): boolean => kind === 'fine' || kind === 'problem';
 const isRefusal = ({ status }: ReadAnswer): boolean => status === 401 || status === 403;
 
-/** An address without its query, which may hold secrets. */
-export const shownAddress = (address: string): string => {
-  const { origin, pathname } = new URL(address);
-  return origin + pathname.replace(/\/+$/, '');
-};
-
-const isOf =
-  (wanted: ReadKind) =>
-  ({ kind }: ReadAnswer): boolean =>
-    kind === wanted;
-
 /** What answers say about an address. The first line that is true of any of them counts. */
 const reaches: readonly (readonly [isSo: (reply: ReadAnswer) => boolean, ok: Verdict, key: string])[] = [
   [isOfService, true, 'check.reached'],
   // A 401 asks for a token (RFC 9110, section 15.5.2), as the service does and a web site does not.
   [({ kind, status }) => kind === 'refused' && status === 401, true, 'check.reached'],
   [({ status }) => status === 429, 'untried', 'check.limited'],
-  [isOf('trouble'), false, 'check.serviceFails'],
-  [isOf('refused'), 'untried', 'check.gatewayOnly'],
-  [isOf('other'), false, 'check.notTheService'],
+  [({ kind }) => kind === 'trouble', false, 'check.serviceFails'],
+  [({ kind }) => kind === 'refused', 'untried', 'check.gatewayOnly'],
+  [({ kind }) => kind === 'other', false, 'check.notTheService'],
   [({ hasProblemBody }) => hasProblemBody === true, false, 'check.nothingOfService'],
-  [isOf('nothing'), false, 'check.nothingThere'],
+  [({ kind }) => kind === 'nothing', false, 'check.nothingThere'],
 ];
 
 const reachability = (replies: readonly ReadAnswer[], address: string): Finding => {
@@ -413,7 +401,7 @@ const withToken = async (
   const prefixes = await prefixesOf(rehearsal, reads, (part) => reader.readNowhere(part, { token }));
   const missing = prefixes.ok === true ? missingOf(rehearsal, core, facts.unread) : undefined;
   return [
-    reachability([text, ...Object.values(core)], shownAddress(rehearsal.baseUrl)),
+    reachability([text, ...Object.values(core)], trustedBase(rehearsal.baseUrl, 'baseUrl')),
     tokenFinding(reads, key.ok === true),
     key,
     scopesOf(rehearsal, reads, key.ok === true),
@@ -435,7 +423,7 @@ const tokenFault = ({ tokenless }: Rehearsal, fault: unknown): Finding => {
  * fact. Throws ServiceError `not_configured`.
  */
 export const rehearse = async (rehearsal: Rehearsal): Promise<Finding[]> => {
-  const address = shownAddress(trustedUrl(rehearsal.baseUrl, 'baseUrl').href);
+  const address = trustedBase(rehearsal.baseUrl, 'baseUrl');
   const reader = new ServiceReader(rehearsal);
   try {
     const asking = Promise.resolve()

@@ -1,29 +1,23 @@
 import { minute } from '../durations';
-import { headerSafe, requestDefaults } from '../service/client';
-import { elapsedBy, systemClock, type Clock } from '../service/clock';
+import { headerSafe, requestDefaults, type ClientOptions } from '../service/client';
+import { elapsedBy, systemClock } from '../service/clock';
 import { endpoints, type EndpointName } from '../service/endpoints';
 import { serviceError } from '../service/errors';
 import { Limits, RetryBudget } from '../service/limits';
 import type { Prefixes } from '../service/prefixes';
 import { isUnanswered, type Query, type ReadAnswer, type ReadKind } from './query-names';
 import { Retries } from '../service/retry';
-import { createTransport, trustedUrl, type Transport } from '../service/transport';
+import { createTransport, trustedBase, type Transport } from '../service/transport';
 import { assess, planEndpoint, type EndpointRequest } from '../service/wire';
 
-export interface ReadSettings {
-  readonly baseUrl: string;
-  readonly apiKey: string;
+export interface ReadSettings extends Pick<
+  ClientOptions,
+  'baseUrl' | 'apiKey' | 'clock' | 'random' | keyof typeof requestDefaults
+> {
   readonly prefixes: Prefixes;
   readonly proxy: string;
-  /** The environment's own limits. */
-  readonly timeout?: number;
-  readonly retries?: number;
-  readonly maxConcurrent?: number;
-  readonly requestsPerSecond?: number;
   /** Milliseconds for pauses and retries, in all. */
   readonly patience?: number;
-  readonly clock?: Clock;
-  readonly random?: () => number;
 }
 
 const defaults = {
@@ -73,8 +67,7 @@ export class ServiceReader {
   private leftAlone: ReadAnswer | undefined;
 
   constructor(settings: ReadSettings) {
-    const { origin, pathname } = trustedUrl(settings.baseUrl, 'baseUrl');
-    const base = origin + pathname.replace(/\/+$/, '');
+    const base = trustedBase(settings.baseUrl, 'baseUrl');
     if (!headerSafe.test(settings.apiKey)) throw serviceError('not_configured', 'key_missing');
     this.settings = { ...defaults, ...(settings as ReadSettings & typeof defaults) };
     const { clock, timeout, maxConcurrent, requestsPerSecond, proxy } = this.settings;
@@ -94,27 +87,25 @@ export class ServiceReader {
     const course = new Retries(clock, random, this.budget);
     for (;;) {
       await this.limits.enter({ lane: '', priority: 'normal', front: false, signal: undefined });
-      let tried: Awaited<ReturnType<ServiceReader['attempt']>>;
-      const began = elapsedBy(clock);
       try {
         if (this.leftAlone) return this.leftAlone;
-        tried = await this.attempt(name, credentials, query, request);
+        const began = elapsedBy(clock);
+        const { reply, happened } = await this.attempt(name, credentials, query, request);
+        if (!isUnanswered(reply)) return reply;
+        const now = elapsedBy(clock);
+        this.lost += now - began;
+        const decision = course.after('read', happened, { retries, repeatSends: 'contract' });
+        const ms = 'ms' in decision ? decision.ms : 0;
+        const more = Math.max(0, now + ms - Math.max(now, this.pausedUntil));
+        const isWaitedFor = 'ms' in decision && this.lost + more <= patience;
+        if (happened.what === 'limited' && !isWaitedFor) this.leftAlone = reply;
+        if (!isWaitedFor) return reply;
+        this.lost += more;
+        this.pausedUntil = Math.max(this.pausedUntil, now + ms);
+        this.limits.pause(ms);
       } finally {
         this.limits.leave();
       }
-      const { reply, happened } = tried;
-      if (!isUnanswered(reply)) return reply;
-      const now = elapsedBy(clock);
-      this.lost += now - began;
-      const decision = course.after('read', happened, { retries, repeatSends: 'contract' });
-      const ms = 'ms' in decision ? decision.ms : 0;
-      const more = Math.max(0, now + ms - Math.max(now, this.pausedUntil));
-      const isWaitedFor = 'ms' in decision && this.lost + more <= patience;
-      if (happened.what === 'limited' && !isWaitedFor) this.leftAlone = reply;
-      if (!isWaitedFor) return reply;
-      this.lost += more;
-      this.pausedUntil = Math.max(this.pausedUntil, now + ms);
-      this.limits.pause(ms);
     }
   }
 
@@ -124,7 +115,7 @@ export class ServiceReader {
     query: Query,
     request: EndpointRequest,
   ) {
-    const plan = planEndpoint(name, { names: {}, prefixes });
+    const plan = planEndpoint(name, { prefixes });
     if (plan.method !== 'GET') throw new Error('a rehearsal only reads');
     const { outgoing, id } = plan.wire(request);
     const result = await this.transport.send({

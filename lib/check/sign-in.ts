@@ -2,10 +2,10 @@ import { minute } from '../durations';
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../service/clock';
 import { type ReasonWord, ServiceError } from '../service/errors';
-import { finding, shownAddress, type Finding, type SignInName } from './rehearsal';
+import { finding, type Finding, type SignInName } from './rehearsal';
 import { requestDefaults } from '../service/client';
 import { readRetryAfter, Retries, type Happened } from '../service/retry';
-import { createTransport, postForm, trustedUrl } from '../service/transport';
+import { createTransport, postForm, trustedBase, trustedUrl } from '../service/transport';
 import { authorizationUrl } from '../auth/authorization';
 import type { Connection } from '../auth/connection';
 import { clientErrors, errorIn } from '../auth/token-endpoint';
@@ -65,7 +65,7 @@ const unavailable = (check: SignInName, address: string, status: number): Findin
 export const rehearseClient = async (connection: Connection, chance: Chance): Promise<Finding> => {
   const say = finding('client');
   const { tokenUrl, clientId, proxy, timeout = requestDefaults.timeout } = connection;
-  const address = shownAddress(trustedUrl(tokenUrl, 'tokenUrl').href);
+  const address = trustedBase(tokenUrl, 'tokenUrl');
   const refreshToken = randomBytes(24).toString('base64url');
   const ask = async (clientSecret: string): Promise<Said & { readonly error: unknown }> => {
     const fields = {
@@ -139,7 +139,7 @@ const openPage = async (connection: Connection): Promise<PageAnswer> => {
  */
 export const rehearseAuthorization = async (connection: Connection, chance: Chance): Promise<Finding> => {
   const say = finding('authorization');
-  const address = shownAddress(trustedUrl(connection.authUrl, 'authUrl').href);
+  const address = trustedBase(connection.authUrl, 'authUrl');
   const { status, backWith, reason = '' } = await patiently(connection, chance, () => openPage(connection));
   if (status === 0) return say(false, 'check.authorizationUnreached', { address, reason });
   if (isTrouble(status)) return unavailable('authorization', address, status);

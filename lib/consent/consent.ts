@@ -1,6 +1,6 @@
 import type { Client } from '../service/client';
 import type { Clock } from '../service/clock';
-import { abortOf, wokenBy } from '../service/concurrency';
+import { wokenBy } from '../service/concurrency';
 import type { Problem } from '../service/errors';
 import { minute } from '../durations';
 import type { Item } from '../outbox/item';
@@ -247,7 +247,7 @@ export class Consent {
       if (isAborted()) return undefined;
       const asking = this.ask(wait, group);
       // A close does not wait for the answer: the next start looks again.
-      await wokenBy(abortOf(item.signal), asking);
+      await wokenBy(item.signal, asking);
       if (isAborted()) return undefined;
       const answer = await asking;
       const outcome =
@@ -412,9 +412,7 @@ export class Consent {
 
   private observe(): void {
     this.notice();
-    this.forgetTimer = this.clock.after(observedEvery, () => {
-      this.observe();
-    });
+    this.forgetTimer = this.clock.after(observedEvery, () => this.observe());
   }
 
   /** Some of the waits that there are, to be shown; `last` is the key of one that was listed before. */

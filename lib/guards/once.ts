@@ -10,7 +10,7 @@ import type { ItemData, Shared } from '../outbox/records';
 import { problemOf } from '../runtime/outcomes';
 import { mayBeCarriedOut } from '../service/errors';
 import { systemClock } from '../service/clock';
-import { abortOf, wokenBy } from '../service/concurrency';
+import { wokenBy } from '../service/concurrency';
 import { rememberedKey, sweepRemembered, table, type Remembered } from '../state/remembered';
 import { ageClock, unchanged, type Operation, type Store } from '../state/store';
 import { orMake, processMemory } from '../process-memory';
@@ -182,7 +182,7 @@ export class Once {
           if (key.equals(this.at)) wake();
         }),
       (wake) => systemClock.after(lookAgainAfter, wake),
-      abortOf(signal),
+      signal,
     );
   }
 

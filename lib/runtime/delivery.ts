@@ -3,7 +3,7 @@ import { ofAConnection, removeUnreadable } from '../outbox/storable-message';
 import { handOver, type Claim } from '../outbox/hand-over';
 import { processMemory } from '../process-memory';
 import { elapsedBy, systemClock } from '../service/clock';
-import { abortOf, wokenBy } from '../service/concurrency';
+import { wokenBy } from '../service/concurrency';
 import { serviceError, type Problem } from '../service/errors';
 import { visible } from '../visible';
 import { nodeError } from './errors';
@@ -246,8 +246,7 @@ export class Job {
     const { RED, node, outputs } = this;
     const isClosed = (): boolean => closed.aborted;
     for (let isFirst = true; !isClosed(); isFirst = false) {
-      if (!isFirst || flowsOf(RED).isStopping)
-        await wokenBy((wake) => atNextStart(RED, wake), abortOf(closed));
+      if (!isFirst || flowsOf(RED).isStopping) await wokenBy((wake) => atNextStart(RED, wake), closed);
       if (isClosed()) break;
       const job = isFirst ? this : this.anew();
       const arriving = arrival(RED, node, parts[0]?.outcome.port ?? 0);

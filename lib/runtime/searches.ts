@@ -1,7 +1,7 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Outcome } from '../outbox/outcome';
 import { closeLimit, systemClock } from '../service/clock';
-import { abortOf, wokenBy } from '../service/concurrency';
+import { wokenBy } from '../service/concurrency';
 import type { Problem } from '../service/errors';
 import type { Job } from './delivery';
 import { nodeError } from './errors';
@@ -141,7 +141,7 @@ export class Searches {
     const { job } = stream;
     const searching = this.search(stream);
     // A search may wait for as long as the store is unavailable.
-    await wokenBy(searching, abortOf(stream.givenUp));
+    await wokenBy(searching, stream.givenUp);
     if (!stream.givenUp.aborted) await searching;
     if (this.tools.closed.aborted && !job.isSettled)
       this.breakOff(job, nodeError('cancelled', 'cancelled_by_close').problem);

@@ -1,12 +1,12 @@
 import { second } from '../durations';
 import { closeLimit, elapsedBy, systemClock, type Clock } from './clock';
-import { abortOf, wokenBy, type Waker } from './concurrency';
+import { wokenBy, type Waker } from './concurrency';
 import { endpoints, type EndpointName, type RequestOf, type ResponseOf } from './endpoints';
 import { serviceError, ServiceError } from './errors';
 import { Limits, RetryBudget, type QueuePlace } from './limits';
-import { usualPrefixes, type Prefixes } from './prefixes';
+import type { Prefixes } from './prefixes';
 import { doubtAfter, pauseAfter, Retries, type RepeatSends, type Rules } from './retry';
-import { createTransport, trustedUrl, type Result, type Transport } from './transport';
+import { createTransport, trustedBase, type Result, type Transport } from './transport';
 import { assess, endAs, planEndpoint, type EndpointRequest, type Names, type Plan, type Wire } from './wire';
 
 export interface ClientOptions {
@@ -77,7 +77,6 @@ export type Answer<N extends EndpointName> = Completed<ResponseOf<N>>;
 /** The service, for all code above lib/service. Every failure is a ServiceError. */
 export type Client = ReturnType<typeof createClient>;
 
-/** What all calls of a client share. */
 export interface Shared extends Pick<ClientOptions, 'apiKey' | 'token' | 'onPause' | 'onRequest'> {
   readonly transport: Transport;
   readonly limits: Limits;
@@ -311,7 +310,7 @@ export class Call {
   private async until(waker: Waker): Promise<void> {
     if (this.isStopped()) return;
     const { signal } = this.options;
-    await wokenBy(waker, abortOf(this.shared.closing), ...(signal ? [abortOf(signal)] : []));
+    await wokenBy(waker, this.shared.closing, ...(signal ? [signal] : []));
   }
 
   private endIfStopped(): void {
@@ -347,13 +346,13 @@ export const requestDefaults = {
 /** Throws ServiceError `not_configured` when the address or the API key cannot be used. */
 export const createClient = (options: ClientOptions) => {
   const { timeout, retries, maxConcurrent, requestsPerSecond } = { ...requestDefaults, ...options };
-  const base = trustedUrl(options.baseUrl, 'baseUrl');
+  const base = trustedBase(options.baseUrl, 'baseUrl');
   if (!headerSafe.test(options.apiKey)) throw serviceError('not_configured', 'key_missing');
 
   const clock = options.clock ?? systemClock;
   const limits = new Limits(clock, maxConcurrent, requestsPerSecond, options.share);
   const transport = createTransport({
-    base: base.origin + base.pathname.replace(/\/+$/, ''),
+    base,
     timeout,
     connections: maxConcurrent,
     proxy: options.proxy,
@@ -371,9 +370,8 @@ export const createClient = (options: ClientOptions) => {
     closing: closing.signal,
   };
 
-  const dialect = { names: options.names ?? {}, prefixes: options.prefixes ?? usualPrefixes };
   const plans = Object.fromEntries(
-    (Object.keys(endpoints) as EndpointName[]).map((name) => [name, planEndpoint(name, dialect)]),
+    (Object.keys(endpoints) as EndpointName[]).map((name) => [name, planEndpoint(name, options)]),
   ) as Record<EndpointName, Plan>;
 
   let underWay = 0;

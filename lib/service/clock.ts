@@ -33,9 +33,7 @@ export const systemClock: Clock = {
       }, step);
     };
     arm(Math.max(0, ms));
-    return () => {
-      clearTimeout(timer);
-    };
+    return () => clearTimeout(timer);
   },
 };
 
@@ -54,9 +52,7 @@ export const atTime = (clock: Clock, time: number, task: () => void): (() => voi
     });
   };
   sleep();
-  return () => {
-    cancel();
-  };
+  return () => cancel();
 };
 
 export const elapsedBy = (clock: Pick<Clock, 'now' | 'elapsed'>): number => clock.elapsed?.() ?? clock.now();
@@ -65,9 +61,7 @@ export const elapsedBy = (clock: Pick<Clock, 'now' | 'elapsed'>): number => cloc
 export const within = async <T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | 'late'> => {
   let forget = (): void => undefined;
   const late = new Promise<'late'>((resolve) => {
-    forget = clock.after(ms, () => {
-      resolve('late');
-    });
+    forget = clock.after(ms, () => resolve('late'));
   });
   try {
     return await Promise.race([work, late]);

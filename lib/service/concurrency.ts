@@ -24,17 +24,15 @@ export const onAbort = (signal: AbortSignal, task: () => void): (() => void) => 
   }
   const own = tasks;
   own.add(task);
-  return () => {
-    own.delete(task);
-  };
+  return () => own.delete(task);
 };
 
 /** How many tasks wait for the signal: none may be left by work that has ended. */
 export const listenersOn = (signal: AbortSignal): number => listeners.get(signal)?.size ?? 0;
 
-export type Waker = Promise<unknown> | ((wake: () => void) => () => unknown);
+export type Waker = AbortSignal | Promise<unknown> | ((wake: () => void) => () => unknown);
 
-/** Resolves when the first waker calls `wake`, or settles; then all wakers are cleaned up. */
+/** Resolves when the first waker aborts, settles or calls `wake`; then all wakers are cleaned up. */
 export const wokenBy = (...wakers: readonly Waker[]): Promise<void> =>
   new Promise((resolve) => {
     const wake = (): void => {
@@ -43,15 +41,11 @@ export const wokenBy = (...wakers: readonly Waker[]): Promise<void> =>
     };
     const forgets = wakers.map((waker) => {
       if (typeof waker === 'function') return waker(wake);
+      if (waker instanceof AbortSignal) return onAbort(waker, wake);
       waker.then(wake, wake);
       return () => undefined;
     });
   });
-
-export const abortOf =
-  (signal: AbortSignal) =>
-  (wake: () => void): (() => void) =>
-    onAbort(signal, wake);
 
 /** The last task of each key; a key is forgotten when its last task has ended. */
 const lastOf = processMemory('turns', new Map<string, Promise<void>>());

@@ -3,11 +3,17 @@ import type { operationScopes } from '../contract-values';
 import type { ErrorKey } from './errors';
 import * as schema from './schemas';
 
-/**
- * How a request may be retried when it is not known whether it was carried out: `safe` always; `delete` always, and a
- * 404 is then a success; `once` only as `repeatSends` allows.
- */
-export type Repeat = 'safe' | 'delete' | 'once';
+/** How each method may be retried when it is not known whether it was carried out (RFC 9110, section 9.2.2). */
+export const repeatKinds = {
+  GET: 'read',
+  PUT: 'replace',
+  /** A 404 after a retry is a success. */
+  DELETE: 'delete',
+  /** Only as `repeatSends` allows: nobody must be texted twice. */
+  POST: 'once',
+} as const;
+
+export type RepeatKind = (typeof repeatKinds)[keyof typeof repeatKinds];
 
 const nothing = z.unknown();
 type Nothing = typeof nothing;
@@ -19,11 +25,10 @@ interface Declaration<
   R extends z.ZodType,
   S extends string,
 > {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  readonly method: keyof typeof repeatKinds;
   readonly path: P;
   readonly scope: (typeof operationScopes)[number];
   readonly summary: string;
-  readonly repeat: Repeat;
   readonly query?: Q;
   /** The name of a search in the setting `names`, as in `contacts.page`. */
   readonly search?: S;
@@ -58,7 +63,6 @@ export const endpoints = {
     path: '/text/messaging/messages',
     scope: 'text.messaging.write',
     summary: 'Send or schedule a text',
-    repeat: 'once',
     body: schema.messageRequest,
     response: schema.messageResult,
   }),
@@ -67,7 +71,6 @@ export const endpoints = {
     path: '/text/messaging/consent-requests',
     scope: 'text.messaging.write',
     summary: 'Send consent-request texts',
-    repeat: 'once',
     body: schema.consentRequest,
     response: schema.consentRequestResult,
     sentences: { conflict: 'conflict' },
@@ -77,7 +80,6 @@ export const endpoints = {
     path: '/text/messaging/consents',
     scope: 'text.messaging.read',
     summary: 'Read the consent status of a number',
-    repeat: 'safe',
     query: schema.consentQuery,
     response: schema.consentStatus,
     sentences: { not_found: 'not_found_phone' },
@@ -87,7 +89,6 @@ export const endpoints = {
     path: '/core/contact/contacts',
     scope: 'core.contacts.write',
     summary: 'Create a contact',
-    repeat: 'once',
     body: schema.contactInput,
     response: schema.idResult,
   }),
@@ -96,7 +97,6 @@ export const endpoints = {
     path: '/core/contact/contacts/{contactId}',
     scope: 'core.contacts.write',
     summary: 'Update a contact',
-    repeat: 'safe',
     body: schema.contactInput,
     response: schema.idResult,
   }),
@@ -105,7 +105,6 @@ export const endpoints = {
     path: '/core/contact/contacts/{contactId}',
     scope: 'core.contacts.read',
     summary: 'Read a contact',
-    repeat: 'safe',
     response: schema.contactDetail,
   }),
   searchContacts: endpoint({
@@ -113,7 +112,6 @@ export const endpoints = {
     path: '/core/contact/contacts',
     scope: 'core.contacts.read',
     summary: 'Search contacts',
-    repeat: 'safe',
     query: schema.contactQuery,
     search: 'contacts',
     response: schema.contactPage,
@@ -123,7 +121,6 @@ export const endpoints = {
     path: '/core/contact/contacts/{contactId}',
     scope: 'core.contacts.write',
     summary: 'Delete a contact',
-    repeat: 'delete',
     response: nothing,
   }),
   setContactGroups: endpoint({
@@ -131,7 +128,6 @@ export const endpoints = {
     path: '/core/contact/contacts/{contactId}/groups',
     scope: 'core.contacts.write',
     summary: "Replace a contact's group memberships",
-    repeat: 'safe',
     body: schema.groupMembership,
     hasIdsInBody: true,
     response: schema.idResult,
@@ -141,7 +137,6 @@ export const endpoints = {
     path: '/core/contact/groups',
     scope: 'core.contacts.write',
     summary: 'Create a group',
-    repeat: 'once',
     body: schema.groupInput,
     response: schema.idResult,
   }),
@@ -150,7 +145,6 @@ export const endpoints = {
     path: '/core/contact/groups',
     scope: 'core.contacts.read',
     summary: 'Search groups',
-    repeat: 'safe',
     query: schema.groupQuery,
     search: 'groups',
     response: schema.groupPage,
@@ -160,7 +154,6 @@ export const endpoints = {
     path: '/core/contact/groups/{groupId}',
     scope: 'core.contacts.write',
     summary: 'Delete a group',
-    repeat: 'delete',
     response: nothing,
   }),
   searchContent: endpoint({
@@ -168,7 +161,6 @@ export const endpoints = {
     path: '/core/content/library/search',
     scope: 'core.content.read',
     summary: 'Search the content library',
-    repeat: 'safe',
     query: schema.contentQuery,
     search: 'content',
     response: schema.contentPage,

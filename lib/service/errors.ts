@@ -38,24 +38,12 @@ export const ownCodes = [
   'quiet_hours',
 ] as const;
 
-export type OwnCode = (typeof ownCodes)[number];
-
 /** Whether a request that failed with this code may have been carried out. An unreadable 2xx probably was. */
 export const mayBeCarriedOut = (code: string | undefined): boolean =>
   code === 'outcome_unknown' || code === 'invalid_response';
 
 /** A later version of the service may send unknown codes: they are passed on. */
-export type Code = ServiceCode | OwnCode | (string & {});
-
-export interface ProblemFields {
-  status?: number;
-  title?: string;
-  detail?: string;
-  details?: unknown;
-  traceId?: string;
-  instance?: string;
-  type?: string;
-}
+export type Code = ServiceCode | (typeof ownCodes)[number] | (string & {});
 
 /** The sentence of an error as a key and values, so that it can be given in another language. */
 interface Wording {
@@ -64,10 +52,17 @@ interface Wording {
 }
 
 /** `msg.error` without its `source`, which only a node can add. */
-export interface Problem extends ProblemFields {
+export interface Problem {
   message: string;
   code: Code;
   retryable: boolean;
+  status?: number;
+  title?: string;
+  detail?: string;
+  details?: unknown;
+  traceId?: string;
+  instance?: string;
+  type?: string;
   attempts: number;
   /** Epoch milliseconds before which nothing may be sent. */
   notBefore?: number;

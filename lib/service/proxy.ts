@@ -2,11 +2,8 @@ import type { Socket } from 'node:net';
 import { buildConnector, Client } from 'undici';
 import { isLoopback } from '../addresses';
 
-/** The environment variables of a process. */
-export type Variables = Readonly<Record<string, string | undefined>>;
-
 /** The variable in lower or upper case, as curl and others read it. */
-const variable = (variables: Variables, name: string): string =>
+const variable = (variables: NodeJS.ProcessEnv, name: string): string =>
   (variables[name.toLowerCase()] ?? variables[name] ?? '').trim();
 
 const portOf = ({ port, protocol }: URL): string => port || (protocol === 'https:' ? '443' : '80');
@@ -24,7 +21,7 @@ const isExcepted = (target: URL, exceptions: string): boolean =>
 export const proxyFor = (
   target: URL,
   setting = '',
-  variables: Variables = process.env,
+  variables: NodeJS.ProcessEnv = process.env,
 ): string | undefined => {
   // A proxy could not reach this machine for us.
   if (isLoopback(target.hostname)) return undefined;

@@ -1,14 +1,9 @@
 import { hour, second } from '../durations';
 import { elapsedBy, type Clock } from './clock';
+import type { RepeatKind } from './endpoints';
 import { RetryBudget } from './limits';
 
 export type RepeatSends = 'never' | 'contract' | 'always';
-
-/**
- * A `read` or `replace` can be retried freely, a retried `delete` may find its work done, and the rest must happen
- * `once`.
- */
-export type RepeatKind = 'read' | 'replace' | 'delete' | 'once';
 
 /** The result of an attempt, as far as a retry is concerned. */
 export type Happened =

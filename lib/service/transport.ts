@@ -9,6 +9,7 @@ import { second } from '../durations';
 import { longestTimer } from './clock';
 import { onAbort } from './concurrency';
 import { serviceError, type ReasonKey, type ReasonWord } from './errors';
+import type { repeatKinds } from './endpoints';
 import { proxyFor, tunnelThrough } from './proxy';
 
 /** Bytes: a larger answer is refused, and the sentence `answer_too_large` of each language says this limit. */
@@ -31,7 +32,7 @@ export type Result =
 
 /** A request, as axios takes it; the transport adds what all requests have. */
 export interface Outgoing {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  readonly method: keyof typeof repeatKinds;
   /** Below the base address. */
   readonly url: string;
   /** Names are those of the wire. */
@@ -87,12 +88,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     settle: (result: Result) => void,
   ): void {
     this.settle = settle;
-    this.timer = setTimeout(
-      () => {
-        this.abandon('timeout');
-      },
-      Math.min(timeout, longestTimer),
-    );
+    this.timer = setTimeout(() => this.abandon('timeout'), Math.min(timeout, longestTimer));
     pool.dispatch(request, this);
   }
 
@@ -135,13 +131,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseEnd(): void {
     const text = withoutMark(this.body.toString('utf8', 0, this.size));
     const { status, retryAfter, location } = this;
-    this.finish({
-      state: 'answered',
-      status,
-      text,
-      retryAfter,
-      ...(location !== undefined && { location }),
-    });
+    this.finish({ state: 'answered', status, text, retryAfter, ...(location && { location }) });
   }
 
   onResponseError(_controller: unknown, error: Error): void {
@@ -233,15 +223,18 @@ const requestOf = (config: InternalAxiosRequestConfig, origin: string): Dispatch
 
 /** The address, if secrets may be sent there: HTTPS, or this machine. Throws `not_configured`. */
 export const trustedUrl = (address: string, setting: string): URL => {
-  let url: URL;
-  try {
-    url = new URL(address);
-  } catch {
+  if (!URL.canParse(address))
     throw serviceError('not_configured', 'address_invalid', { setting: { setting } });
-  }
+  const url = new URL(address);
   if (!isConfidential(url))
     throw serviceError('not_configured', 'address_insecure', { setting: { setting } });
   return url;
+};
+
+/** As `trustedUrl`, without the query, which may hold secrets, and without a slash at the end. */
+export const trustedBase = (address: string, setting: string): string => {
+  const { origin, pathname } = trustedUrl(address, setting);
+  return origin + pathname.replace(/\/+$/, '');
 };
 
 type Adapter = (config: InternalAxiosRequestConfig) => Promise<AxiosResponse<Result>>;
@@ -272,19 +265,14 @@ export const createTransport = ({ base, timeout, connections, proxy }: Transport
   const adapter: Adapter = (config) =>
     new Promise((resolve) => {
       const { stop } = config;
-      const settle = (data: Result): void => {
+      const settle = (data: Result): void =>
         resolve({ data, status: 0, statusText: '', headers: noHeaders, config });
-      };
       if (stop?.aborted === true) {
         settle({ state: 'unreached', reason: { reason: 'aborted' } });
         return;
       }
       const exchange = new Exchange();
-      const forget =
-        stop &&
-        onAbort(stop, () => {
-          exchange.abandon('aborted');
-        });
+      const forget = stop && onAbort(stop, () => exchange.abandon('aborted'));
       exchange.start(pool, requestOf(config, origin), timeout, (result) => {
         forget?.();
         settle(result);

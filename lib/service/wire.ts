@@ -1,7 +1,7 @@
 import { isRecord } from '../is-record';
 import type { z } from 'zod';
 import type { Clock } from './clock';
-import { type EndpointName, endpoints, type Id } from './endpoints';
+import { type EndpointName, endpoints, type Id, repeatKinds } from './endpoints';
 import {
   type Code,
   serviceError,
@@ -15,7 +15,7 @@ import {
   type ServiceError,
 } from './errors';
 import { type Prefixes, scopeNames, usualPrefixes, wirePath, wireScope } from './prefixes';
-import { type Decision, type Happened, readRetryAfter, type RepeatKind } from './retry';
+import { type Decision, type Happened, readRetryAfter } from './retry';
 import { idResult } from './schemas';
 import type { Outgoing, Result } from './transport';
 
@@ -51,7 +51,6 @@ const pathId = (params: EndpointRequest['params'], name: string): Id => {
   return id;
 };
 
-/** A path with its parameters filled in. */
 export const fillPath = (path: string, params: EndpointRequest['params']): string =>
   path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(pathId(params, name)));
 
@@ -70,19 +69,15 @@ const withLongIds = (written: string): string =>
 
 export const planEndpoint = (
   name: EndpointName,
-  { names, prefixes }: { readonly names: Names; readonly prefixes: Prefixes } = {
-    names: {},
-    prefixes: usualPrefixes,
-  },
+  { names = {}, prefixes = usualPrefixes }: { readonly names?: Names; readonly prefixes?: Prefixes } = {},
 ) => {
-  const { method, repeat, response, sentences, search, hasIdsInBody, ...parts } = endpoints[name];
+  const { method, response, sentences, search, hasIdsInBody, ...parts } = endpoints[name];
   const path = wirePath(parts.path, prefixes);
   const hasParams = path.includes('{');
-  const kind: RepeatKind = method === 'GET' ? 'read' : repeat === 'safe' ? 'replace' : repeat;
   return {
     name,
     method,
-    kind,
+    kind: repeatKinds[method],
     /** The scope in the service's words. */
     scope: wireScope(parts.scope, prefixes),
     /** Finds the name of a scope in the service's answers. */
@@ -350,9 +345,7 @@ export const endAs = (
       failure.key,
       failure.values,
       { ...failure.more, attempts },
-      {
-        hasProblemBody: failure.hasProblemBody === true,
-      },
+      { hasProblemBody: failure.hasProblemBody === true },
     );
   const more = { attempts, ...(status !== undefined && { status }) };
   const isGateway = happened.what === 'gateway';

@@ -16,7 +16,7 @@ import { nodeError } from '../../lib/runtime/errors';
 import { metrics } from '../../lib/runtime/metrics';
 import { lazy } from '../../lib/runtime/lazy';
 import { elapsedBy, systemClock, within, type Clock } from '../../lib/service/clock';
-import { abortOf, wokenBy } from '../../lib/service/concurrency';
+import { wokenBy } from '../../lib/service/concurrency';
 import type { ServiceError } from '../../lib/service/errors';
 import { sumOfPending, type Pending } from '../../lib/outbox/queue-reader';
 import type { Client, ClientOptions } from '../../lib/service/client';
@@ -522,7 +522,7 @@ export class RunningEnvironment implements SharedStoreHost {
 
   async mayText(signal: AbortSignal): Promise<void> {
     while (this.isStoreLost && !signal.aborted)
-      await wokenBy((wake) => this.ownServices.recognition.onChange(wake), abortOf(signal));
+      await wokenBy((wake) => this.ownServices.recognition.onChange(wake), signal);
     if (signal.aborted) throw nodeError('cancelled', 'cancelled');
   }
 

@@ -2,9 +2,10 @@ import { scopeMeanings } from './openapi.mjs';
 import { table } from './table.mjs';
 
 const retries = {
-  safe: 'yes',
-  delete: 'yes; a 404 to a retry is a success',
-  once: 'only if it cannot have been carried out',
+  GET: 'yes',
+  PUT: 'yes',
+  DELETE: 'yes; a 404 to a retry is a success',
+  POST: 'only if it cannot have been carried out',
 };
 
 const code = (value) => `\`${value}\``;
@@ -59,7 +60,7 @@ const rowOf = ([name, endpoint], operation) => {
     code(endpoint.scope),
     request ? linkTo(request) : query.join('; ') || 'nothing',
     response ? linkTo(response) : 'any 2xx',
-    retries[endpoint.repeat],
+    retries[endpoint.method],
   ];
 };
 

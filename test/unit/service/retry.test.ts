@@ -2,7 +2,8 @@ import should from 'should';
 import { hour } from '../../../lib/durations';
 import { backoff, decide, doubtAfter, readRetryAfter } from '../../../lib/service/retry';
 import { RetryBudget } from '../../../lib/service/limits';
-import type { Course, Decision, Happened, RepeatKind } from '../../../lib/service/retry';
+import type { RepeatKind } from '../../../lib/service/endpoints';
+import type { Course, Decision, Happened } from '../../../lib/service/retry';
 import type { RepeatSends } from '../../../lib/service/retry';
 
 const happenings = {
