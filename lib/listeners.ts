@@ -5,9 +5,7 @@ export class Listeners<A extends readonly unknown[] = []> {
   /** The result removes the listener. */
   readonly add = (listener: (...about: A) => void): (() => void) => {
     this.all.add(listener);
-    return () => {
-      this.all.delete(listener);
-    };
+    return () => this.all.delete(listener);
   };
 
   /** A listener may add and remove others. */

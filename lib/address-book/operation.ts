@@ -154,9 +154,7 @@ export const operationNode = (
         const { items: entries, list } = oneOrList(value, source.where);
         warn?.(entries);
         const shared = { advisor: '', operation: chosen, data };
-        const fault = faultOf(() => {
-          shared.advisor = tools.advisor(advisor, msg);
-        });
+        const fault = faultOf(() => (shared.advisor = tools.advisor(advisor, msg)));
         const items = entries.map((_, index) => ({ index }));
         return { items, count: entries.length, entries, list, source, shared, fault };
       },

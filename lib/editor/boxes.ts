@@ -153,9 +153,7 @@ export const addBox = (field: TypedField, input: JQuery, say: Say): void => {
     $(`#${id}-label`).attr('for', `${id}-${isShown ? 'box' : 'line'}`);
     if (isShown) box.show(value);
   };
-  box.element.on('input change', () => {
-    input.typedInput('value', box.read());
-  });
+  box.element.on('input change', () => input.typedInput('value', box.read()));
   input.on('change', sync);
   // When the menu of types closes, it returns the focus to its own button, so the box is focused after that.
   input.on('typedinputtypechange', () => {

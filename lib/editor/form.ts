@@ -125,9 +125,7 @@ const chooseNoneInstead = (select: JQuery): void => {
   const [element] = select;
   if (!element) return;
   let chosen = valueIn(select);
-  select.on('change', () => {
-    chosen = valueIn(select);
-  });
+  select.on('change', () => (chosen = valueIn(select)));
   new MutationObserver(() => {
     const isThere = select
       .find('option')
@@ -160,12 +158,8 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
     const now = values();
     for (const { field } of controls) if (applies(field, now)) touched.add(field.name);
   }
-  const touch = (block: Element): void => {
-    touched.add($(block).attr('data-field') ?? '');
-  };
-  root.on('input', '[data-field]', ({ currentTarget }) => {
-    touch(currentTarget as Element);
-  });
+  const touch = (block: Element) => touched.add($(block).attr('data-field') ?? '');
+  root.on('input', '[data-field]', ({ currentTarget }) => touch(currentTarget as Element));
   root.on('focusout', '[data-field]', ({ currentTarget, relatedTarget }) => {
     // Who chooses a type of input in its menu, which is not in the field, is still at the field.
     const isAtField = (to: EventTarget | null | undefined): boolean =>

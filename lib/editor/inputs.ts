@@ -86,9 +86,8 @@ const keepApart = (field: TypedField, input: JQuery): void => {
 };
 
 /** The name of the record whose id is in the input now. */
-export const rememberName = (input: JQuery, name: string): void => {
+export const rememberName = (input: JQuery, name: string): JQuery =>
   input.data('advisorNamed', { value: input.typedInput('value'), name });
-};
 
 /** Empty when the id was changed since. */
 export const rememberedName = (input: JQuery): string => {
@@ -131,9 +130,7 @@ const typed = (field: TypedField, input: JQuery, node: EditedNode, say: Say): Co
 const addVariable = (input: JQuery, saved: string): void => {
   const option = input.find('.advisor-variable');
   const entry = $(`#${input.attr('id') ?? ''}-variable`);
-  const sync = (): void => {
-    entry.toggle(option.is(':selected'));
-  };
+  const sync = (): JQuery => entry.toggle(option.is(':selected'));
   if (isVariable(saved)) {
     option.val(saved).prop('selected', true);
     entry.val(saved);

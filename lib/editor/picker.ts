@@ -157,9 +157,7 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
     .hide();
   placeBeside(row, opener);
   row.append(chosen, panel);
-  form.onChange(({ [`${field.name}Name`]: name }) => {
-    chosen.text(typeof name === 'string' ? name : '');
-  });
+  form.onChange(({ [`${field.name}Name`]: name }) => chosen.text(typeof name === 'string' ? name : ''));
   if (what === 'content')
     form.input('contentType').on('change', () => {
       if (panel.is(':visible')) void fetch(1);

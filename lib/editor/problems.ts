@@ -50,9 +50,7 @@ const showRows = (
     const row = saved.find((one) => one.field === name);
     return row && rowProblem(field, row, around);
   });
-  problems.forEach((problem, index) => {
-    showAt(inputs.eq(index).parent(), inputs.eq(index), problem);
-  });
+  problems.forEach((problem, index) => showAt(inputs.eq(index).parent(), inputs.eq(index), problem));
   const isOneWrong = problems.some((problem) => problem !== undefined);
   const problem = isOneWrong ? undefined : fieldProblem(field, saved, values, around);
   mark(block, problem, isAwaited);

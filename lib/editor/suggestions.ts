@@ -100,9 +100,7 @@ export const addSuggestions = (
     list.show(found.slice(0, mostShown));
     show(found.length > 0);
   };
-  input.on('input', () => {
-    offer(textOf());
-  });
+  input.on('input', () => offer(textOf()));
   // A field that is filled in shows all choices when it gets the focus.
   input.on('focus click', () => {
     if (input.attr('aria-expanded') !== 'true') offer('');
@@ -115,11 +113,7 @@ export const addSuggestions = (
     show(false);
   });
   // The field keeps the focus while somebody chooses with the mouse.
-  list.element.on('mousedown', (event) => {
-    event.preventDefault();
-  });
+  list.element.on('mousedown', (event) => event.preventDefault());
   input.on('blur', settle);
-  form.onChange((values) => {
-    chosen.text(nameOf(String(values[name]).trim()));
-  });
+  form.onChange((values) => chosen.text(nameOf(String(values[name]).trim())));
 };

@@ -70,9 +70,7 @@ export class WaitStatus {
         looked();
         if (this.waitCount === 0 || tools.closed.aborted) return;
         this.refresh?.();
-        this.refresh = tools.clock.after(left + redrawn, () => {
-          this.draw(fault);
-        });
+        this.refresh = tools.clock.after(left + redrawn, () => this.draw(fault));
         tools.status.show(() => this.look(next, people));
       },
       (thrown: unknown) => {

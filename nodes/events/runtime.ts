@@ -121,9 +121,7 @@ class EventsNode {
     this.cancelLook();
     const rest = this.lastLook + leastInterval - systemClock.now();
     const wait = this.isLookDue ? Math.min(Math.max(rest, 0), leastInterval) : longestInterval;
-    this.cancelLook = systemClock.after(wait, () => {
-      this.looking = this.lookNow();
-    });
+    this.cancelLook = systemClock.after(wait, () => (this.looking = this.lookNow()));
   }
 
   private async lookNow(): Promise<void> {
@@ -224,10 +222,7 @@ class EventsNode {
     const until = this.pauseUntil;
     const isOver = until <= clock.now();
     this.cancelResume();
-    if (!isOver)
-      this.cancelResume = atTime(clock, until, () => {
-        this.changed();
-      });
+    if (!isOver) this.cancelResume = atTime(clock, until, () => this.changed());
     if (until > 0 && this.reported.get(ofPauses) !== 'paused')
       await this.reportOnce(store, { advisor: ofPauses, state: 'paused' }, () => {
         const time = this.words.time(until, clock.now());
@@ -280,16 +275,12 @@ export const create = (RED: NodeAPI, created: Node, config: Config): void => {
   const prefix = (): string => simulatorMark(words, environment.service);
   const status = createStatus(node, prefix, systemClock, environment.clock);
   const events = new EventsNode(node, environment, words, status);
-  const fault = (thrown: unknown): void => {
-    node.warn(words.problem(problemOf(thrown)));
-  };
+  const fault = (thrown: unknown): void => node.warn(words.problem(problemOf(thrown)));
   let unlisten = (): void => undefined;
   let starting: Promise<void> = Promise.resolve();
   // The nodes that receive the events must have started.
   const forgetStart = atNextStart(RED, () => {
-    unlisten = environment.onChange(() => {
-      events.changed();
-    });
+    unlisten = environment.onChange(() => events.changed());
     starting = events.start().catch(fault);
   });
   node.on('close', (done: () => void) => {
