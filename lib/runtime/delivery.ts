@@ -311,7 +311,7 @@ export class Job {
       done(this.raised);
     } catch (fault) {
       // Node-RED could not copy the message for a Complete or Catch node. `done` must not be called twice.
-      if (!removeUnreadable(this.msg, true)) this.node.error(fault as Error);
+      if (!removeUnreadable(this.msg, true)) this.node.error(fault);
       else if (this.raised) this.node.error(this.raised, this.msg);
       else (this.node._flow as Partial<Completing>).handleComplete?.(this.node, this.msg);
     }
