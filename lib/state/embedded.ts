@@ -571,13 +571,13 @@ class EmbeddedEngine implements Engine, Committer {
 
 interface SharedFile {
   users: number;
-  readonly opening: Promise<Engine>;
+  readonly opening: ReturnType<typeof openOnce>;
   closing?: Promise<void>;
 }
 
 const sharedFiles = processMemory('stores', new Map<string, SharedFile>());
 
-const openOnce = async (options: EmbeddedOptions): Promise<Engine> => {
+const openOnce = async (options: EmbeddedOptions): Promise<EmbeddedEngine | MemoryEngine> => {
   try {
     loadLmdb();
   } catch (fault) {

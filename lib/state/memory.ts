@@ -159,5 +159,7 @@ export class MemoryEngine implements Engine, Committer {
   }
 }
 
-export const createMemoryStore = ({ clock }: { readonly clock?: { now(): number } } = {}): Store =>
-  new Store(new MemoryEngine(clock));
+export const createMemoryStore = ({ clock }: { readonly clock?: { now(): number } } = {}): Store => {
+  const engine = new MemoryEngine(clock);
+  return new Store(engine, () => engine.close());
+};

@@ -1,7 +1,6 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { Pool } from 'pg';
-import { CommitQueue, TakenOver, type Table } from './commit-queue';
-import { FencedCommits, type Leased } from './fenced-writes';
+import { CommitQueue, TakenOver, type Batch, type Committer, type Table } from './commit-queue';
 import { GatheredReads } from './gathered-reads';
 import {
   common,
@@ -14,6 +13,7 @@ import {
   ServerTime,
   shareOf,
   type Lease,
+  type Leased,
   type LeaseRow,
 } from './leases';
 import { pause, PostgresConnection } from './postgres-connection';
@@ -112,7 +112,6 @@ class SlotEngine implements Engine, Leased, Peers {
   readonly peers = this;
   /** Another process has the slot: nothing may be done that follows from what was read here. */
   isLost = false;
-  private isClosed = false;
   /** The monotonic time from which on this process knows the slot. */
   readonly since = performance.now();
   /** When the database was last known to have lost commits of this slot. */
@@ -147,7 +146,6 @@ class SlotEngine implements Engine, Leased, Peers {
   }
 
   get fence(): Leased {
-    if (this.isClosed) throw storeClosed();
     if (this.isElsewhere) throw new Error('it belongs to another process');
     return this;
   }
@@ -224,11 +222,6 @@ class SlotEngine implements Engine, Leased, Peers {
     return Number(row?.count ?? 0);
   }
 
-  /** Reads that wait for the database are rejected. */
-  async close(): Promise<void> {
-    this.isClosed = true;
-  }
-
   /** Reads whether the last commits of the slot were lost before this process took it. */
   async readDoubt(pool: Pool): Promise<void> {
     const select = `select value from ${schema}.work where key = $1`;
@@ -292,17 +285,10 @@ class SlotEngine implements Engine, Leased, Peers {
     return this.patiently(async () => (await this.database.reading.query<object>(statement, values)).rows);
   }
 
-  /** Repeats the read while the database is unreachable. */
-  private async patiently<T>(read: () => Promise<T>): Promise<T> {
-    for (;;) {
-      if (this.isClosed) throw storeClosed();
+  private patiently<T>(read: () => Promise<T>): Promise<T> {
+    return this.database.patiently(read, () => {
       if (this.isLost) throw new TakenOver(false);
-      try {
-        return await read();
-      } catch (fault) {
-        await this.database.failed(fault);
-      }
-    }
+    });
   }
 
   warn(text: string): void {
@@ -315,10 +301,6 @@ export class Slot extends Store {
   declare readonly engine: SlotEngine;
   declare readonly peers: Peers;
 
-  constructor(engine: SlotEngine, closing = () => Promise.resolve()) {
-    super(engine, closing);
-  }
-
   get lease(): Lease {
     return this.engine.lease;
   }
@@ -329,13 +311,13 @@ export class Slot extends Store {
 }
 
 /** The slots of a group in one database, as this process holds and sees them: by the pulse of its leases. */
-class SlotRegister {
+class SlotRegister implements Committer {
   readonly holder = randomUUID();
   readonly group: Buffer;
   readonly slots = new Map<number, Slot>();
   /** Slots that other processes hold; they can be read here. */
   private elsewhere = new Map<number, Slot>();
-  readonly commits: CommitQueue;
+  readonly commits = new CommitQueue(this);
   readonly reads = new GatheredReads(() => this.reading);
   private readonly connection: PostgresConnection;
   private readonly leases: Leases;
@@ -388,19 +370,6 @@ class SlotRegister {
     this.connection = new PostgresConnection(options.url, this.group, options.sealer, leaseFor);
     this.leases = new Leases(() => this.writing, this.group, this.holder, leaseFor);
     this.watch = new LeaseWatch(leaseFor);
-    const commits = new FencedCommits(this.leases, {
-      lost: (engine, row) => this.lost(engine as SlotEngine, row),
-      failed: (fault) => {
-        this.areWritesFailing = true;
-        return this.failed(fault);
-      },
-      succeeded: () => {
-        this.areWritesFailing = false;
-        this.setTrouble(undefined);
-      },
-      isInTrouble: () => this.trouble !== undefined,
-    });
-    this.commits = new CommitQueue(commits);
   }
 
   private get leaseFor(): number {
@@ -421,6 +390,29 @@ class SlotRegister {
 
   now(): number {
     return this.time.now();
+  }
+
+  /** A commit under a lease that was lost before is not tried: without an answer it would be in doubt. */
+  async ready(batch: Batch): Promise<void> {
+    if (batch.attempt === 0 && this.trouble !== undefined) await this.lastMade(batch);
+  }
+
+  lastMade(batch: Batch): Promise<number> {
+    return this.leases.lastMade(batch, (engine, row) => this.lost(engine as SlotEngine, row));
+  }
+
+  apply(batch: Batch): Promise<boolean> {
+    return this.leases.apply(batch);
+  }
+
+  failed(fault: unknown): Promise<void> {
+    this.areWritesFailing = true;
+    return this.waitAfter(fault);
+  }
+
+  succeeded(): void {
+    this.areWritesFailing = false;
+    this.setTrouble(undefined);
   }
 
   /** Calls the listener with each slot of a process that has ended: this process is to go on with its work. */
@@ -496,41 +488,41 @@ class SlotRegister {
     });
   }
 
-  /** Repeats the task while the database is unreachable. */
-  private async patiently<T>(task: () => Promise<T>): Promise<T> {
+  /** Repeats the task while the database is unreachable; `check` throws when it need not be. */
+  async patiently<T>(task: () => Promise<T>, check?: () => void): Promise<T> {
     for (;;) {
       if (this.isClosed) throw storeClosed();
+      check?.();
       try {
         return await task();
       } catch (fault) {
-        await this.failed(fault);
+        await this.waitAfter(fault);
       }
     }
   }
 
   /** Resolves with a slot of this process, however long that takes: one of `before` if it is still free. */
   async open(before: readonly Lease[]): Promise<Slot> {
-    for (;;) {
-      if (this.isClosed) throw storeClosed();
-      try {
-        const slot = await this.inTurn(async () => {
-          await this.connection.open();
-          // After an attempt that failed half-way, this process has its slot already.
-          const taken = [...this.slots.values()].find(({ kind }) => kind === 'own');
-          const own = taken ?? (await this.takeOwn(before));
-          // The number of processes must be known before the first request, because limits are divided by it.
-          const { time, rows } = await this.leases.beat([own.lease.slot], false);
-          this.time.set(time);
-          this.lookAround(rows);
-          return own;
-        });
-        this.setTrouble(undefined);
-        this.beatLater();
-        return slot;
-      } catch (fault) {
-        if (this.slots.size === 0) await this.connection.close();
-        await this.failed(fault);
-      }
+    const slot = await this.patiently(() => this.inTurn(() => this.connect(before)));
+    this.setTrouble(undefined);
+    this.beatLater();
+    return slot;
+  }
+
+  private async connect(before: readonly Lease[]): Promise<Slot> {
+    try {
+      await this.connection.open();
+      // After an attempt that failed half-way, this process has its slot already.
+      const taken = [...this.slots.values()].find(({ kind }) => kind === 'own');
+      const own = taken ?? (await this.takeOwn(before));
+      // The number of processes must be known before the first request, because limits are divided by it.
+      const { time, rows } = await this.leases.beat([own.lease.slot], false);
+      this.time.set(time);
+      this.lookAround(rows);
+      return own;
+    } catch (fault) {
+      if (this.slots.size === 0) await this.connection.close();
+      throw fault;
     }
   }
 
@@ -544,7 +536,7 @@ class SlotRegister {
   }
 
   /** Shows the trouble; resolves when the task may be repeated, and rejects when the database is closed. */
-  async failed(fault: unknown): Promise<void> {
+  private async waitAfter(fault: unknown): Promise<void> {
     if (this.isClosed) throw storeClosed();
     // Between two attempts to connect again there is no connection: the attempts say why they fail.
     if (!(fault instanceof StoreClosed)) this.setTrouble(troubleIn(fault));
@@ -559,7 +551,6 @@ class SlotRegister {
     clearTimeout(this.pulse);
     await this.taking;
     const leases = Array.from(this.slots.values(), ({ lease }) => lease);
-    for (const { engine } of this.slots.values()) void engine.close();
     if (this.connection.isOpen) await this.leases.giveUp([...this.slots.keys()]).catch(() => undefined);
     await this.connection.close();
     return leases;

@@ -52,7 +52,6 @@ export interface Engine {
   keys(table: Table, range: Range): Answer<readonly Buffer[]>;
   count(table: Table, from: Buffer, to: Buffer): Answer<number>;
   warn(text: string): void;
-  close(): Promise<void>;
 }
 
 /** Only for processes that share a store: each has a part of it. */
@@ -362,10 +361,10 @@ export class Store {
   /** Settles when all steps so far are saved or have failed: who waits for them learns of that by its own promise. */
   private settled: Promise<unknown> = Promise.resolve();
 
-  /** `closing` is what `close` does where the engine has other stores too. */
   constructor(
     readonly engine: Engine,
-    private readonly closing: () => Promise<void> = () => engine.close(),
+    /** Waits for writes in the queue, as far as they can be made, and gives the store up. */
+    readonly close: () => Promise<void> = () => Promise.resolve(),
   ) {
     this.durable = engine.durable;
     this.peers = engine.peers;
@@ -526,11 +525,6 @@ export class Store {
   async flush(): Promise<void> {
     this.gathered?.write();
     await this.settled;
-  }
-
-  /** Waits for writes in the queue, as far as they can be made, and gives the store up. */
-  close(): Promise<void> {
-    return this.closing();
   }
 
   private opened<T>(table: Table, row: Row): StoreEntry<T> | undefined {

@@ -409,7 +409,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'a process that lost its lease writes nothing more to PostgreSQL',
-      file: 'lib/state/fenced-writes.ts',
+      file: 'lib/state/leases.ts',
       changes: [
         [
           'and token = $3 and seq = $10 returning',

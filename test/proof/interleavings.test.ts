@@ -11,9 +11,8 @@ import { Queue } from '../../lib/outbox/queue';
 import type { ItemData, Shared } from '../../lib/outbox/records';
 import type { Clock } from '../../lib/service/clock';
 import { ServiceError } from '../../lib/service/errors';
-import { CommitQueue } from '../../lib/state/commit-queue';
-import { FencedCommits, type Leased } from '../../lib/state/fenced-writes';
-import { Leases, prefixOf, type Lease } from '../../lib/state/leases';
+import { CommitQueue, type Batch } from '../../lib/state/commit-queue';
+import { Leases, prefixOf, type Lease, type Leased } from '../../lib/state/leases';
 import { createMemoryStore } from '../../lib/state/memory';
 import { openPostgres } from '../../lib/state/postgres';
 import { TakenOver, type Store } from '../../lib/state/store';
@@ -615,16 +614,18 @@ describe('in any order in which processes reach the leases of a database', funct
               taken.push(lease);
               held.set(lease.slot, { lease, isLost: false });
             };
-            const commits = new FencedCommits(leases, {
-              lost: async (fence) => {
+            const lastMade = (batch: Batch): Promise<number> =>
+              leases.lastMade(batch, async (fence) => {
                 (fence as { isLost: boolean }).isLost = true;
                 held.delete(fence.lease.slot);
+              });
+            const writes = new CommitQueue({
+              ready: async (batch) => {
+                if (batch.attempt === 0 && statements % 2 === 0) await lastMade(batch);
               },
-              failed: async () => undefined,
-              succeeded: () => undefined,
-              isInTrouble: () => statements % 2 === 0,
+              apply: (batch) => leases.apply(batch),
+              lastMade,
             });
-            const writes = new CommitQueue(commits);
             have(await leases.add());
             for (const [turn, deed] of life.entries()) {
               const [fence] = held.values();
