@@ -9,6 +9,7 @@ import type { Connection } from './connection';
 import { second } from '../durations';
 import { isRecord } from '../is-record';
 import { Listeners } from '../listeners';
+import { orMake } from '../process-memory';
 
 export type PostForm = typeof postForm;
 
@@ -383,8 +384,6 @@ export class TokenEndpoints {
       .update(JSON.stringify([tokenUrl, clientId, clientSecret]))
       .digest('base64');
     const { clock, random = Math.random } = this.options;
-    const access = this.accesses.get(name) ?? new EndpointAccess(clock, new Retries(clock, random));
-    this.accesses.set(name, access);
-    return access;
+    return orMake(this.accesses, name, () => new EndpointAccess(clock, new Retries(clock, random)));
   }
 }

@@ -23,6 +23,7 @@ import {
   type TokenEndpoints,
 } from './token-endpoint';
 import { second } from '../durations';
+import { orMake } from '../process-memory';
 
 export interface TokensOptions {
   readonly vault: Vault;
@@ -48,11 +49,8 @@ export const isGrantFor = ({ tokenUrl, clientId, service }: Grant, connection: C
 const names = new WeakMap<Connection, string>();
 
 /** The name of a connection, computed once, because every request needs it. */
-const connectionName = (connection: Connection): string => {
-  const name = names.get(connection) ?? createHash('sha256').update(JSON.stringify(connection)).digest('hex');
-  names.set(connection, name);
-  return name;
-};
+const connectionName = (connection: Connection): string =>
+  orMake(names, connection, () => createHash('sha256').update(JSON.stringify(connection)).digest('hex'));
 
 const isOfClient = ({ grant }: Connection): boolean => grant === 'client_credentials';
 
@@ -113,15 +111,6 @@ export class Tokens {
     this.nextAhead.set(name, now + pauseAhead);
     // A failure is reported when the token has ended; until then the token still works.
     void this.renew(connection, advisor).catch(() => undefined);
-  }
-
-  pausedUntil(connection: Connection): number {
-    return this.options.endpoints.pausedUntil(connection);
-  }
-
-  /** Calls the listener when a pause of a token endpoint begins. */
-  onPause(listener: () => void): () => void {
-    return this.options.endpoints.onPause(listener);
   }
 
   /**

@@ -2,6 +2,7 @@ import { defaultAdvisor } from '../default-advisor';
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { within, type Clock } from '../service/clock';
+import { oneAtATime } from '../service/concurrency';
 import { backoff } from '../service/retry';
 import type { Movable } from '../state/moving';
 import { key, pagesUnder, unchanged, type Operation, type Store, type Version } from '../state/store';
@@ -225,8 +226,8 @@ export class Vault {
   private openingStore: Promise<Store> | undefined;
   private closing: Promise<unknown> = Promise.resolve();
   private isLoaded = false;
-  /** The last confirmation or disconnection: each sees what the one before has done. */
-  private lastDecision: Promise<unknown> = Promise.resolve();
+  /** Confirmations and disconnections: each sees what the one before has done. */
+  private readonly decisions = new Map<string, Promise<void>>();
 
   constructor(private readonly options: VaultOptions) {}
 
@@ -362,9 +363,7 @@ export class Vault {
   }
 
   private inTurn(decide: () => Promise<boolean>): Promise<boolean> {
-    const decision = this.lastDecision.then(decide);
-    this.lastDecision = decision.catch(() => undefined);
-    return decision;
+    return oneAtATime('', decide, this.decisions);
   }
 
   environments(): Set<string> {
@@ -545,7 +544,8 @@ export class Vault {
     try {
       const store = await opening;
       if (!store.peers?.isLost || this.openingStore !== opening) return store;
-      this.openingStore = undefined;
+      this.openingStore = this.load();
+      void store.close();
       return await this.store();
     } catch (fault) {
       if (this.openingStore === opening) this.openingStore = undefined;

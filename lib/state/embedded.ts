@@ -4,6 +4,7 @@ import { chmodSync, existsSync, mkdirSync, realpathSync, statSync } from 'node:f
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { elapsedBy, systemClock, type Clock } from '../service/clock';
+import { wokenBy } from '../service/concurrency';
 import { CommitQueue, type Batch, type Committer, type Table } from './commit-queue';
 import { CommitFailed, DatabaseFile, isWithoutBinary, loadLmdb, type Ownership } from './database-file';
 import { MemoryEngine } from './memory';
@@ -73,8 +74,8 @@ class EmbeddedEngine implements Engine, Committer {
   private readonly listeners = new Listeners();
   readonly onChange = this.listeners.add;
   trouble: string | undefined = 'The saved data is being opened.';
-  /** Reads and commits that wait until this process owns the file. */
-  private waiting: { readonly resolve: () => void; readonly reject: (fault: Error) => void }[] = [];
+  /** Wakes reads and commits that wait until this process owns the file. */
+  private readonly woken = new Listeners();
   /** The difference between the store's time and the monotonic clock. */
   private epoch: number;
 
@@ -217,13 +218,9 @@ class EmbeddedEngine implements Engine, Committer {
     }
   }
 
-  private nextChange(): Promise<void> {
-    if (this.isClosed) return Promise.reject(storeClosed());
-    return new Promise((resolve, reject) => this.waiting.push({ resolve, reject }));
-  }
-
-  private wakeWaiting(): void {
-    for (const { resolve } of this.waiting.splice(0)) resolve();
+  private async nextChange(): Promise<void> {
+    if (this.isClosed) throw storeClosed();
+    await wokenBy(this.woken.add);
   }
 
   // Owning
@@ -426,7 +423,7 @@ class EmbeddedEngine implements Engine, Committer {
     this.calm = setTimeout(() => forgetStarts(this.path), calmAfter).unref();
     this.setTrouble(undefined);
     this.isWritable = true;
-    this.wakeWaiting();
+    this.woken.call();
     return true;
   }
 
@@ -448,7 +445,7 @@ class EmbeddedEngine implements Engine, Committer {
     this.fence.isLost = true;
     this.fence = { isLost: false };
     this.commits.rejectLost();
-    this.wakeWaiting();
+    this.woken.call();
     this.setTrouble(
       `Another process has taken over the state in ${this.directory}: nothing is sent from here until it ends. ` +
         'Give each Node-RED its own user directory.',
@@ -558,7 +555,7 @@ class EmbeddedEngine implements Engine, Committer {
     await this.commits.close(storeClosed(), () => !this.isWritable);
     this.isClosed = true;
     for (const timer of [this.look, this.retry, this.calm]) clearTimeout(timer);
-    for (const { reject } of this.waiting.splice(0)) reject(storeClosed());
+    this.woken.call();
     if (this.file && this.owned !== undefined) {
       const given = { commit: this.lastCommit, time: this.now() };
       await this.file.hand(this.owned, given).catch(() => false);

@@ -771,7 +771,7 @@ export interface PostgresHandle {
   readonly opened: Promise<Slot>;
   /** Ends the waiting for a database that has not been reached yet. */
   abandon(): void;
-  close(): Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 /** The store of a handle; it closes with the handle. */

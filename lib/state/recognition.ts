@@ -39,7 +39,8 @@ interface Settings {
  * who was texted and asked are lost with a store: nobody is texted until somebody has confirmed that.
  */
 export class StoreRecognition {
-  private isOther = false;
+  /** The store is another than the one that this place had, and nobody has confirmed it. */
+  isLost = false;
   private readonly listeners = new Listeners();
   readonly onChange = this.listeners.add;
 
@@ -74,11 +75,6 @@ export class StoreRecognition {
     }
   }
 
-  /** The store is another than the one that this place had, and nobody has confirmed it. */
-  get isLost(): boolean {
-    return this.isOther;
-  }
-
   /** Compares the store with the one that this place had, and remembers it where there was none. */
   async look(store: Store): Promise<void> {
     // A store in memory is new in each process, and every status says so.
@@ -86,17 +82,17 @@ export class StoreRecognition {
     if (!identity) return;
     const { known } = this;
     const { id, replaces } = identity.value;
-    const isOther = known !== undefined && known !== id && !replaces.includes(known);
-    if (!isOther && known !== id) await this.remember(id);
-    if (isOther === this.isOther) return;
-    this.isOther = isOther;
+    const isLost = known !== undefined && known !== id && !replaces.includes(known);
+    if (!isLost && known !== id) await this.remember(id);
+    if (isLost === this.isLost) return;
+    this.isLost = isLost;
     this.listeners.call();
   }
 
   /** Takes the store for that of this place from now on; false when there is nothing to confirm. */
   async confirm(store: Store): Promise<boolean> {
     const { known } = this;
-    while (this.isOther && known !== undefined) {
+    while (this.isLost && known !== undefined) {
       const identity = await identityOf(store);
       if (!identity) break;
       const { id, replaces } = identity.value;

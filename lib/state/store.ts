@@ -11,6 +11,7 @@ import {
 } from './commit-queue';
 import { versionOf, type Sealing } from './sealing';
 import { day, second } from '../durations';
+import { orMake } from '../process-memory';
 
 export { TakenOver, type Condition, type Table, type Version };
 
@@ -368,8 +369,7 @@ export class Store {
   ) {
     this.durable = engine.durable;
     this.peers = engine.peers;
-    this.aside = setAside.get(engine) ?? new SetAside(engine);
-    setAside.set(engine, this.aside);
+    this.aside = orMake(setAside, engine, () => new SetAside(engine));
   }
 
   get trouble(): string | undefined {

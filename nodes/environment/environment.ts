@@ -154,9 +154,9 @@ export class RunningEnvironment implements SharedStoreHost {
   /** Authorizations are in the store, even without `journal`. */
   private useServices(): void {
     if (this.isClosing) return;
-    const { vault, tokens, recognition } = this.ownServices;
+    const { vault, endpoints, recognition } = this.ownServices;
     const unlisten = [vault, recognition].map((each) => each.onChange(this.changed));
-    unlisten.push(tokens.onPause(this.changed));
+    unlisten.push(endpoints.onPause(this.changed));
     this.endings.push(async () => {
       for (const end of unlisten) end();
     });
@@ -224,12 +224,14 @@ export class RunningEnvironment implements SharedStoreHost {
   }
 
   tellOthers(node: string, message: Readonly<Record<string, unknown>>): void {
+    this.tellInstances({ kind: 'control', node, order: message });
+  }
+
+  private tellInstances(command: Omit<ControlCommand, 'at'> | Omit<PauseCommand, 'at'>): void {
     if (!this.isInDatabase) return;
     this.store()
-      .then((store) =>
-        store.peers?.tellOthers({ kind: 'control', at: store.now(), node, order: message } as ControlCommand),
-      )
-      // The environment closes. The node that received the message has carried it out.
+      .then((store) => store.peers?.tellOthers({ ...command, at: store.now() }))
+      // The environment closes. This process has carried it out.
       .catch(() => undefined);
   }
 
@@ -246,11 +248,9 @@ export class RunningEnvironment implements SharedStoreHost {
    */
   private tellOfPause(ms: number): void {
     const until = performance.now() + ms;
-    if (!this.isInDatabase || until < this.announcedPause + second) return;
+    if (until < this.announcedPause + second) return;
     this.announcedPause = until;
-    this.store()
-      .then((store) => store.peers?.tellOthers({ kind: 'pause', at: store.now(), ms } as PauseCommand))
-      .catch(() => undefined);
+    this.tellInstances({ kind: 'pause', ms });
   }
 
   async handleCommand(received: StoreCommand, orphan: Store | undefined): Promise<boolean> {
@@ -377,7 +377,7 @@ export class RunningEnvironment implements SharedStoreHost {
   get tokensPausedUntil(): number {
     return this.service === 'simulator' || !this.read
       ? 0
-      : this.ownServices.tokens.pausedUntil(this.read.connection);
+      : this.ownServices.endpoints.pausedUntil(this.read.connection);
   }
 
   async advisorList(): Promise<readonly AdvisorItem[]> {
@@ -496,9 +496,10 @@ export class RunningEnvironment implements SharedStoreHost {
     }
   }
 
-  private knownConnection(): Connection | undefined {
+  /** Undefined while it is not configured: then it has no authorization. */
+  knownConnection(): Connection | undefined {
     try {
-      return this.complete().connection;
+      return this.connection();
     } catch {
       return undefined;
     }

@@ -14,14 +14,7 @@ export const forgetRemovedEnvironments = (
 ): Promise<void> => vault.use(() => vault.forgetMissing(existing, keptAfterRemoval, connections));
 
 const connectionsIn = (RED: Red): Connection[] =>
-  Array.from(runningOf(RED)).flatMap((environment) => {
-    try {
-      return [environment.connection()];
-    } catch {
-      // It is not configured, and has no authorization.
-      return [];
-    }
-  });
+  [...runningOf(RED)].flatMap((environment) => environment.knownConnection() ?? []);
 
 const forgetNodes = async ({ openStore }: Services, existing: ReadonlySet<string>): Promise<void> => {
   const { forgetRemovedNodes } = lazy.removedNodes();

@@ -22,7 +22,7 @@ import type { PostgresHandle } from '../../lib/state/postgres';
 import { StoreRecognition } from '../../lib/state/recognition';
 import type { KeyHolder } from '../../lib/state/sealing';
 import type { Store } from '../../lib/state/store';
-import { processMemory } from '../../lib/process-memory';
+import { orMake, processMemory } from '../../lib/process-memory';
 import { minute } from '../../lib/durations';
 
 /** This package is younger. */
@@ -34,6 +34,7 @@ export interface Services {
   readonly clock: Clock;
   readonly vault: Vault;
   readonly tokens: Tokens;
+  readonly endpoints: TokenEndpoints;
   readonly authorizations: Authorizations;
   readonly simulator: SharedSimulator;
   readonly openStore: () => Promise<Store>;
@@ -114,6 +115,7 @@ const start = (RED: Red): Services => {
   const services: Services = {
     log,
     clock,
+    endpoints,
     ...authorizing(openStore),
     simulator: new SharedSimulator(userDir === undefined ? undefined : openStore),
     memory,
@@ -131,16 +133,10 @@ const start = (RED: Red): Services => {
         };
         return openPostgres({ url, group: environment, sealer, warn });
       };
-      let opened: PostgresHandle | undefined;
       const openShared = async (): Promise<Store> => {
-        // A store that was lost is opened again by the same handle.
-        const handle = (opened ??= openDatabase());
-        const close = async (): Promise<void> => {
-          if (opened === handle) opened = undefined;
-          await handle.close();
-        };
+        const { opened, close } = openDatabase();
         try {
-          return lazy.postgres().storeOf(await handle.opened, close);
+          return lazy.postgres().storeOf(await opened, close);
         } catch (fault) {
           await close();
           throw fault;
@@ -148,7 +144,7 @@ const start = (RED: Red): Services => {
       };
       const recognition = new StoreRecognition(RED.settings, `postgres ${environment}`);
       const isFileLost = (): boolean => services.recognition.isKnown && !recognition.isKnown;
-      const found = shared.get(name) ?? {
+      return orMake(shared, name, () => ({
         ...services,
         ...authorizing(openShared),
         openStore: openShared,
@@ -156,9 +152,7 @@ const start = (RED: Red): Services => {
         outage: { since: undefined },
         openDatabase,
         openFile: () => (isStateKept(userDir) || isFileLost() ? openStore() : undefined),
-      };
-      shared.set(name, found);
-      return found;
+      }));
     },
   };
   return services;
@@ -167,8 +161,4 @@ const start = (RED: Red): Services => {
 const started = processMemory('services', new WeakMap<Red, Services>());
 
 /** A runtime has one set of services: Node-RED gives the same object to the registration and to every node of the type. */
-export const servicesOf = (RED: Red): Services => {
-  const services = started.get(RED) ?? start(RED);
-  started.set(RED, services);
-  return services;
-};
+export const servicesOf = (RED: Red): Services => orMake(started, RED, () => start(RED));

@@ -93,6 +93,7 @@ export interface Process {
   readonly key: StoreKey;
   readonly vault: Vault;
   readonly tokens: Tokens;
+  readonly endpoints: TokenEndpoints;
   readonly authorizations: Authorizations;
   /** Every request to the token endpoint. */
   readonly posted: Readonly<Record<string, string>>[];
@@ -198,6 +199,7 @@ export const startProcess = async (userDir: string, options: ProcessOptions = {}
     posted,
     disk,
     openStore,
+    endpoints,
     tokens: new Tokens({ vault, clock, endpoints }),
     authorizations: new Authorizations({ vault, clock, endpoints }),
     close,

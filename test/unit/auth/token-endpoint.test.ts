@@ -151,13 +151,13 @@ describe('a failing token endpoint', () => {
     begin({ status: 429, retryAfter: '120' });
     const settings = connection();
     const told: number[] = [];
-    troubled.tokens.onPause(() => told.push((troubled.tokens.pausedUntil(settings) - began) / 1000));
+    troubled.endpoints.onPause(() => told.push((troubled.endpoints.pausedUntil(settings) - began) / 1000));
     const token = Promise.resolve(troubled.tokens.token(settings, 'default'));
     while (told.length === 0) await nextIteration();
     should(told).deepEqual([120]);
     trouble = 'fine';
     await patiently(clock, () => token);
-    should(troubled.tokens.pausedUntil(settings)).equal(0);
+    should(troubled.endpoints.pausedUntil(settings)).equal(0);
   });
 
   it('is not retried when retries is 0', async () => {
