@@ -13,7 +13,10 @@ import { orMake } from '../process-memory';
 
 export type PostForm = typeof postForm;
 
-/** Milliseconds, where the environment sets none. */
+/**
+ * The most milliseconds for a request, whatever the environment allows for others: other processes take a refresh that
+ * lasts longer for one that was killed, and may use the refresh token a second time (`renewingLimit` in `vault`).
+ */
 const timeLimit = 30 * second;
 /** Milliseconds: shorter pauses are over before anybody could read about them. */
 const leastTold = 5 * second;
@@ -363,7 +366,8 @@ export class TokenEndpoints {
 
   private async ask(connection: Connection, fields: Readonly<Record<string, string>>): Promise<TokenResult> {
     const { clock, post } = this.options;
-    const { tokenUrl, clientId, clientSecret, proxy, timeout = timeLimit } = connection;
+    const { tokenUrl, clientId, clientSecret, proxy } = connection;
+    const timeout = Math.min(connection.timeout ?? timeLimit, timeLimit);
     const all = { ...fields, client_id: clientId, client_secret: clientSecret };
     const release = clock.keepStill?.();
     try {

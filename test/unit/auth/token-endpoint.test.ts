@@ -69,6 +69,23 @@ describe('a failing token endpoint', () => {
   afterEach(() => simulator.close());
   after(removeFolders);
 
+  it('has thirty seconds to answer where others have more: after that, another process uses the refresh token', async () => {
+    for (const [timeout, asked] of [
+      [600_000, 30_000],
+      [5000, 5000],
+    ] as const) {
+      const limits: number[] = [];
+      const post: ProcessOptions['post'] = (address, fields, options) => {
+        limits.push(options.timeout);
+        return postForm(address, fields, options);
+      };
+      const process = await startProcess(folder, { clock, post });
+      await process.tokens.token({ ...connection(), timeout }, 'default');
+      should(limits).eql([asked]);
+      await spend();
+    }
+  });
+
   it('loses none of 60 messages over three 503 answers', async () => {
     const fails = { status: 503 };
     begin([fails, fails, fails]);
