@@ -2,7 +2,8 @@ import { button, icon } from './dom';
 import { environmentOf } from './flow';
 import { locale } from './locale';
 import type { Form, Say } from './red';
-import { isVariable, savedOr } from './values';
+import { isVariable } from '../runtime/settings';
+import { savedOr } from './values';
 import { linkTo, openWindow } from './window';
 
 type ServiceKind = 'simulator' | 'sandbox' | 'production' | 'variable' | 'unchosen';

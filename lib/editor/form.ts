@@ -7,8 +7,8 @@ import { describe, showProblem } from './problems';
 import type { EditedNode, EditorSpec, Form, OwnEditor, Say, Values } from './red';
 import { clearStatuses, environmentOf, leavesEnvironment } from './flow';
 import { addSuggestions, countries, countryName, timeZones } from './suggestions';
-import { fieldProblem, type ValidationContext } from './validate';
-import { applies, withDefaults } from './values';
+import { fieldProblem, succeeds, type ValidationContext } from './validate';
+import { applies, withDefaults } from '../runtime/settings';
 
 /** With client credentials the application has one advisor, so the field is hidden, unless something is filled in. */
 const hideOnlyAdvisor = (form: Form): void => {
@@ -42,14 +42,7 @@ const surroundings = (say: Say): ValidationContext => ({
     };
   },
   propertyExpression: (text) => RED.utils.validatePropertyExpression(text),
-  jsonata: (text) => {
-    try {
-      jsonata(text);
-      return true;
-    } catch {
-      return false;
-    }
-  },
+  jsonata: (text) => succeeds(() => jsonata(text)),
 });
 
 /** The editor does not validate credentials, and knows them only until a change to them is deployed. */

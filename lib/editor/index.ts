@@ -1,7 +1,8 @@
 import { sayOf } from './locale';
 import type { EditedNode, EditorSpec, OwnEditor } from './red';
 import { environments, usersOf } from './flow';
-import { chosenIn, isUnknown, noVariable } from './values';
+import { chosenIn } from '../runtime/settings';
+import { isUnknown, noVariable } from './values';
 
 export { checkField, close, open, save } from './form';
 

@@ -11,13 +11,12 @@ import { addBox, hasBox } from './boxes';
 import { valueIn } from './dom';
 import { sayOf } from './locale';
 import type { EditedNode, EditorSpec, Say, TypedInputType } from './red';
+import { chosenIn, isVariable } from '../runtime/settings';
 import {
-  chosenIn,
   filledRows,
   isNamed,
   isSource,
   isUnknown,
-  isVariable,
   noVariable,
   savedNumber,
   savedOr,

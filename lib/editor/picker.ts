@@ -7,7 +7,7 @@ import { localNumber } from './locale';
 import { OptionList } from './options';
 import { type Choice, foundIn, idsIn, type RecordKind, toggled } from './records';
 import type { Form } from './red';
-import { isVariable } from './values';
+import { isVariable } from '../runtime/settings';
 
 const pause = 250;
 

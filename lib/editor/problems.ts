@@ -1,6 +1,6 @@
 import type { Field, RowsField } from '../runtime/spec';
 import { fieldProblem, rowProblem, type SavedRow, type ValidationContext } from './validate';
-import type { Values } from './values';
+import type { Values } from '../runtime/settings';
 
 const place = (id: string): JQuery =>
   $('<span>', { class: 'advisor-error', id: `${id}-error`, role: 'status' });

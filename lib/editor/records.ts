@@ -1,5 +1,5 @@
 import type { TypedField } from '../runtime/spec';
-import type { Say, Values } from './values';
+import type { Say, Values } from './red';
 
 export type RecordKind = NonNullable<TypedField['lookup']>;
 

@@ -1,7 +1,8 @@
 import type { NodeSpec } from '../runtime/spec';
-import type { Say, Values } from './values';
+import type { Values } from '../runtime/settings';
+import type { Say } from './values';
 
-export type { Say, Values } from './values';
+export type { Say, Values };
 
 /** A node in the editor: its saved properties, and what the editor adds. */
 export interface EditedNode {

@@ -1,16 +1,6 @@
 import { chosenIn, isVariable } from '../runtime/settings';
 import type { ChoiceField, FieldRow, RowsField, TypedField, ValueType } from '../runtime/spec';
 
-export {
-  applies,
-  chosenIn,
-  isMet,
-  isVariable,
-  mayBeMet,
-  withDefaults,
-  type Values,
-} from '../runtime/settings';
-
 /** Returns the string of a key in the user's language, with each `__name__` filled in from `parts`. */
 export type Say = (key: string, parts?: Readonly<Record<string, unknown>>) => string;
 

@@ -1,6 +1,6 @@
 import { ownTimeZone, wallTimeIn } from '../runtime/dates';
 import { clockFormat } from '../languages';
-import type { Values } from './values';
+import type { Values } from '../runtime/settings';
 
 const longest = 20;
 

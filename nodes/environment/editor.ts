@@ -1,7 +1,8 @@
 import { addDurations } from '../../lib/editor/durations';
 import type { Form, Say, Values } from '../../lib/editor/red';
 import { clearStatuses, usersOf } from '../../lib/editor/flow';
-import { isVariable, savedOr } from '../../lib/editor/values';
+import { isVariable } from '../../lib/runtime/settings';
+import { savedOr } from '../../lib/editor/values';
 import { choiceOf } from '../../lib/editor/words';
 import { addAdvisors } from './dialog/advisors';
 import { addServiceBanner } from './dialog/badge';

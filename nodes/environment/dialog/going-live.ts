@@ -2,7 +2,7 @@ import { notify } from '../../../lib/editor/dom';
 import { environmentSays as say, locale } from '../../../lib/editor/locale';
 import type { EditedNode, Form, Values } from '../../../lib/editor/red';
 import { usersOf } from '../../../lib/editor/flow';
-import { isVariable } from '../../../lib/editor/values';
+import { isVariable } from '../../../lib/runtime/settings';
 
 /** These nodes have no input, and only pass on what happens elsewhere in the flow. */
 const passive = ['link in', 'catch', 'status', 'complete'];

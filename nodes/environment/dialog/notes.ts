@@ -3,7 +3,7 @@ import { button } from '../../../lib/editor/dom';
 import { environments } from '../../../lib/editor/flow';
 import type { Form, Say, Values } from '../../../lib/editor/red';
 import type { ServiceState } from '../../../lib/runtime/activity-items';
-import { isVariable } from '../../../lib/editor/values';
+import { isVariable } from '../../../lib/runtime/settings';
 import { lossIn, unfinishedIn } from './removal';
 
 /** The phones page, and the two pages that examples serve. */

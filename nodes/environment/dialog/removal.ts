@@ -9,7 +9,7 @@ import {
   leavesEnvironment,
   usersOf,
 } from '../../../lib/editor/flow';
-import { isVariable } from '../../../lib/editor/values';
+import { isVariable } from '../../../lib/runtime/settings';
 import { second } from '../../../lib/durations';
 import { question } from './panels';
 

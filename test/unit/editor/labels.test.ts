@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import should from 'should';
-import type { Say, Values } from '../../../lib/editor/values';
+import type { Say } from '../../../lib/editor/values';
+import type { Values } from '../../../lib/runtime/settings';
 import { momentOf, shortLabel } from '../../../lib/editor/words';
 import { languages, stringsOf } from '../../support/locales/catalogues';
 
