@@ -46,11 +46,6 @@ export const consentStatusOf = (data: {
   lastChanged: data.lastChanged ?? null,
 });
 
-export const resultOf = (status: ConsentStatus): LookResult => ({
-  kind: status.state === 'accepted' ? 'accepted' : 'pending',
-  status,
-});
-
 /** Statuses that say nothing about the number: unauthorized, timeout, too early, too many requests. */
 const temporaryStatuses = new Set([401, 408, 425, 429]);
 

@@ -29,7 +29,6 @@ import {
   nothingKnown,
   outageIn,
   outcomeAfter,
-  resultOf,
   resultOfFault,
   type ConsentStatus,
   type LookResult,
@@ -41,7 +40,7 @@ import { RequestHistory } from './request-history';
 /** A wait for consent, as stored in the queue. */
 export type WaitItem = ItemData;
 
-/** Data that all waits of a message share. */
+/** What all waits of a message share: how often they look, and from when. */
 export interface WaitShared extends Shared {
   readonly start?: number;
   readonly pace?: Pace;
@@ -140,7 +139,6 @@ const isSameStatus = (one: ConsentStatus | undefined, other: ConsentStatus): boo
 export class Consent {
   readonly history: RequestHistory;
   readonly clock: Clock;
-  private readonly space: string;
   private readonly waiters = new Map<string, Waiter>();
   /** Why the latest look of any wait was not answered. */
   outage: Problem | undefined;
@@ -162,15 +160,8 @@ export class Consent {
     private readonly environment: ConsentEnvironment,
     readonly store: Store,
   ) {
-    const { space } = environment;
-    this.space = space;
     this.clock = ageClock(environment, store);
-    this.history = new RequestHistory({
-      store,
-      space,
-      clock: this.clock,
-      wallTime: () => environment.clock.now(),
-    });
+    this.history = new RequestHistory(store, environment.space, this.clock, () => environment.clock.now());
   }
 
   /** The waits of a node can be ended from now on; the result ends that. */
@@ -282,7 +273,7 @@ export class Consent {
 
   /** The first bytes of the index entries of all who wait for a number or member. */
   private groupOf(subject: Subject, advisor: string): Buffer {
-    return indexOf(this.store, 'number', this.space, subject, advisor);
+    return indexOf(this.store, 'number', this.environment.space, subject, advisor);
   }
 
   private timingOf({ start, pace }: Pick<Wait, 'start' | 'pace'>, group: Buffer): Timing {
@@ -365,7 +356,8 @@ export class Consent {
       const service = await this.environment.client();
       const options = { advisor, lane: 'polls', priority: 'poll' } as const;
       const { data } = await service.call('getConsent', { query: subject }, options);
-      result = resultOf(consentStatusOf(data));
+      const status = consentStatusOf(data);
+      result = { kind: status.state === 'accepted' ? 'accepted' : 'pending', status };
     } catch (fault) {
       result = resultOfFault(fault);
     }
@@ -433,7 +425,7 @@ export class Consent {
   }
 
   private prefixOf(phone: string | undefined): Buffer {
-    return indexOf(this.store, 'number', this.space, phone === undefined ? undefined : { phone });
+    return indexOf(this.store, 'number', this.environment.space, phone === undefined ? undefined : { phone });
   }
 
   /** Undefined when the wait has ended meanwhile, or cannot be read. */
@@ -455,7 +447,7 @@ export class Consent {
 
   /** An answer about a member does not name its numbers: those are known from earlier answers about the numbers. */
   private async acceptedNumbers(advisor: string, member: Subject, status: ConsentStatus): Promise<void> {
-    const prefix = indexOf(this.store, 'member', this.space, member, advisor);
+    const prefix = indexOf(this.store, 'member', this.environment.space, member, advisor);
     for await (const found of indexedUnder(this.store, prefix, batch))
       for (const each of found) {
         const phone = (await this.recordOf(each))?.item.phone;
@@ -497,7 +489,7 @@ export class Consent {
   private async hasAny(store: Store, advisor: string, subjects: readonly Subject[]): Promise<boolean> {
     for (const subject of subjects)
       for (const kind of ['number', 'member'] as const) {
-        const from = indexOf(store, kind, this.space, subject, advisor);
+        const from = indexOf(store, kind, this.environment.space, subject, advisor);
         if ((await store.keys(timetable, { from, to: endOf(from), limit: 1 })).length > 0) return true;
       }
     return false;

@@ -53,15 +53,6 @@ export type MakeRequest = (
   leave: () => Promise<void>,
 ) => Promise<RequestReply>;
 
-export interface RequestHistoryOptions {
-  readonly store: Store;
-  readonly space: string;
-  /** The simulator's, or one that tells the store's time. */
-  readonly clock: Clock;
-  /** For display; `clock` when left out. */
-  readonly wallTime?: () => number;
-}
-
 /** A number that was asked as often as it may be, and has not answered. */
 export class ConsentLimit extends Error {
   constructor(
@@ -92,8 +83,14 @@ const personName = (advisor: string, phone: string): string => `${advisor}\n${ph
 export class RequestHistory {
   private readonly asking: Map<string, Promise<void>>;
 
-  constructor(private readonly options: RequestHistoryOptions) {
-    this.asking = orMake(beingAsked, options.store, () => new Map<string, Promise<void>>());
+  /** `clock` is the simulator's, or tells the store's time; `wallTime` is for display. */
+  constructor(
+    private readonly store: Store,
+    private readonly space: string,
+    private readonly clock: Clock,
+    private readonly wallTime = () => clock.now(),
+  ) {
+    this.asking = orMake(beingAsked, store, () => new Map<string, Promise<void>>());
   }
 
   /**
@@ -113,7 +110,7 @@ export class RequestHistory {
     try {
       return await oneAtATime(asName(at), untilAsked, this.asking);
     } finally {
-      sweepRemembered(this.options.store).catch(() => undefined);
+      sweepRemembered(this.store).catch(() => undefined);
     }
   }
 
@@ -125,7 +122,7 @@ export class RequestHistory {
 
   /** The result of a dry run: nothing is asked or written. Throws `ConsentLimit` as `ask` does. */
   async preview(advisor: string, phone: string, rules: RequestRules): Promise<RequestResult> {
-    const entry = await this.options.store.get<RequestRecord>(table, this.keyOf(personName(advisor, phone)));
+    const entry = await this.store.get<RequestRecord>(table, this.keyOf(personName(advisor, phone)));
     const { last } = this.check(entry, rules);
     return last ? notRepeated(last) : { ...noAnswer, requested: false, requestedAt: null };
   }
@@ -146,7 +143,7 @@ export class RequestHistory {
     rules: RequestRules,
     request: MakeRequest,
   ): Promise<RequestResult | undefined> {
-    const { store, clock, wallTime = () => clock.now() } = this.options;
+    const { store, clock, wallTime } = this;
     const entry = await this.read(at);
     const { last, isRecent } = this.check(entry, rules);
     if (last && isRecent) return notRepeated(last);
@@ -216,7 +213,7 @@ export class RequestHistory {
     entry: StoreEntry<RequestRecord> | undefined,
     { every, limit }: RequestRules,
   ): { readonly last: RequestRecord | undefined; readonly isRecent: boolean } {
-    const now = this.options.clock.now();
+    const now = this.clock.now();
     const last = entry && now - entry.value.at < keptFor ? entry.value : undefined;
     const isRecent = last !== undefined && now - last.at < every;
     const unanswered = last?.unanswered ?? 0;
@@ -227,7 +224,7 @@ export class RequestHistory {
 
   /** A time ahead of now means the clock was set back: it counts from now, or the number would never be asked again. */
   private async read(at: Buffer): Promise<StoreEntry<RequestRecord> | undefined> {
-    const { store, clock } = this.options;
+    const { store, clock } = this;
     const entry = await store.get<RequestRecord>(table, at);
     if (!entry || entry.value.at <= clock.now()) return entry;
     await this.update(at, (known) => known && { ...known, at: Math.min(known.at, clock.now()) });
@@ -239,7 +236,7 @@ export class RequestHistory {
     at: Buffer,
     change: (known: RequestRecord | undefined) => RequestRecord | undefined,
   ): Promise<void> {
-    const { store } = this.options;
+    const { store } = this;
     for (;;) {
       const entry = await store.get<RequestRecord>(table, at);
       const value = change(entry?.value);
@@ -250,7 +247,6 @@ export class RequestHistory {
   }
 
   private keyOf(name: string): Buffer {
-    const { store, space } = this.options;
-    return rememberedKey(store, space, ['asked'], name);
+    return rememberedKey(this.store, this.space, ['asked'], name);
   }
 }

@@ -1,5 +1,4 @@
-import { waitOf, type Consent } from '../../lib/consent/consent';
-import type { Pace } from '../../lib/consent/pace';
+import { waitOf, type Consent, type WaitShared } from '../../lib/consent/consent';
 import { second } from '../../lib/durations';
 import type { TextShared } from '../../lib/guards/text-hours';
 import type { Queue } from '../../lib/outbox/queue';
@@ -8,13 +7,7 @@ import { problemOf } from '../../lib/runtime/outcomes';
 import { failureLook, look, unauthorizedLook, waitingLook, type StatusLook } from '../../lib/runtime/status';
 import type { Recipient } from '../../lib/texting/recipients';
 
-/** What the recipients of a message share. */
-export interface CheckShared extends TextShared {
-  /** For waits alone: how often they look, and from when. */
-  readonly pace?: Pace;
-  readonly start?: number;
-}
-
+export type CheckShared = TextShared & WaitShared;
 export type CheckQueue = Queue<Recipient, CheckShared>;
 
 /** Reading a thousand waits takes long: the status takes at most a tenth of the time. */

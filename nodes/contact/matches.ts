@@ -1,5 +1,6 @@
 import { largestPage } from '../../lib/contract-values';
 import { minute } from '../../lib/durations';
+import { orMake } from '../../lib/process-memory';
 import type { Caller } from '../../lib/address-book/operation';
 import { pagesOf } from '../../lib/address-book/paging';
 import type { Environment } from '../../lib/runtime/environment';
@@ -44,7 +45,7 @@ export const matchValueOf = (contact: ContactBody, matchBy: MatchBy): string => 
 type Matches = Map<string, readonly Match[]>;
 
 /** The contacts of the advisor by the value that they are matched by, or only those with the given value. */
-const readMatches = async (caller: Caller, matchBy: MatchBy, wanted?: string): Promise<Matches> => {
+export const readMatches = async (caller: Caller, matchBy: MatchBy, wanted?: string): Promise<Matches> => {
   const matches: Matches = new Map();
   let [isAny, isGiven] = [false, false];
   const pages = pagesOf((page) => caller.call('searchContacts', { query: { page, pageSize: largestPage } }), {
@@ -80,8 +81,7 @@ export const matchKey = ({ environment, advisor }: Caller, matchBy: MatchBy, val
 const rememberCreated = (caller: Caller, key: string, id: Id): void => {
   const { environment } = caller;
   const now = environment.clock.now();
-  const created = createdBy.get(environment) ?? new Map<string, { id: Id; at: number }>();
-  createdBy.set(environment, created);
+  const created = orMake(createdBy, environment, () => new Map<string, { id: Id; at: number }>());
   created.delete(key);
   created.set(key, { id, at: now });
   for (const [other, { at }] of created) {
@@ -111,19 +111,11 @@ export class Matcher {
   /** Values whose contact may have been created since the address book was read. */
   private readonly uncertain = new Set<string>();
 
-  private constructor(
+  /** Without `matches`, the address book is read for each value. */
+  constructor(
     private readonly matchBy: MatchBy,
-    private readonly matches: Matches | undefined,
+    private readonly matches?: Matches,
   ) {}
-
-  static async ofList(caller: Caller, matchBy: MatchBy): Promise<Matcher> {
-    return new Matcher(matchBy, await readMatches(caller, matchBy));
-  }
-
-  /** Reads the address book for each value. */
-  static ofOne(matchBy: MatchBy): Matcher {
-    return new Matcher(matchBy, undefined);
-  }
 
   /** The only contact with this value; undefined when there is none. Throws `invalid_input` when there are several. */
   async find(caller: Caller, value: string): Promise<Id | undefined> {

@@ -16,7 +16,7 @@ import { isNothing, isRecord } from '../../lib/runtime/kinds';
 import type { Config } from '../../lib/runtime/register';
 import type { Id, ResponseOf } from '../../lib/service/endpoints';
 import { contactBody, changesOf, contactSource, merged, type ContactBody } from './input';
-import { Matcher, matchKey, matchValueOf, type MatchBy } from './matches';
+import { Matcher, matchKey, matchValueOf, readMatches, type MatchBy } from './matches';
 import { contactFieldKinds, spec } from './spec';
 
 const createOne = async (
@@ -110,7 +110,8 @@ const saving = (tools: Tools, config: Config): ItemOperation => {
     const body = contactBody(item, where, caller.environment.settings.country);
     const value = matchValueOf(body, matchBy);
     return oneAtATime(matchKey(caller, matchBy, value), async () => {
-      const matcher = list ? await once(() => Matcher.ofList(caller, matchBy)) : Matcher.ofOne(matchBy);
+      const ofList = async () => new Matcher(matchBy, await readMatches(caller, matchBy));
+      const matcher = list ? await once(ofList) : new Matcher(matchBy);
       const match = await matcher.find(caller, value);
       return match === undefined
         ? matcher.creating(caller, value, () => createOne(turn, body))

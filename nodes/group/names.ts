@@ -6,6 +6,7 @@ import { wholeId } from '../../lib/runtime/inputs';
 import { invalidInput } from '../../lib/runtime/errors';
 import { largestPage } from '../../lib/contract-values';
 import { pagesOf } from '../../lib/address-book/paging';
+import { orMake } from '../../lib/process-memory';
 import type { Id } from '../../lib/service/endpoints';
 
 /** What all groups together say about a text. */
@@ -99,11 +100,8 @@ const lookupsByEnvironment = new WeakMap<Environment, Map<string, Lookups>>();
 
 const find = (caller: Caller, text: string): Promise<Found> => {
   const { environment, advisor } = caller;
-  const byAdvisor = lookupsByEnvironment.get(environment) ?? new Map<string, Lookups>();
-  lookupsByEnvironment.set(environment, byAdvisor);
-  const lookups = byAdvisor.get(advisor) ?? new Lookups();
-  byAdvisor.set(advisor, lookups);
-  return lookups.find(caller, text);
+  const byAdvisor = orMake(lookupsByEnvironment, environment, () => new Map<string, Lookups>());
+  return orMake(byAdvisor, advisor, () => new Lookups()).find(caller, text);
 };
 
 /** To be called when a group was, or may have been, created or deleted. */

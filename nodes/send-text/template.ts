@@ -11,9 +11,6 @@ const wholeText = (text: string): string => {
   return text;
 };
 
-/** Gives each recipient its text: its own, else that of the node's field, with its placeholders filled. */
-export type TextOf = (entry: PhoneEntry, msg: Message, value: unknown) => string;
-
 /** A text, or a finite number as one; undefined for anything else, and for a blank text. */
 const asText = (value: unknown): string | undefined => {
   const text = typeof value === 'number' && Number.isFinite(value) ? String(value) : value;
@@ -31,17 +28,12 @@ const fieldsOf =
 /** What the flow's author wrote is filled from the message too; a text that came in with the message is not. */
 const isAuthored = ({ type }: Source): boolean => type !== 'msg';
 
-type Filled =
-  | { readonly text: string }
-  | { readonly missing: string }
-  /** Braces never reach a phone, not even those in a badly filled table. */
-  | { readonly withBraces: string }
-  | { readonly isBroken: true };
-
-/** Compiles a text: each `{{field}}` is filled from the first of the sources that has it. */
-export const compileTemplate = (template: string): ((sources: readonly FieldSource[]) => Filled) => {
-  if (!template.includes('{{')) return () => ({ text: template });
-  if (hasBrokenPlaceholder(template)) return () => ({ isBroken: true });
+/** Compiles a text: each `{{field}}` is filled from the first of the sources that has it, else `missing` is thrown. */
+export const compileTemplate = (
+  template: string,
+): ((sources: readonly FieldSource[], missing: (name: string) => ServiceError) => string) => {
+  if (!template.includes('{{')) return () => template;
+  if (hasBrokenPlaceholder(template)) throw invalidInput('placeholder_broken');
   const names: string[] = [];
   const pieces: string[] = [];
   let from = 0;
@@ -51,16 +43,17 @@ export const compileTemplate = (template: string): ((sources: readonly FieldSour
     from = match.index + match[0].length;
   }
   const tail = template.slice(from);
-  return (sources) => {
+  return (sources, missing) => {
     let text = '';
     for (const [index, name] of names.entries()) {
       let value: string | undefined;
       for (const fieldIn of sources) value ??= asText(fieldIn(name));
-      if (value === undefined) return { missing: name };
-      if (value.includes('{{')) return { withBraces: name };
+      if (value === undefined) throw missing(name);
+      // Braces never reach a phone, not even those in a badly filled table.
+      if (value.includes('{{')) throw invalidInput('placeholder_braces', { field: excerpt(name) });
       text += (pieces[index] ?? '') + value.trim();
     }
-    return { text: text + tail };
+    return text + tail;
   };
 };
 
@@ -83,31 +76,23 @@ const noField = (name: string, { payload }: Message, authored: boolean): Service
 };
 
 /** Fills templates; the last one is kept compiled, because the recipients of a list mostly share it. */
-const templateFiller = (): ((
-  template: string,
-  entry: PhoneEntry,
-  msg: Message,
-  authored: boolean,
-) => string) => {
+const templateFiller = () => {
   let last: string | undefined;
   let compiled = compileTemplate('');
-  return (template, { record }, msg, authored) => {
+  return (template: string, { record }: PhoneEntry, msg: Message, authored: boolean): string => {
     if (template !== last) compiled = compileTemplate(template);
     last = template;
     const own = fieldsOf(record);
-    const filled = compiled(authored ? [own, fieldsOf(msg['contact']), (name) => pick(msg, name)] : [own]);
-    if ('isBroken' in filled) throw invalidInput('placeholder_broken');
-    if ('withBraces' in filled)
-      throw invalidInput('placeholder_braces', { field: excerpt(filled.withBraces) });
-    if ('missing' in filled) throw noField(filled.missing, msg, authored);
-    return filled.text;
+    const sources = authored ? [own, fieldsOf(msg['contact']), (name: string) => pick(msg, name)] : [own];
+    return compiled(sources, (name) => noField(name, msg, authored));
   };
 };
 
-export const textGiver = (source: Source): TextOf => {
+/** Gives each recipient its text: its own, else that of the node's field, with its placeholders filled. */
+export const textGiver = (source: Source) => {
   const fill = templateFiller();
   const authored = isAuthored(source);
-  return (entry, msg, value) => {
+  return (entry: PhoneEntry, msg: Message, value: unknown): string => {
     const { record } = entry;
     const ownText = record && fieldOf(record, 'text');
     if (ownText !== undefined) {
@@ -122,11 +107,9 @@ export const textGiver = (source: Source): TextOf => {
 };
 
 /** Gives each recipient the once-key of its text: the filled literal, or the value of the source. */
-export const onceKeyGiver = (
-  source: Source,
-): ((entry: PhoneEntry, msg: Message, value: unknown) => string) => {
+export const onceKeyGiver = (source: Source) => {
   const fill = templateFiller();
-  return (entry, msg, value) => {
+  return (entry: PhoneEntry, msg: Message, value: unknown): string => {
     const given = asText(value);
     const key = given !== undefined && source.type === 'str' ? fill(given, entry, msg, true) : given;
     if (key === undefined) throw invalidInput('once_key_missing', { where: source.where });

@@ -23,7 +23,7 @@ describe('the history of consent requests', () => {
   let store: ObservedStore;
   let sent: number;
   const history = (space = 'space/', of: Store = store): RequestHistory =>
-    new RequestHistory({ store: of, clock, space, wallTime: () => clock.now() + 5 });
+    new RequestHistory(of, space, clock, () => clock.now() + 5);
   const known = key('known');
   const remembered = (): Promise<number> => store.count('work', known, endOf(known));
   const pending: RequestReply = { memberId: 7, consentState: 'pending', requested: true };
@@ -215,7 +215,7 @@ describe('the history of consent requests', () => {
   it('counts a request made while the clock was years ahead from when the clock is right again', async () => {
     const ahead = new MovableClock(() => begin + hours(24 * 365 * 10));
     const space = 'space/';
-    await new RequestHistory({ store, clock: ahead, space }).ask('default', ann, daily, request);
+    await new RequestHistory(store, space, ahead).ask('default', ann, daily, request);
     should((await history().ask('default', ann, daily, request)).requested).be.false();
     await clock.move(hours(24));
     should((await history().ask('default', ann, daily, request)).requested).be.true();

@@ -38,7 +38,7 @@ const vaultOf = (store: Store): Vault =>
     startId: 'one',
   });
 const historyOf = (store: Store, space: string): RequestHistory =>
-  new RequestHistory({ store, space, clock: systemClock });
+  new RequestHistory(store, space, systemClock);
 const keyOf = (environment: string) =>
   ({
     space: spaceOf(environment),

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import should from 'should';
 import { compileTemplate } from '../../../nodes/send-text/template';
 import { Flow } from '../../support/flow';
@@ -70,17 +71,17 @@ describe('a property that cannot be read', () => {
 describe('a text with placeholders', () => {
   for (const text of ['Hi {{}} there', 'Hi {{ there', 'Hi {{name} there', 'Hi {{ {name} }} there']) {
     it(`is malformed as ${text}`, () => {
-      should(compileTemplate(text)([() => 'Ann'])).eql({ isBroken: true });
+      should(() => compileTemplate(text)).throw(/double braces/);
     });
   }
 
   it('is found malformed in no time, whatever follows the braces', () => {
     // A pattern that backtracks over the spaces takes minutes for these.
     const text = `Hi {{${' '.repeat(8000)}`;
-    should(compileTemplate(text)([() => 'Ann'])).eql({ isBroken: true });
+    should(() => compileTemplate(text)).throw(/double braces/);
   });
 
   it('may contain single braces', () => {
-    should(compileTemplate('{a} {{ name }} }}')([() => 'Ann'])).eql({ text: '{a} Ann }}' });
+    should(compileTemplate('{a} {{ name }} }}')([() => 'Ann'], () => assert.fail())).equal('{a} Ann }}');
   });
 });
