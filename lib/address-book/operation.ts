@@ -34,7 +34,6 @@ const withAttempts = (thrown: unknown, attempts: number): unknown =>
     ? new ServiceError({ ...thrown.problem, attempts }, { cause: thrown.cause })
     : thrown;
 
-/** One item whose work starts. */
 export interface OperationTurn {
   readonly caller: Caller;
   readonly item: unknown;
@@ -52,7 +51,6 @@ export interface OperationTurn {
 /** An operation on single records: each has its own outcome. */
 export interface ItemOperation {
   readonly kind: 'items';
-  /** Gives one item, or a list of them. */
   readonly source: Source;
   /** Called with the items of a message. */
   readonly warn?: (items: readonly unknown[]) => void;
@@ -60,7 +58,6 @@ export interface ItemOperation {
   readonly data?: (msg: Message) => unknown;
   /** Message fields of every outcome, including failures. */
   readonly carries: (item: unknown, list: boolean) => Fields;
-  /** Returns the payload. */
   readonly work: (turn: OperationTurn) => Promise<unknown>;
 }
 

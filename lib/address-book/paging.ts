@@ -113,7 +113,6 @@ const mostGrowth = 10;
 /** The most pages of a search without a total. */
 const mostPages = 10_000;
 
-/** One page while all pages are read. */
 export interface PageOfAll<T> {
   readonly page: ResultPage<T>;
   /** Those that were not given before: some move to a later page while the pages are read, or are listed twice. */

@@ -35,7 +35,6 @@ export const finding =
   <Name extends string>(check: Name) =>
   (ok: Verdict, key: string, values: MessageValues = {}): Finding<Name> => ({ check, ok, key, values });
 
-/** An endpoint that a node of the flow needs. */
 export interface Need {
   readonly endpoint: EndpointName;
   readonly node: string;
@@ -85,7 +84,6 @@ const reachability = (replies: readonly ReadAnswer[], address: string): Finding 
   return found(false, 'check.notReached', { address, reason: replies[0]?.reason ?? '' });
 };
 
-/** The endpoint of each search. */
 const searches = Object.fromEntries(
   Object.entries(endpoints).flatMap(([name, { search }]) => (search === undefined ? [] : [[search, name]])),
 ) as Readonly<Record<SearchName, EndpointName>>;
@@ -215,7 +213,6 @@ const prefixesOf = async (
 
 const dateFields = ['birthDate', 'clientAnniversary', 'dateTimeCreated', 'dateTimeModified'] as const;
 const iso = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?$/;
-/** The most contacts that are read. */
 const mostContacts = 5;
 
 /** The format of a date, without the date, which is personal. The names of months are replaced too. */
@@ -354,7 +351,6 @@ const tokenFinding = (reads: Reads, isKeyAccepted: boolean): Finding => {
   return isShown ? { check: 'token', ok: true, key: 'check.token' } : unproven;
 };
 
-/** All checks that need a token. */
 const withToken = async (
   rehearsal: Rehearsal,
   reader: ServiceReader,

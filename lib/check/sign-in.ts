@@ -10,7 +10,6 @@ import { authorizationUrl } from '../auth/authorization';
 import type { Connection } from '../auth/connection';
 import { clientErrors, errorIn } from '../auth/token-endpoint';
 
-/** The most milliseconds for pauses. */
 const mostPaused = minute;
 
 /** The clock and the random source: tests have their own. */

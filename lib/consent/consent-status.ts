@@ -24,7 +24,6 @@ export const cancelled = (status = nothingKnown): WaitOutcome => ({
   status,
 });
 
-/** What a look at the consent found. */
 export type LookResult =
   | { readonly kind: 'accepted'; readonly status: ConsentStatus }
   /** Any other state, also one that the contract does not name. */
@@ -76,7 +75,6 @@ const unknownAtFirst = 5 * minute;
 /** Milliseconds for which the last look is retried while it is not answered. */
 const lastLookFor = hour;
 
-/** One wait, as a look finds it. */
 export interface WaitAtLook {
   /** How old the wait was when the request began. */
   readonly age: number;

@@ -72,12 +72,11 @@ export const waitOf = ({
   name: data.name,
 });
 
-/** The parts of an environment that are used here. */
 interface ConsentEnvironment {
   readonly service: string;
   readonly space: string;
   readonly clock: Clock;
-  client(): Client | Promise<Client>;
+  client(): Pick<Client, 'call'> | Promise<Pick<Client, 'call'>>;
   store(): Store | Promise<Store>;
   isBlocked(phone: string, isOwnEnough?: boolean): Promise<boolean>;
 }
@@ -93,7 +92,6 @@ interface Waiter {
   changed(): void;
 }
 
-/** A wait as it is listed. */
 export interface ListedWait extends Wait {
   /** When it looks next, if its node runs. */
   readonly next: number;

@@ -10,7 +10,6 @@ import type { Say } from './red';
 /** Replaces a typed input's line while a literal is chosen; the typed input still has the value. */
 interface Box {
   readonly element: JQuery;
-  /** The note below the box. */
   readonly note: JQuery;
   /** Whether the box can show this value. */
   takes(value: string): boolean;

@@ -24,7 +24,6 @@ export const clearStatuses = (nodes: readonly EditedNode[]): void => {
   }
 };
 
-/** The nodes that use an environment. */
 export const usersOf = (environment: EditedNode): readonly EditedNode[] =>
   (environment['users'] as readonly EditedNode[] | undefined) ?? [];
 

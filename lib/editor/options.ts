@@ -59,7 +59,6 @@ export class OptionList {
     this.element.toggle(this.count > 0);
   }
 
-  /** Ticks the choices with these values. */
   mark(values: readonly string[]): void {
     this.choices.forEach(({ value }, index) => {
       this.at(index).attr('aria-selected', String(values.includes(value)));

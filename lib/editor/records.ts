@@ -58,7 +58,6 @@ export const foundIn = (what: RecordKind, page: unknown, before: number, say: Sa
   };
 };
 
-/** The ids in a list field. */
 export const idsIn = (value: unknown, type: unknown): number[] => {
   if (type !== 'json' && type !== 'num') return [];
   try {

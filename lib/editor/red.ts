@@ -21,7 +21,6 @@ export interface TypedInputType {
   label: string;
   icon?: string;
   hasValue?: boolean;
-  /** The type of the input element, such as `hidden`. */
   inputType?: string;
 }
 
@@ -104,7 +103,6 @@ export type EditorSpec = Pick<NodeSpec, 'type' | 'category' | 'fields'>;
 
 /** What a node's own `editor.ts` may export. */
 export interface OwnEditor {
-  /** A sentence about what the node does, for a node without a name. */
   label?: (values: Values, say: Say) => string;
   /** Adds to the form what the fields alone cannot express. */
   opened?: (form: Form) => void;

@@ -36,7 +36,6 @@ interface EnvironmentSeen {
   readonly isComplete: boolean;
 }
 
-/** What the checks need from the editor. */
 export interface ValidationContext {
   readonly now: number;
   readonly say: Say;
@@ -216,7 +215,6 @@ export interface SavedRow {
   readonly valueType?: ValueType;
 }
 
-/** The problem of one row of a field. */
 export const rowProblem = (
   field: RowsField,
   { field: name, value, valueType }: SavedRow,

@@ -6,7 +6,6 @@ interface Errand {
   /** The route that answers with the address of the window, as `{ url }`. */
   readonly path: string;
   readonly body?: object;
-  /** Is added to that address. */
   readonly query?: string;
 }
 

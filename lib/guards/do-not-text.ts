@@ -40,7 +40,6 @@ interface BlockedPage {
   readonly total: number;
 }
 
-/** The list in one store. */
 class StoreList {
   /** Changes with each block that this process learns of. */
   version = 0;
@@ -52,7 +51,6 @@ class StoreList {
   /** Blocks that wait for the end of an attempt. */
   private readonly waiting = new Set<() => void>();
   private readonly listeners = new Listeners<[phone: string]>();
-  /** Calls the listener when a number is blocked. */
   readonly onBlock = this.listeners.add;
   /** Whether it is worthwhile to look if anybody is on the list. */
   private mayBeEmpty = true;
@@ -344,7 +342,6 @@ export const movableBlocked = (): Movable<Blocked> => {
   };
 };
 
-/** The error of a number that is blocked. */
 export const refusalBy = (by: BlockedBy): ServiceError => {
   if (by === 'unreadable') return nodeError('blocked', 'blocked_unreadable');
   return nodeError('blocked', by === 'unreadable list' ? 'blocked_list_unreadable' : 'blocked');

@@ -34,7 +34,6 @@ export interface OnceTime {
 /** The holder of a key, and how far its text has come. It changes in one commit with the steps of the text. */
 interface Claim extends Remembered {
   readonly item: string;
-  /** The process that claimed it. */
   readonly holder: string;
   /** When it was claimed or sent, by the clock by which keys age; when it was cancelled, by the store's time. */
   readonly at: number;
@@ -42,7 +41,6 @@ interface Claim extends Remembered {
   readonly state: 'open' | 'started' | 'sent' | 'unknown' | 'cancelled';
   /** The text of an open claim is held until then. */
   readonly notBefore?: number;
-  /** The payload of a text that was sent. */
   readonly payload?: unknown;
 }
 

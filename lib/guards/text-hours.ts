@@ -11,7 +11,6 @@ import type { Guard, GuardTools, ItemOf } from '../runtime/item-node';
 import { fieldOf, isNothing, isRecord } from '../runtime/kinds';
 import zoneTable from './zone-table.json';
 
-/** What the items of a texting message share. */
 export interface TextShared extends Shared {
   /** The time zone that the message gives for a single number. */
   readonly timeZone?: unknown;
@@ -109,7 +108,6 @@ const leaveTime = (hours: TextHours, zones: readonly string[], at: number): bool
 
 export interface Whose {
   readonly phone: string;
-  /** The recipient's own zone, if it is known. */
   readonly timeZone?: string | undefined;
   /** The zone for numbers whose own is unknown; empty when there is none. */
   readonly fallback: string;

@@ -250,7 +250,7 @@ const permitted = async (all: readonly Steps[]): Promise<() => void> => {
 const byReset = 'reset';
 
 export interface Service {
-  client(): Client | Promise<Client>;
+  client(): Pick<Client, 'call'> | Promise<Pick<Client, 'call'>>;
 }
 
 export interface ItemTools {

@@ -84,7 +84,7 @@ export const pausedUntil = (environment: Environment): number => {
     const client = environment.client();
     // A text reports this failure itself. An environment that is not configured has no pause to show.
     if (client instanceof Promise) client.catch(() => undefined);
-    const byService = client instanceof Promise ? 0 : client.pausedUntil;
+    const byService = client instanceof Promise ? 0 : client.limits.pausedUntil;
     return Math.max(byService, environment.tokensPausedUntil ?? 0);
   } catch {
     return 0;

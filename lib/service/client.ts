@@ -98,7 +98,6 @@ const futileFor = 30 * second;
 /** The characters that a header value may have here; any other would make the request fail. */
 export const headerSafe = /^[\x21-\x7e]+$/;
 
-/** One call, from its first request to its outcome. */
 export class Call {
   private attempts = 0;
   private troubled: Retries | undefined;
@@ -335,7 +334,6 @@ export class Call {
   }
 }
 
-/** The settings of an environment that sets none of its own. */
 export const requestDefaults = {
   timeout: 30 * second,
   retries: 4,
@@ -407,16 +405,7 @@ export const createClient = (options: ClientOptions) => {
         if (--underWay === 0) allDone?.();
       }
     },
-    /** The end of a pause after a 429, in epoch milliseconds; 0 when there is none. */
-    get pausedUntil(): number {
-      return limits.pausedUntil;
-    },
-    /** Called when another process was asked to pause, with the milliseconds that are left. */
-    pause(ms: number): void {
-      limits.pause(ms);
-    },
-    /** The most requests at once that were wanted since the last call. */
-    takePeak: (): number => limits.takePeak(),
+    limits,
     /**
      * Lets requests under way finish, fails those that have not started with `cancelled`, and frees the connections.
      * Requests that are still under way after `within` milliseconds are cut, and reported accordingly.

@@ -206,7 +206,6 @@ export type RequestOf<N extends EndpointName> = ([ParamNames<Endpoint<N>['path']
 
 export type ResponseOf<N extends EndpointName> = z.output<Endpoint<N>['response']>;
 
-/** One page of a search. */
 export interface ResultPage<T = unknown> {
   readonly data: readonly T[];
   readonly pageInfo?: Readonly<ResponseOf<'searchContacts'>['pageInfo']>;

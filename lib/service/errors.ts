@@ -121,7 +121,6 @@ export type Term =
   | { readonly country: string }
   /** A field of a node's form, such as `advisor-send-text.phone`. */
   | { readonly field: string; readonly isQuoted?: boolean };
-/** A value that is filled into a sentence. */
 export type MessageValue = string | number | Term | readonly (string | Term)[];
 export type MessageValues = Readonly<Record<string, MessageValue>>;
 

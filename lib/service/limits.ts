@@ -104,7 +104,7 @@ export class Limits {
     this.highest = Math.max(this.highest, this.running + this.waiting);
   }
 
-  /** In epoch milliseconds; 0 when there is no pause. */
+  /** The end of a pause after a 429, in epoch milliseconds; 0 when there is none. */
   get pausedUntil(): number {
     const left = this.pauseEnd - elapsedBy(this.clock);
     return left > 0 ? this.clock.now() + Math.ceil(left) : 0;
@@ -131,6 +131,7 @@ export class Limits {
     this.serve();
   }
 
+  /** Also called for a pause that another process was asked for. */
   pause(ms: number): void {
     this.pauseEnd = Math.max(this.pauseEnd, elapsedBy(this.clock) + ms);
   }

@@ -204,7 +204,6 @@ const introduction = [
   ...['accept-encoding', 'identity'],
 ];
 
-/** What axios hands over to be sent. */
 const requestOf = (config: InternalAxiosRequestConfig, origin: string): Dispatcher.DispatchOptions => {
   const { baseURL = '', url = '', token, apiKey = '', contentType = 'application/json' } = config;
   const body = (config.data as string | undefined) ?? null;

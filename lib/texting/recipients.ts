@@ -27,7 +27,6 @@ import { ServiceError, type MessageValue } from '../service/errors';
 export interface PhoneEntry {
   /** In E.164; undefined when the given value is not a number that may be texted. */
   readonly phone: string | undefined;
-  /** The value as it was given. */
   readonly given: unknown;
   /** The whole object that the list held for this recipient. */
   readonly record: Record<string, unknown> | undefined;
@@ -73,7 +72,6 @@ export const phoneNumber = (value: unknown, country: string): string | undefined
   return text !== '' && country !== '' ? national(text, country) : undefined;
 };
 
-/** How the numbers of a phone field are read. */
 export interface PhoneRules {
   /** The region of numbers that are not written with +; empty means E.164 alone. */
   readonly country: string;
@@ -128,11 +126,9 @@ interface Whereabouts {
   readonly list: boolean;
   /** The position of the entry, from 1. */
   readonly row?: number;
-  /** The name of the number's field in the objects of a list. */
   readonly field?: string;
 }
 
-/** What to tell the user about a value that is not a number we may text. */
 export const notANumber = (
   given: unknown,
   country: string,
@@ -170,7 +166,6 @@ const nameToChoose = (record: Readonly<Record<string, unknown>>, column: string)
   return likely !== undefined && /^[\p{L}_][\p{L}\d_]{0,40}$/u.test(likely) ? likely : column;
 };
 
-/** What to tell the user about an object in a list that has no number where one was looked for. */
 const noNumberIn = (
   record: Readonly<Record<string, unknown>>,
   { field: column }: PhoneRules,
@@ -286,7 +281,6 @@ export interface Recipient extends ItemData {
   readonly text?: string;
 }
 
-/** The recipients of one message. */
 export type Recipients<T extends Recipient = Recipient> = Pick<
   Batch<T>,
   'items' | 'count' | 'entries' | 'list'
@@ -358,7 +352,6 @@ export const sharedIn = (msg: Message, isList: boolean): Mutable<TextShared> => 
   return shared;
 };
 
-/** How a node reads the numbers of a message. */
 export const phoneRules = ({ plain, country }: Tools): PhoneRules => ({
   country,
   field: plain.text('phoneField').trim(),
@@ -403,7 +396,6 @@ export const readRecipients = <T extends Recipient, S extends TextShared>(
     );
 };
 
-/** Marks an outcome as that of a dry run. */
 const asDryRun = (outcome: Outcome): Outcome => ({
   ...outcome,
   ...(outcome.port !== 1 && { payload: { ...(outcome.payload as object), dryRun: true } }),
@@ -435,7 +427,6 @@ export const usedFields = (
   return whole;
 };
 
-/** What all texting nodes have in common. */
 export const texting = (
   tools: Tools,
 ): Required<Pick<ItemNodeOptions<Recipient, TextShared>, 'fields' | 'failedFields' | 'phonesOf'>> => {

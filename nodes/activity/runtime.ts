@@ -16,7 +16,6 @@ interface ActivityItem {
   readonly advisor: string | null;
 }
 
-/** Reads all items, or one page of them. */
 interface ActivityReading {
   all(): AsyncIterable<ActivityItem> | Promise<readonly ActivityItem[]>;
   page(asked: { page: number; pageSize: number; advisor?: string }): Promise<ResultPage<ActivityItem>>;

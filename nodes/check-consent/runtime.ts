@@ -78,7 +78,6 @@ const outcomeOfWait = (ended: WaitOutcome, subject: Subject): Outcome => {
   return notAccepted(ended.reason, ended.status, subject, ended.problem && saidIn(ended.problem));
 };
 
-/** Checks one recipient's consent once. */
 const checkOnce = async (item: Item<Recipient, CheckShared>, environment: Environment): Promise<Outcome> => {
   const {
     advisor,

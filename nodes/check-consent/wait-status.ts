@@ -21,7 +21,6 @@ const redrawn = 2000;
 /** The most waits that are read to count people for a status. */
 const countedWaits = 1000;
 
-/** The status of a node while it waits for consent. */
 export class WaitStatus {
   private refresh: (() => void) | undefined;
   /** The waits are being read: there is one such read at a time. */

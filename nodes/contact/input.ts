@@ -32,7 +32,6 @@ const fromRows = ({ RED, node }: Tools, fields: unknown): ((msg: Message) => Pro
   };
 };
 
-/** Reads the contact, or the list of contacts, of a message. */
 export const contactSource = (tools: Tools, fields: unknown): Source => {
   const contact = tools.source('contact');
   return contact.type === 'fields' ? { ...contact, read: fromRows(tools, fields) } : contact;
@@ -52,7 +51,6 @@ const meantBy = new Map(Object.keys(contactFieldKinds).map((field) => [plainName
 /** The most names that an error lists: a contact may come with dozens of columns of a table. */
 const mostNames = 5;
 
-/** The error for an object that has none of the fields. */
 const nothingGiven = (contact: Readonly<Record<string, unknown>>): ServiceError => {
   const others = Object.keys(contact).filter(
     (name) => !Object.hasOwn(contactFieldKinds, name) && name !== 'contactId',

@@ -120,7 +120,6 @@ const saving = (tools: Tools, config: Config): ItemOperation => {
   });
 };
 
-/** For operations that need nothing but the id. */
 const byContactId = (
   tools: Tools,
   operate: (caller: OperationTurn['caller'], id: Id) => Promise<unknown>,
@@ -149,7 +148,6 @@ const deleting = (tools: Tools): ItemOperation =>
     }),
   );
 
-/** The fields in which a filter searches. */
 const nameFields = ['fullName', 'firstName', 'lastName', 'email'];
 
 const searchingContacts = (tools: Tools): BookOperation => {

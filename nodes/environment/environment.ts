@@ -262,7 +262,7 @@ export class RunningEnvironment implements SharedStoreHost {
         return true;
       case 'pause': {
         const left = command.at + command.ms - (await this.store()).now();
-        if (left > 0) (await this.client()).pause(left);
+        if (left > 0) (await this.client()).limits.pause(left);
         this.changed();
         return true;
       }
@@ -609,7 +609,7 @@ export class RunningEnvironment implements SharedStoreHost {
         this.changed();
       },
     });
-    this.load = () => client.takePeak();
+    this.load = () => client.limits.takePeak();
     return client;
   }
 

@@ -86,7 +86,6 @@ class EventsNode {
     this.changed();
   }
 
-  /** Called when something in the environment has changed. */
   changed(): void {
     if (this.isClosed) return;
     this.lookAtStore();

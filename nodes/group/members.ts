@@ -14,7 +14,6 @@ import { groupNamed, isSame } from './names';
 type Summary = ResponseOf<'searchContacts'>['data'][number];
 type NamedGroup = Awaited<ReturnType<typeof groupNamed>>;
 
-/** The number of contacts that are read at once. */
 const atOnce = 4;
 
 /** Codes that end the stream: they are not about one contact, and the next would fail with the same. */

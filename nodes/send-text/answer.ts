@@ -6,7 +6,6 @@ import { failedOutcome } from '../../lib/runtime/outcomes';
 import type { ResponseOf } from '../../lib/service/endpoints';
 import type { Problem } from '../../lib/service/errors';
 
-/** The text that was sent. */
 interface SentText {
   readonly text: string;
   /** For a scheduled text, its date in milliseconds. */

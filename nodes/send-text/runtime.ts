@@ -53,11 +53,9 @@ interface Text extends Recipient {
   readonly cameBack?: true;
   /** Set when the text came back with consent: where it was in its list. */
   readonly place?: ListPlace;
-  /** The key by which the text is sent once. */
   readonly onceKey?: string;
 }
 
-/** What the texts of a message share. */
 interface SendShared extends TextShared {
   readonly delivery?: Delivery;
   /** The offset from UTC with which the delivery date was written, in milliseconds. */

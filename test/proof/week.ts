@@ -234,7 +234,7 @@ class Process {
   private deaf = 0;
   private asleep: Promise<void> | undefined;
   private wake: () => void = () => undefined;
-  private readonly client: Client;
+  private readonly client: Pick<Client, 'call'>;
   private readonly vault: Vault;
   private readonly closing = new AbortController();
   private readonly limits: Limits;
@@ -309,10 +309,6 @@ class Process {
           this.underWay -= 1;
         }
       },
-      pausedUntil: 0,
-      close: () => Promise.resolve(),
-      pause: () => undefined,
-      takePeak: () => 0,
     };
     this.ready = this.takeUp(slot);
   }
@@ -466,7 +462,7 @@ class Boxes {
   constructor(
     private readonly process: Process,
     private readonly store: Store,
-    private readonly client: Client,
+    private readonly client: Pick<Client, 'call'>,
   ) {}
 
   async open(): Promise<void> {

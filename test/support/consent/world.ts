@@ -279,12 +279,8 @@ export class World {
     });
   }
 
-  private clientOf(life: Pick<Life, 'isDead'>): Client {
+  private clientOf(life: Pick<Life, 'isDead'>): Pick<Client, 'call'> {
     return {
-      pausedUntil: 0,
-      close: () => Promise.resolve(),
-      pause: () => undefined,
-      takePeak: () => 0,
       call: async (_name, request, { advisor, priority }) => {
         if (life.isDead) return never;
         if (priority !== 'poll') throw new Error('polls never crowd out sends');

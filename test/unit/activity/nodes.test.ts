@@ -427,7 +427,7 @@ describe('texting events node', () => {
       { advisor: 'default', lane: 'x' },
     );
     call.catch(() => undefined);
-    while (client.pausedUntil === 0) await nextIteration();
+    while (client.limits.pausedUntil === 0) await nextIteration();
     await clock.move(2000);
     const told = await flow.arrivals.next(2);
     should(told.map(({ msg }) => msg.topic)).deepEqual(['paused', 'resumed']);

@@ -115,8 +115,8 @@ describe('an environment that several Node-RED instances keep in PostgreSQL', fu
     const asked = here
       .call('getConsent', { query: { phone: '+13005550100' } }, { advisor: 'alice', signal: cancel.signal })
       .catch((fault: unknown) => fault);
-    await until(() => here.pausedUntil > 0);
-    await until(() => there.pausedUntil > 0);
+    await until(() => here.limits.pausedUntil > 0);
+    await until(() => there.limits.pausedUntil > 0);
     cancel.abort();
     await asked;
   });

@@ -119,7 +119,7 @@ describe('guards that meet', () => {
     // While one is in flight, the other has started; then all pause for an hour.
     flow.send({ phone: [unasked, '+12025550122'] }, 'request');
     const client = await environment.client();
-    while (client.pausedUntil === 0) await nextIteration();
+    while (client.limits.pausedUntil === 0) await nextIteration();
     await simulator.clock.move(hour);
     const arrived = await coming;
     const left = received('requestConsent').filter(({ status }) => status !== 429);

@@ -49,10 +49,6 @@ describe('a wait whose records are damaged', () => {
       store: () => store,
       isBlocked: async () => false,
       client: () => ({
-        pausedUntil: 0,
-        close: () => Promise.resolve(),
-        pause: () => undefined,
-        takePeak: () => 0,
         call: async () => {
           polls += 1;
           return { data: { memberId: 7, state: answer, lastChanged: 1 }, status: 200, attempts: 1 } as never;

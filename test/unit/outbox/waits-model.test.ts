@@ -69,10 +69,6 @@ class Machine {
       store: () => store,
       isBlocked: async () => false,
       client: () => ({
-        pausedUntil: 0,
-        close: () => Promise.resolve(),
-        pause: () => undefined,
-        takePeak: () => 0,
         call: async (_name, request) => {
           if (process.isDead) return never;
           const { query } = request as { readonly query: { readonly phone: string } };

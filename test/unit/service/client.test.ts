@@ -204,7 +204,7 @@ describe('a call to the service', () => {
       });
       const first = client.call('sendMessage', text, advisor);
       await clock.move(0);
-      should(client.pausedUntil).equal(clock.now() + 30_000);
+      should(client.limits.pausedUntil).equal(clock.now() + 30_000);
       should(pauses).eql([clock.now() + 30_000]);
 
       const second = client.call(
@@ -268,7 +268,7 @@ describe('a call to the service', () => {
       await frozen.move(0);
       const others = [1, 2, 3].map(() => problemOf(client.call('sendMessage', text, advisor)));
       should(server.received).have.length(1);
-      should(client.pausedUntil).be.above(frozen.now() + 3_599_000);
+      should(client.limits.pausedUntil).be.above(frozen.now() + 3_599_000);
       await frozen.move(3_599_000);
       should(server.received).have.length(1);
       const ended = new AbortController();
