@@ -1,6 +1,6 @@
 import { processMemory } from '../process-memory';
 import type { Clock } from '../service/clock';
-import type { Changed } from '../state/store';
+import type { Changed, Store } from '../state/store';
 
 /**
  * Symbols in a message name its outcome and the nodes of ours that it has left. Node-RED copies them with the message,
@@ -11,15 +11,32 @@ const visitsMark = Symbol.for('advisor-texting.visits');
 
 type Marked = Record<PropertyKey, unknown>;
 
-/** Returns what must be saved in one commit with the message. */
-export type Claim = () => Changed | undefined;
+/** Who offers an outcome. */
+interface Giver {
+  readonly store: Store;
+  /** Saves that the outcome was emitted. */
+  readonly emitted: () => Changed;
+  /** Leaves it to the next start, which emits it again. */
+  readonly keep: () => void;
+  /** A close waits for this promise. */
+  readonly hold: (until: Promise<unknown>) => void;
+}
+
+/** Held by a node that has received an outcome, until it has called one of the functions. */
+export interface Claim extends Pick<Giver, 'store' | 'hold'> {
+  /** The message is saved, or has left: the last receiver gets what has to be saved in the same commit. */
+  conclude(): Changed | undefined;
+  /** The message is not saved. */
+  keep(): void;
+}
 
 interface Offer {
-  readonly emitted: () => Changed;
-  /** It left in a message, which may reach another node of ours. */
+  readonly giver: Giver;
+  /** It has left in a message, which may reach another node of ours. */
   isMarked: boolean;
   /** The number of our nodes that have received it and not saved it yet. */
   claims: number;
+  isKept: boolean;
 }
 
 const offers = processMemory('handOvers', new Map<number, Offer>());
@@ -36,7 +53,9 @@ const grace = 100;
 const conclude = (id: number): Changed | undefined => {
   const offer = offers.get(id);
   offers.delete(id);
-  return offer?.emitted();
+  if (!offer?.isKept) return offer?.giver.emitted();
+  offer.giver.keep();
+  return undefined;
 };
 
 const concludeAll = (): void => {
@@ -49,14 +68,14 @@ const concludeAll = (): void => {
 
 /**
  * When one node of ours accepts a message from another, it saves that in one commit with the other's *emitted*: a
- * crash leaves both or neither, so that a text behind a wait is not sent twice. At any other node, an outcome counts as
- * emitted a moment after it has arrived.
+ * crash leaves both or neither, so that a text behind a wait is not sent twice. Where their stores have no common commit,
+ * *emitted* is saved after that. At any other node, an outcome counts as emitted a moment after it has arrived.
  */
 export const handOver = {
   /** Called before an outcome leaves. */
-  offer(emitted: () => Changed): number {
+  offer(giver: Giver): number {
     concluding.lastOffer += 1;
-    offers.set(concluding.lastOffer, { emitted, isMarked: false, claims: 0 });
+    offers.set(concluding.lastOffer, { giver, isMarked: false, claims: 0, isKept: false });
     return concluding.lastOffer;
   },
   /** Called with each message that leaves a node: `received` is the one that it was made from, `id` that of its outcome. */
@@ -80,7 +99,7 @@ export const handOver = {
   withdraw(id: number): void {
     offers.delete(id);
   },
-  /** Called by the node of ours that receives a message; it calls the result once, when it saves the message. */
+  /** Called by the node of ours that receives a message. */
   claim(msg: object): Claim | undefined {
     const id = (msg as Marked)[outcomeMark];
     if (id === undefined) return undefined;
@@ -88,10 +107,16 @@ export const handOver = {
     const offer = typeof id === 'number' ? offers.get(id) : undefined;
     if (!offer || typeof id !== 'number') return undefined;
     offer.claims += 1;
-    return () => {
+    let isOpen = true;
+    const end = (isKept: boolean): Changed | undefined => {
+      if (!isOpen) return undefined;
+      isOpen = false;
       offer.claims -= 1;
+      offer.isKept ||= isKept;
       return offer.claims === 0 ? conclude(id) : undefined;
     };
+    const { store, hold } = offer.giver;
+    return { store, hold, conclude: () => end(false), keep: () => void end(true) };
   },
   /** Called when a node closes: everything that has arrived counts as emitted now. */
   concludeAll,

@@ -273,7 +273,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.pump();
   }
 
-  /** What `claim` gives is saved in one commit with the message. Throws `QueueFull`. */
+  /** The outcome that came with the message is saved as emitted in the same commit, or after it. Throws `QueueFull`. */
   accept(message: Record<string, unknown>, batch: Items<D, S>, attachment?: unknown, claim?: Claim): void {
     if (this.store.unwritten > mostUnwritten) throw new QueueFull();
     const { items, shared } = batch;
@@ -306,39 +306,46 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       lane.hand.push(...added);
       lane.readTo(nextKey(last.due));
     }
+    const together = claim?.store.sharesCommits(this.store) ? claim : undefined;
     const saving = (
-      isInParts ? this.saveInParts(accepted, items, isWait, claim) : this.store.saveTogether(added, claim?.())
+      isInParts
+        ? this.saveInParts(accepted, items, isWait, together)
+        : this.store.saveTogether(added, together?.conclude())
     ).finally(() => {
       this.memory.saving.delete(accepted.id);
     });
     this.memory.saving.set(accepted.id, saving);
-    this.track(
-      saving.then(
-        () => {
-          if (isWait) this.options.changed();
-          if (isInParts) {
-            const lane = laneFor(batch.count, isWait);
-            this.memory.latest?.offer(this.keys.due(lane, 0, accepted.arrival, items[0]?.index ?? 0));
-          } else if (!isAtHand) for (const item of added) this.release(item);
-        },
-        (fault: unknown) => {
-          const isTaken = fault instanceof TakenOver;
-          // Items at hand meet the same fault when they start, and fail with it; a wait never starts.
-          const isLeftToStart = isAtHand && !isWait;
-          for (const item of isLeftToStart ? [] : added) {
-            item.isEnding = true;
-            this.forget(item);
-          }
-          if (isWait) this.waitCount -= items.length;
-          // The process that took over emits the outcome of the other node again.
-          const isRefused = isTaken ? !claim : !isLeftToStart && !this.isClosing;
-          if (isRefused) this.refuse(accepted, items, isTaken && fault.isInDoubt ? 'taken_over' : 'refused');
-          if (isTaken) return;
-          this.pump();
-          throw fault;
-        },
-      ),
+    const accepting = saving.then(
+      () => {
+        claim?.conclude();
+        if (isWait) this.options.changed();
+        if (isInParts) {
+          const lane = laneFor(batch.count, isWait);
+          this.memory.latest?.offer(this.keys.due(lane, 0, accepted.arrival, items[0]?.index ?? 0));
+        } else if (!isAtHand) for (const item of added) this.release(item);
+      },
+      (fault: unknown) => {
+        const isTaken = fault instanceof TakenOver;
+        // Items at hand meet the same fault when they start, and fail with it; a wait never starts.
+        const isLeftToStart = isAtHand && !isWait;
+        for (const item of isLeftToStart ? [] : added) {
+          item.isEnding = true;
+          this.forget(item);
+        }
+        if (isWait) this.waitCount -= items.length;
+        // The process that took over emits the outcome again that came with it, where that is in the same store.
+        const isKept = this.isClosing || (isTaken && together !== undefined);
+        if (isKept) claim?.keep();
+        else claim?.conclude();
+        if (!isKept && (isTaken || !isLeftToStart))
+          this.refuse(accepted, items, isTaken && fault.isInDoubt ? 'taken_over' : 'refused');
+        if (isTaken) return;
+        this.pump();
+        throw fault;
+      },
     );
+    this.track(accepting);
+    if (!together) claim?.hold(accepting);
     if (isAtHand) this.pump();
   }
 
@@ -526,15 +533,11 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
         await nextTick();
         await this.store.write(items.slice(from, from + writtenAtOnce).flatMap(operationsOf));
       }
-    } catch (fault) {
-      // It is refused: the node that it came from must not keep the outcome forever.
-      if (!this.isClosing && !(fault instanceof TakenOver)) claim?.();
-      throw fault;
     } finally {
       this.store.announce(-bytes);
     }
     message.complete();
-    await this.store.saveTogether([message], claim?.());
+    await this.store.saveTogether([message], claim?.conclude());
   }
 
   /** Emits the items of a message that was not saved; in doubt, another process may carry them out. */
@@ -1049,7 +1052,12 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const loading = item.message.load(this.store);
     if (loading) await loading;
     if (this.isClosing) return this.keepFinished(item, outcome);
-    const offer = handOver.offer(() => this.emitted(item));
+    const offer = handOver.offer({
+      store: this.store,
+      emitted: () => this.emitted(item),
+      keep: () => this.forget(item),
+      hold: (until) => this.track(until.catch(() => undefined)),
+    });
     let isEmitted = false;
     try {
       isEmitted = await this.options.emit(item, outcome, offer);

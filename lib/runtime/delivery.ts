@@ -206,7 +206,7 @@ export class Job {
 
   /** Saves the hand-over, unless that was saved in one commit with the items of this message. */
   concludeHandOver(): void {
-    this.handOver?.();
+    this.handOver?.conclude();
     this.handOver = undefined;
   }
 

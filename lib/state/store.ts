@@ -59,8 +59,6 @@ export interface Engine {
 export interface Peers {
   /** The name of this process among those that share the store. */
   readonly processName: string;
-  /** Stores in one database can be written to in one commit. */
-  readonly database: object;
   /** The name of this part of a shared store. */
   readonly part: string;
   /** Another process has this part: it can only be read. */
@@ -490,18 +488,18 @@ export class Store {
     return this.gather(job, false);
   }
 
+  /** Whether steps here and in the other store can be saved in one commit. */
+  sharesCommits({ engine }: Store): boolean {
+    return engine.commits === this.engine.commits;
+  }
+
   /**
-   * Saves steps in one commit with those in another store: a node may emit an outcome from the store of an ended process,
-   * and the next node accepts it in its own store.
+   * Saves steps in one commit with those in another store with the same commits: a node may emit an outcome from the store
+   * of an ended process, or of another environment, and the next node accepts it in its own store.
    */
   async saveTogether(jobs: readonly Recordable[], other?: Changed): Promise<void> {
     const [written = Promise.resolve()] = jobs.map((job) => this.save(job));
     if (!other || other.store === this) return written;
-    const { peers } = this;
-    if (!peers || other.store.peers?.database !== peers.database) {
-      other.store.saveAfter(written, other.jobs);
-      return written;
-    }
     const parts: readonly Changed[] = [other, { store: this, jobs }];
     const writing = this.engine.commits.add({
       fences: parts.map(({ store }) => store.engine.fence),
@@ -510,15 +508,6 @@ export class Store {
     });
     for (const { store } of parts) store.gathered?.ahead.push(writing);
     await writing;
-  }
-
-  /** Two stores have no common commit: an outcome is not removed here before the message is accepted there. */
-  private saveAfter(accepted: Promise<void>, jobs: readonly Recordable[]): void {
-    for (const job of jobs) this.gathered?.jobs.delete(job);
-    const saving = accepted.then(() => Promise.all(jobs.map((job) => this.save(job))));
-    // Whoever waits for the steps learns of a failure.
-    saving.catch(() => undefined);
-    this.gathered?.ahead.push(saving);
   }
 
   /** Writes the steps that are gathered; resolves when all steps are saved. */

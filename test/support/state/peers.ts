@@ -6,7 +6,6 @@ export const peers = (own: Partial<Peers> = {}): Peers => ({
   part: '1',
   isLost: false,
   isElsewhere: false,
-  database: {},
   others: () => [],
   isAlive: () => Promise.resolve(false),
   isInDoubt: () => false,

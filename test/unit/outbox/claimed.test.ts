@@ -1,9 +1,9 @@
 import should from 'should';
-import { handOver } from '../../../lib/outbox/hand-over';
-import { createMemoryStore } from '../../../lib/state/memory';
-import type { Store } from '../../../lib/state/store';
+import { handOver, type Claim } from '../../../lib/outbox/hand-over';
+import { createMemoryStore, MemoryEngine } from '../../../lib/state/memory';
+import { Store } from '../../../lib/state/store';
 import { nextIteration } from '../../support/event-loop';
-import { acceptMany, acceptOne, requestsOn, type Host } from '../../support/outbox/requests';
+import { acceptMany, acceptOne, requestsOn, type Host, type Requests } from '../../support/outbox/requests';
 
 const pass = async (turns: number): Promise<void> => {
   for (; turns > 0; turns--) await nextIteration();
@@ -12,7 +12,7 @@ const pass = async (turns: number): Promise<void> => {
 describe('an outcome that another of our nodes has received and not saved yet', () => {
   const start = async (store = createMemoryStore()) => {
     const emitted: string[] = [];
-    const claims: (() => void)[] = [];
+    const claims: Claim[] = [];
     const emit: Host['emit'] = async (_message, { phone = '' }, { outcome, repeated, offer = 0 }) => {
       emitted.push(`${phone} ${outcome}${repeated ? ' repeated' : ''}`);
       const msg = {};
@@ -34,7 +34,7 @@ describe('an outcome that another of our nodes has received and not saved yet', 
     await queue.close();
     const after = await start(store);
     should(after.emitted).be.empty();
-    for (const claim of claims) claim();
+    for (const claim of claims) claim.conclude();
     await pass(20);
     should(await after.queue.reader.count()).equal(0);
     await after.queue.close();
@@ -45,10 +45,10 @@ describe('an outcome that another of our nodes has received and not saved yet', 
     const { queue, store, emitted, claims } = await start();
     acceptMany(queue, 2);
     while (emitted.length < 2) await nextIteration();
-    claims[0]?.();
+    claims[0]?.conclude();
     await queue.close();
     const after = await start(store);
-    claims[1]?.();
+    claims[1]?.conclude();
     await pass(20);
     should(after.emitted).be.empty();
     const left = await store.count('work', Buffer.from('counts'), Buffer.from('countt'));
@@ -83,5 +83,89 @@ describe('an outcome that another of our nodes has received and not saved yet', 
     should(await store.count('work', Buffer.from('counts'), Buffer.from('countt'))).equal(0);
     await queue.close();
     await next.close();
+  });
+
+  it('is removed although a message goes the other way in the same tick', async () => {
+    const emitted: string[] = [];
+    const nodeOn = (name: string, next: () => Requests) => {
+      const emit: Host['emit'] = async (_message, { phone = '' }, { offer = 0 }) => {
+        emitted.push(`${name} ${phone}`);
+        if (phone === '') return true;
+        const msg = {};
+        handOver.mark(msg, msg, 'node', offer);
+        acceptMany(next(), 1, handOver.claim(msg));
+        return true;
+      };
+      return requestsOn(createMemoryStore(), { work: async () => 'sent', emit });
+    };
+    const one: Requests = nodeOn('one', () => two);
+    const two: Requests = nodeOn('two', () => one);
+    await Promise.all([one.start(), two.start()]);
+    acceptOne(one, '+12025550101');
+    acceptOne(two, '+12025550102');
+    await pass(40);
+    should(emitted.slice(2)).eql(['two ', 'one ']);
+    should(await one.reader.count()).equal(0);
+    should(await two.reader.count()).equal(0);
+    await Promise.all([one.close(), two.close()]);
+  });
+
+  it('is removed in one commit with its acceptance by a node of another environment with the same file', async () => {
+    const store = createMemoryStore();
+    const commits: number[] = [];
+    const apply = MemoryEngine.prototype.apply;
+    (store.engine as MemoryEngine).apply = function (this: MemoryEngine, batch) {
+      commits.push(batch.writes.length);
+      return apply.call(this, batch);
+    };
+    const next = requestsOn(
+      new Store(store.engine),
+      { work: async () => undefined, emit: async () => true },
+      { node: 'next' },
+    );
+    const emit: Host['emit'] = async (_message, _data, { offer = 0 }) => {
+      const msg = {};
+      handOver.mark(msg, msg, 'node', offer);
+      commits.length = 0;
+      acceptMany(next, 1, handOver.claim(msg));
+      return true;
+    };
+    const queue = requestsOn(store, { work: async () => 'sent', emit });
+    await Promise.all([queue.start(), next.start()]);
+    acceptMany(queue, 1);
+    await pass(20);
+    should(await queue.reader.count()).equal(0);
+    should(await next.reader.count()).equal(1);
+    should(commits).have.length(1);
+    await Promise.all([queue.close(), next.close()]);
+  });
+
+  it('is removed only when the last of two nodes has saved it, also where that has another store', async () => {
+    const slow = createMemoryStore();
+    let unlock = (): void => undefined;
+    const isFree = new Promise<void>((resolve) => (unlock = resolve));
+    const apply = MemoryEngine.prototype.apply;
+    (slow.engine as MemoryEngine).apply = function (this: MemoryEngine, batch) {
+      return isFree.then(() => apply.call(this, batch));
+    };
+    const store = createMemoryStore();
+    const idle = { work: async () => undefined, emit: async () => true };
+    const nodes = [requestsOn(slow, idle), requestsOn(store, idle, { node: 'second' })];
+    const emit: Host['emit'] = async (_message, _data, { offer = 0 }) => {
+      const msgs = nodes.map(() => ({}));
+      for (const msg of msgs) handOver.mark(msg, msg, 'node', offer);
+      const claims = msgs.map((msg) => handOver.claim(msg));
+      for (const [at, node] of nodes.entries()) acceptMany(node, 1, claims[at]);
+      return true;
+    };
+    const queue = requestsOn(store, { work: async () => 'sent', emit });
+    await queue.start();
+    acceptMany(queue, 1);
+    await pass(20);
+    should(await queue.reader.count()).equal(1);
+    unlock();
+    await pass(20);
+    should(await queue.reader.count()).equal(0);
+    await Promise.all([queue, ...nodes].map((each) => each.close()));
   });
 });

@@ -41,6 +41,8 @@ const nodeOn = (
   return { outbox, told, faults, accept, emitted };
 };
 
+const noClaim = { conclude: () => undefined, keep: () => undefined, hold: () => undefined };
+
 /** A store whose writes are rejected from the first on. */
 const lost = (isInDoubt: boolean): Store =>
   overStore(createMemoryStore(), {
@@ -78,7 +80,7 @@ describe('a message that a node accepts while another process takes its store ov
   it('does not leave if it came from a node whose outcome the other process emits again', async () => {
     const node = nodeOn(lost(false));
     await node.outbox.start();
-    node.accept(1, () => undefined);
+    node.accept(1, { ...noClaim, store: node.outbox.store });
     await node.outbox.close();
     assert.deepEqual(node.told, []);
   });
@@ -96,9 +98,10 @@ describe('a list that the store rejects', () => {
     const items = Array.from({ length: 250 }, (_, index) => ({ index }));
     const message = { payload: 'unwelcome' };
     let concluded = 0;
-    const claim = (): undefined => {
+    const conclude = (): undefined => {
       concluded += 1;
     };
+    const claim = { ...noClaim, store: node.outbox.store, conclude };
     node.outbox.accept(message, { shared: nobodys, items, count: items.length }, undefined, claim);
     node.accept(1);
     for (let turns = 0; turns < 1000 && node.told.length < 251; turns++) await nextIteration();
@@ -113,7 +116,6 @@ describe('a list that the store rejects', () => {
 /** Two parts of one database, and the parts that each of its commits changed. */
 const twoParts = () => {
   const commits: ReadonlySet<number>[] = [];
-  const database = {};
   const engines = [new MemoryEngine(), new MemoryEngine()];
   const queue = new CommitQueue({
     apply: async (batch) => {
@@ -131,7 +133,7 @@ const twoParts = () => {
     const fullKey = (key: Buffer): Buffer => Buffer.concat([Buffer.of(part), key]);
     const over = Object.assign(Object.create(engine) as MemoryEngine, {
       commits: queue,
-      peers: peers({ database }),
+      peers: peers(),
       fullKey,
     });
     return new Store(over);
