@@ -187,8 +187,9 @@ export const textHours = <S extends TextShared>(
     const deliveryDate = deliveryDateOf?.(item);
     const notBefore = openingAfter(deliveryDate ?? clock.now());
     if (deliveryDate !== undefined) item.movedTo = notBefore;
-    else if (item.shared.dryRun) item.wouldHoldUntil = notBefore;
-    else {
+    else if (item.shared.dryRun) {
+      if (notBefore !== undefined) item.wouldHoldUntil = Math.max(notBefore, item.wouldHoldUntil ?? 0);
+    } else {
       if (notBefore !== undefined) throw new Later(notBefore);
       const permit = (): undefined => {
         const later = openingAfter(clock.now());
@@ -198,5 +199,5 @@ export const textHours = <S extends TextShared>(
     }
     return next();
   };
-  return [{ pass }];
+  return [{ pass, mayHold: hours.outside === 'hold' }];
 };

@@ -71,6 +71,8 @@ export interface Guard<D extends ItemData = ItemData, S extends Shared = Shared>
   pass(item: Item<D, S>, next: () => Promise<Outcome>): Promise<Outcome>;
   /** Called when an item ends without reaching this guard; without a reason, an earlier guard has stopped it. */
   endsWithout?(item: Item<D, S>, reason: Reason | undefined): Promise<void>;
+  /** Whether items may be held: they are saved even without `journal` then. */
+  readonly mayHold?: boolean;
   close?(): void;
 }
 
@@ -489,10 +491,9 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     /** Opens the queue that messages enter. */
     const open = async (from: Environment): Promise<void> => {
       queue = unopened = undefined;
-      const { textHours, ...settings } = from.settings;
-      const mayHold = options.guards !== undefined;
-      const journal = settings.journal || waits?.isOn === true || (mayHold && textHours?.outside === 'hold');
-      const isSaved = journal || ((mayHold || waits) && (await isSavedFromBefore(tools, from)));
+      const mayHold = guards.some((guard) => guard.mayHold);
+      const journal = from.settings.journal || waits?.isOn === true || mayHold;
+      const isSaved = journal || ((options.guards || waits) && (await isSavedFromBefore(tools, from)));
       const store = await (isSaved ? from.store() : from.memory());
       if (journal && !store.durable) isUnsaved = true;
       await openIn(from, store);

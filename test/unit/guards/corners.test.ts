@@ -1,4 +1,5 @@
 import should from 'should';
+import { pendingIn } from '../../../lib/outbox/queue-reader';
 import { doNotTextOf } from '../../../lib/guards/do-not-text';
 import { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
@@ -216,6 +217,14 @@ describe('guards that meet', () => {
     for (const msg of back)
       should((await ask(flow, msg, 'send')).msg.payload).not.have.property('duplicateOf');
     should(received('sendMessage').length - before).equal(2);
+  });
+
+  it('save what is held even without a journal, so that it survives a restart', async () => {
+    await begin(night, { ...hold, journal: false });
+    const flow = await load(send);
+    flow.send({ phone: consented, text: 'Hi' }, 'send');
+    while (flow.statuses.length === 0) await nextIteration();
+    should(await pendingIn(await environment.store(), 'send')).eql({ items: 1, waits: 0 });
   });
 
   it('release what is held, even if the hours and the journal have been turned off', async () => {
