@@ -781,7 +781,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       this.options.changed();
   }
 
-  /** Whether a wait is due later than its pace allows: the clock was set back, or the simulator began anew. */
+  /** Whether a wait is due later than its pace allows: the clock was set back, or the simulator was reset. */
   private async isTooFar(due: Buffer): Promise<boolean> {
     const place = dueIn(due);
     const left = place.time - this.waitClock.now();

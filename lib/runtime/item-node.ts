@@ -493,7 +493,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       queue = unopened = undefined;
       const mayHold = guards.some((guard) => guard.mayHold);
       const journal = from.settings.journal || waits?.isOn === true || mayHold;
-      const isSaved = journal || ((options.guards || waits) && (await isSavedFromBefore(tools, from)));
+      const isSaved = journal || ((options.guards ?? waits) && (await isSavedFromBefore(tools, from)));
       const store = await (isSaved ? from.store() : from.memory());
       if (journal && !store.durable) isUnsaved = true;
       await openIn(from, store);
