@@ -260,6 +260,24 @@ describe('the sidebar, for each kind of user', function () {
     should((await page.evaluate<string[]>('window.drawn')).length).be.above(0);
   });
 
+  it('shows the date of a clock of the simulator that was moved to another day', async () => {
+    const { page } = admin;
+    const clock = Date.now() + 3 * 86_400_000;
+    await page.route(/env\/service/, async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, json: { ...((await response.json()) as object), clock } });
+    });
+    // How far the clock is ahead is known after a reading, so a later one is drawn with it.
+    for (let reading = 0; reading < 4; reading += 1) {
+      const read = page.waitForResponse(/env\/waits/);
+      await page.evaluate(comesIntoView);
+      await (await read).finished();
+    }
+    const shown = await admin.row('service', 'simulator clock').textContent();
+    should(shown).match(/simulator clock [A-Z][a-z]{2}\s\d+,\s\d/);
+    await page.unroute(/env\/service/);
+  });
+
   /** Everything that can be wrong at once. */
   const unwell = async (page: Page): Promise<void> => {
     const soon = Date.now() + 3_600_000;

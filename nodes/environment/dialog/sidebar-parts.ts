@@ -483,7 +483,7 @@ export class ServicePart implements SidebarPart<ServiceState> {
       ...(queued === null ? [] : [say('sidebar.queued', { count: localNumber(queued) })]),
       ...(store === null ? (fault === null ? [say('sidebar.noStore')] : []) : [stores[store]]),
       ...(left === null ? [] : [say('sidebar.left', { items: left.items, waits: left.waits })]),
-      ...(clock === null ? [] : [say('sidebar.clock', { time: timeOf(clock, this.host) })]),
+      ...(clock === null ? [] : [say('sidebar.clock', { time: writtenTime(clock, Date.now()) })]),
     ]);
   }
 
