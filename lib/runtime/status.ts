@@ -192,7 +192,9 @@ export const createStatus = (
       shown = undefined;
       node.status({});
     },
+    /** Clears a status that asks for an authorization: after a deploy, it may be about settings of before. */
     close(): void {
+      if ((latest ?? shown)?.().unauthorized !== undefined) node.status({});
       isClosed = true;
       cancel?.();
       cancelTomorrow?.();
