@@ -302,8 +302,19 @@ export const entriesOf = (list: readonly unknown[], where: MessageValue): readon
   const { length } = list;
   if (length > mostEntries) throw invalidInput('list_long', { where, count: length, most: mostEntries });
   const entries: unknown[] = [];
-  for (let index = 0; index < length; index++) entries.push(list[index]);
+  for (let index = 0; index < length; index++) entries.push(withoutMark(list[index]));
   return entries;
+};
+
+const byteOrderMark = '\ufeff';
+
+/** The entry without the byte-order mark that Excel puts before the first column of a CSV file: no flow could name that. */
+const withoutMark = (entry: unknown): unknown => {
+  if (!isRecord(entry)) return entry;
+  const [first] = Object.keys(entry);
+  if (!first?.startsWith(byteOrderMark)) return entry;
+  const { [first]: value, ...others } = entry;
+  return { [first.slice(1)]: value, ...others };
 };
 
 /** One value, or a list of values; an empty list is an error. */

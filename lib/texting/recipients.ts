@@ -111,6 +111,7 @@ export const wrongNumber = (text: string, country: string): ServiceError => {
       ? invalidInput('phone_digits', { count: number.length })
       : invalidInput('phone_format');
   }
+  if (/^\d[\d.,]*e\+?\d+$/i.test(text.trim())) return invalidInput('phone_rounded');
   if (hasWords(text)) return invalidInput('phone_words');
   const count = digitsIn(text);
   if (count < fewestDigits) return invalidInput('phone_short', { count });
@@ -142,6 +143,14 @@ export const notANumber = (
 };
 
 const mostNames = 10;
+
+/** The names of the fields of a recipient, for a sentence. */
+export const fieldNames = (record: Readonly<Record<string, unknown>>): string => {
+  const names = Object.keys(record);
+  const shown = names.slice(0, mostNames).map(excerpt).join(', ');
+  return hideNumbers(names.length > mostNames ? `${shown}, …` : shown);
+};
+
 const phoneWords = /phone|mobil|cell|tel|sms|handy|móvil|電話|携帯/iu;
 
 const looksLikeNumber = (value: unknown): boolean => {
@@ -175,8 +184,9 @@ const noNumberIn = (
   const place = { where, row, column };
   if (names.length === 0) return invalidInput('phone_entry', place);
   if (names.some((name) => sameName(name, column))) return invalidInput('phone_field_empty', place);
-  const shown = names.slice(0, mostNames).map(excerpt).join(', ');
-  const fields = hideNumbers(names.length > mostNames ? `${shown}, …` : shown);
+  const fields = fieldNames(record);
+  if (names.length === 1 && /[;\t|]/.test(names.join('')))
+    return invalidInput('phone_field_separator', { ...place, fields });
   const likely = likelyField(record);
   return likely === undefined
     ? invalidInput('phone_field_missing', { ...place, fields })

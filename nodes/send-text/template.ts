@@ -1,9 +1,9 @@
 import { invalidInput } from '../../lib/runtime/errors';
 import { excerpt, pick, type Source } from '../../lib/runtime/inputs';
-import { fieldOf, hasBrokenPlaceholder, isWellFormed, placeholder } from '../../lib/runtime/kinds';
+import { fieldOf, hasBrokenPlaceholder, isRecord, isWellFormed, placeholder } from '../../lib/runtime/kinds';
 import type { Message } from '../../lib/runtime/red';
 import type { ServiceError } from '../../lib/service/errors';
-import type { PhoneEntry } from '../../lib/texting/recipients';
+import { fieldNames, type PhoneEntry } from '../../lib/texting/recipients';
 
 /** JSON is sent as UTF-8, which has no lone surrogates (RFC 8259, section 8): another text would arrive than was written. */
 const wholeText = (text: string): string => {
@@ -67,12 +67,18 @@ const noText = (source: Source, value: unknown, msg: Message): ServiceError => {
 };
 
 /** An address book node gives the contact as the payload, and users who wire it to a text try the field's bare name. */
-const noField = (name: string, { payload }: Message, authored: boolean): ServiceError => {
+const noField = (
+  name: string,
+  { payload }: Message,
+  record: PhoneEntry['record'],
+  authored: boolean,
+): ServiceError => {
   const field = excerpt(name);
   if (!authored) return invalidInput('placeholder_own', { field });
-  return asText(pick(payload, name)) === undefined
-    ? invalidInput('placeholder_missing', { field })
-    : invalidInput('placeholder_in_payload', { field });
+  if (asText(pick(payload, name)) !== undefined) return invalidInput('placeholder_in_payload', { field });
+  if (record) return invalidInput('placeholder_of_recipient', { field, fields: fieldNames(record) });
+  const isPage = name.startsWith('payload.') && isRecord(payload) && Array.isArray(payload.data);
+  return invalidInput(isPage ? 'placeholder_in_page' : 'placeholder_missing', { field });
 };
 
 /** Fills templates; the last one is kept compiled, because the recipients of a list mostly share it. */
@@ -84,7 +90,7 @@ const templateFiller = () => {
     last = template;
     const own = fieldsOf(record);
     const sources = authored ? [own, fieldsOf(msg['contact']), (name: string) => pick(msg, name)] : [own];
-    return compiled(sources, (name) => noField(name, msg, authored));
+    return compiled(sources, (name) => noField(name, msg, record, authored));
   };
 };
 

@@ -59,6 +59,16 @@ describe('contact node, save', () => {
     await closeAll();
   });
 
+  it('knows the first field of a spreadsheet row despite the byte-order mark before it', async () => {
+    const book = new Book();
+    const { environment } = await scripted(book.answer);
+    const flow = await contactNode(environment, { operation: 'save', matchBy: 'email' });
+    const row = { '\ufefffirstName': 'Ann', emailAddress: 'ann@example.com' };
+    const { port } = only(await flow.ask({ payload: [row] }));
+    should(port).equal(0);
+    should(book.people.map(({ firstName }) => firstName)).deepEqual(['Ann']);
+  });
+
   let book: Book;
   const start = async (people: readonly Person[], config: object = {}, choices: object = {}) => {
     book = new Book(people);

@@ -206,7 +206,9 @@ describe('a failing token endpoint', () => {
       begin([{ status: 503, retryAfter: '30' }]);
       const own = { ...connection(), grant: 'client_credentials', retries: 0 } as const;
       const { tokens } = await troubledStart({ clock: set });
-      await failureOf(() => tokens.token(own, 'default'));
+      const { message } = await failureOf(() => tokens.token(own, 'default'));
+      // Nobody has authorized: there is no authorization to keep, and nothing to refresh.
+      should(message).match(/^No token could be obtained for .+ Nobody has to authorize again/);
       set.jump(days * day);
       await set.monotonic.move(29_000);
       await failureOf(() => tokens.token(own, 'default'));

@@ -162,6 +162,13 @@ describe("a recipient's own fields", () => {
       should(texts().toSorted()).eql(['Hi Ann', 'Hi Bob']);
     });
 
+    it('and the field after a byte-order mark can be named in the flow behind the node', async () => {
+      const { flow } = await sendOn();
+      const phone = [{ '\ufefffirstName': 'Ann', phone: ann }, bob];
+      const arrived = inOrder(await flow.ask({ phone, advisor: 'alex' }, 2));
+      should(arrived.map(({ msg }) => msg.recipient)).eql([{ firstName: 'Ann', phone: ann }, undefined]);
+    });
+
     const saidOf = async (entry: object, config = {}): Promise<string> => {
       const { flow } = await sendOn({ phone: 'rows', ...config });
       const { msg } = only(await flow.ask({ rows: [entry], advisor: 'alex' }));
@@ -180,6 +187,12 @@ describe("a recipient's own fields", () => {
       await Flow.unload();
       should(await saidOf({ name: 'Ann', town: 'Bonn' }, { phoneField: 'mobile' })).match(
         /has no field "mobile": add it, .+ \(name, town\), enter that one under "Column" in the node\.$/,
+      );
+    });
+
+    it('is not suggested where the columns of a file were not separated', async () => {
+      should(await saidOf({ 'name;mobile': `Ann;${ann}` })).match(
+        /^Entry 1 of the list in msg\.rows has only one field, "name;mobile", .+ separator of the file in the csv node\.$/,
       );
     });
 

@@ -19,6 +19,8 @@ describe('the error for an invalid phone number', () => {
     ['a name, with a country', 'grace', 'US', /^This is not a phone number/],
     ['a name before a number', 'Ann 2025550113', 'US', /^There is text beside the phone number: leave only/],
     ['a name before a number with +', 'Ann +12025550113', '', /^There is text beside the phone number/],
+    ['a number that Excel has rounded', '1.21756E+10', '', /^A spreadsheet has rounded this phone number/],
+    ['a rounded number with a comma', '1,21756e10', 'DE', /^A spreadsheet has rounded this phone number/],
     ['a name after a number', '202-555-0113 Ann', 'US', /^There is text beside the phone number/],
     ['a plus sign alone', '+', '', /^This is not a phone number/],
     ['an object without a phone in it', {}, '', /^A phone number must be text such as \+/],

@@ -290,6 +290,19 @@ describe('send text node', () => {
       should(bodies()).eql([{ phone: '+12025550101', text: 'Dear Ann' }]);
     });
 
+    it('names the fields that the recipient has, where one is missing', async () => {
+      const flow = await sendNode(on.environment, { text: 'Hi {{firstName}}', textType: 'str' });
+      const { msg } = only(await flow.ask({ phone: [{ 'First Name': 'Ann', phone: numbers.consented }] }));
+      should(errorOf(msg).message).match(/no "firstName" .+ recipient has these: First Name, phone\.$/);
+    });
+
+    it('says how to get the results of a page one by one', async () => {
+      const flow = await sendNode(on.environment, { text: 'See {{payload.title}}', textType: 'str' });
+      const payload = { data: [{ title: 'One' }], pageInfo: {} };
+      const { msg } = only(await flow.ask({ phone: numbers.consented, payload }));
+      should(errorOf(msg).message).match(/no "payload\.title" .+ page of results: set "Output"/);
+    });
+
     it('is not sent with double braces where a field was meant', async () => {
       const flow = await sendNode(on.environment, { text: 'Hi {{name} there', textType: 'str' });
       const { port, msg } = only(await flow.ask({ phone: numbers.consented, name: 'Ann' }));
@@ -614,6 +627,17 @@ describe('send text node', () => {
       await clock.move(2000);
       status.close();
       should(texts).deepEqual(['sent', undefined]);
+    });
+
+    it('leaves nothing behind that asks for an authorization: after a deploy, none may be needed', () => {
+      const texts: unknown[] = [];
+      const status = createStatus(
+        { status: (shown) => texts.push((shown as { text?: string }).text) },
+        () => '',
+      );
+      status.show(() => unauthorizedLook(wordsIn('en-US'), false));
+      status.close();
+      should(texts).deepEqual(['not authorized', undefined]);
     });
 
     it('shows nothing after its node has closed', async () => {
