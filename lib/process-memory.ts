@@ -62,3 +62,30 @@ export const orMake = <K, V>(values: Values<K, V>, key: K, make: () => V): V => 
   values.set(key, value);
   return value;
 };
+
+/** What a process has once, however many use it. */
+export interface Shared<T, L> {
+  users: number;
+  readonly made: T;
+  /** What the last user has left. */
+  left?: Promise<L> | undefined;
+}
+
+/** Makes what is shared by a name where there is none. `close`, once for each user, ends it with the last. */
+export const share = <T, L>(
+  all: Map<string, Shared<T, L>>,
+  name: string,
+  make: (left: Promise<L> | undefined) => T,
+): { readonly made: T; readonly close: (end: () => Promise<L> | undefined) => Promise<void> } => {
+  const known = all.get(name);
+  const shared: Shared<T, L> = known && !known.left ? known : { users: 0, made: make(known?.left) };
+  all.set(name, shared);
+  shared.users += 1;
+  let isOpen = true;
+  const close = async (end: () => Promise<L> | undefined): Promise<void> => {
+    if (isOpen && --shared.users === 0) shared.left = end();
+    isOpen = false;
+    await shared.left;
+  };
+  return { made: shared.made, close };
+};

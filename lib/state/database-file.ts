@@ -73,8 +73,6 @@ const firstKey = Buffer.from([0]);
 /** The empty key sorts before all others, but lmdb accepts no empty key. */
 const startOf = (key: Buffer): Buffer => (key.length === 0 ? firstKey : key);
 
-const isEmptyRange = ({ from, to, limit }: Range): boolean => limit <= 0 || Buffer.compare(from, to) >= 0;
-
 const optionsOf = ({ from, to, limit, skip: offset = 0, reverse = false }: Range) =>
   reverse
     ? { reverse, start: to, end: startOf(from), exclusiveStart: true, inclusiveEnd: true, limit, offset }
@@ -234,14 +232,12 @@ export class DatabaseFile {
   }
 
   range(place: Table, range: Range): readonly { key: Buffer; value: Buffer }[] {
-    if (isEmptyRange(range)) return [];
     const found = Array.from(this.places[place].getRange(optionsOf(range)));
     if (found.length < range.limit) this.checkEnd(place, range, found.at(-1)?.key);
     return found;
   }
 
   keys(place: Table, range: Range): readonly Buffer[] {
-    if (isEmptyRange(range)) return [];
     const found = Array.from(this.places[place].getKeys(optionsOf(range)));
     if (found.length < range.limit) this.checkEnd(place, range, found.at(-1));
     return found;
@@ -259,7 +255,6 @@ export class DatabaseFile {
   }
 
   count(place: Table, from: Buffer, to: Buffer): number {
-    if (Buffer.compare(from, to) >= 0) return 0;
     return this.places[place].getKeysCount({ start: startOf(from), end: to });
   }
 

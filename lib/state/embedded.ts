@@ -22,7 +22,7 @@ import {
   type Row,
 } from './store';
 import { Listeners } from '../listeners';
-import { processMemory } from '../process-memory';
+import { processMemory, share, type Shared } from '../process-memory';
 
 export interface EmbeddedOptions {
   readonly directory: string;
@@ -566,14 +566,6 @@ class EmbeddedEngine implements Engine, Committer {
   }
 }
 
-interface SharedFile {
-  users: number;
-  readonly opening: ReturnType<typeof openOnce>;
-  closing?: Promise<void>;
-}
-
-const sharedFiles = processMemory('stores', new Map<string, SharedFile>());
-
 const openOnce = async (options: EmbeddedOptions): Promise<EmbeddedEngine | MemoryEngine> => {
   try {
     loadLmdb();
@@ -590,6 +582,8 @@ const openOnce = async (options: EmbeddedOptions): Promise<EmbeddedEngine | Memo
   await engine.lookNow();
   return engine;
 };
+
+const sharedFiles = processMemory('stores', new Map<string, Shared<ReturnType<typeof openOnce>, void>>());
 
 /** Two paths to one directory must lead to one store. */
 const realPathOf = (directory: string): string => {
@@ -609,24 +603,10 @@ const realPathOf = (directory: string): string => {
  */
 export const openEmbedded = async (options: EmbeddedOptions): Promise<Store> => {
   const directory = realPathOf(options.directory);
-  let entry = sharedFiles.get(directory);
-  if (!entry || entry.closing) {
-    const closed = entry?.closing ?? Promise.resolve();
-    entry = { users: 0, opening: closed.then(() => openOnce({ ...options, directory })) };
-    sharedFiles.set(directory, entry);
-  }
-  entry.users += 1;
-  const mine = entry;
-  const engine = await mine.opening;
-  let isOpen = true;
-  const close = async (): Promise<void> => {
-    if (!isOpen) return;
-    isOpen = false;
-    mine.users -= 1;
-    // A deploy closes and opens stores. One in memory is kept, or a deploy would lose what is in it.
-    if (mine.users > 0 || !engine.durable) return;
-    await (mine.closing = engine.close());
-    if (sharedFiles.get(directory) === mine) sharedFiles.delete(directory);
-  };
-  return new Store(engine, close);
+  const open = (closed?: Promise<void>) =>
+    Promise.resolve(closed).then(() => openOnce({ ...options, directory }));
+  const { made, close } = share(sharedFiles, directory, open);
+  const engine = await made;
+  // A deploy closes and opens stores. One in memory is kept, or a deploy would lose what is in it.
+  return new Store(engine, () => close(() => (engine.durable ? engine.close() : undefined)));
 };

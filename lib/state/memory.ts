@@ -66,7 +66,6 @@ class MemoryTable {
   }
 
   count(from: Buffer, to: Buffer): number {
-    if (Buffer.compare(from, to) >= 0) return 0;
     const [first, last] = [this.find(asName(from)), this.find(asName(to))];
     let count = last.place - first.place;
     for (let at = first.at; at < last.at; at++) count += this.blocks[at]?.length ?? 0;

@@ -39,7 +39,7 @@ import {
 } from './store';
 import { minute, second } from '../durations';
 import { Listeners } from '../listeners';
-import { processMemory } from '../process-memory';
+import { processMemory, share, type Shared } from '../process-memory';
 
 /**
  * PostgreSQL, for several processes that work together. Each process has a slot of its own by a lease, and every commit
@@ -138,7 +138,7 @@ class SlotEngine implements Engine, Leased, Peers {
   }
 
   get sealing(): Sealing {
-    return this.database.sealing;
+    return this.database.connection.sealing;
   }
 
   get commits(): CommitQueue {
@@ -187,7 +187,7 @@ class SlotEngine implements Engine, Leased, Peers {
   }
 
   now(): number {
-    return this.database.now();
+    return this.database.time.now();
   }
 
   async isAlive(processName: string): Promise<boolean> {
@@ -203,7 +203,7 @@ class SlotEngine implements Engine, Leased, Peers {
 
   async keys(table: Table, range: Range): Promise<readonly Buffer[]> {
     const { limit, skip = 0, reverse = false } = range;
-    if (limit === 1 && skip === 0 && Buffer.compare(range.from, range.to) < 0) {
+    if (limit === 1 && skip === 0) {
       const [from, to] = this.limits(range.from, range.to);
       const first = await this.patiently(() => this.database.reads.firstKey(table, { from, to }, reverse));
       return first ? [bare(first)] : [];
@@ -216,7 +216,6 @@ class SlotEngine implements Engine, Leased, Peers {
   }
 
   async count(table: Table, from: Buffer, to: Buffer): Promise<number> {
-    if (Buffer.compare(from, to) >= 0) return 0;
     const select = `select count(*) from ${schema}.${table} where key >= $1 and key < $2`;
     const [row] = (await this.read(select, this.limits(from, to))) as { count: string }[];
     return Number(row?.count ?? 0);
@@ -273,7 +272,6 @@ class SlotEngine implements Engine, Leased, Peers {
     columns: string,
     { from, to, limit, skip = 0, reverse = false }: Range,
   ): Promise<readonly Row[]> {
-    if (limit <= 0 || Buffer.compare(from, to) >= 0) return [];
     const select =
       `select ${columns} from ${schema}.${table} where key >= $1 and key < $2 ` +
       `order by key ${reverse ? 'desc' : 'asc'} limit $3 offset $4`;
@@ -282,7 +280,9 @@ class SlotEngine implements Engine, Leased, Peers {
   }
 
   private read(statement: string, values: unknown[]): Promise<unknown[]> {
-    return this.patiently(async () => (await this.database.reading.query<object>(statement, values)).rows);
+    return this.patiently(
+      async () => (await this.database.connection.reading.query<object>(statement, values)).rows,
+    );
   }
 
   private patiently<T>(read: () => Promise<T>): Promise<T> {
@@ -318,8 +318,8 @@ class SlotRegister implements Committer {
   /** Slots that other processes hold; they can be read here. */
   private elsewhere = new Map<number, Slot>();
   readonly commits = new CommitQueue(this);
-  readonly reads = new GatheredReads(() => this.reading);
-  private readonly connection: PostgresConnection;
+  readonly reads = new GatheredReads(() => this.connection.reading);
+  readonly connection: PostgresConnection;
   private readonly leases: Leases;
   private readonly watch: LeaseWatch;
   private readonly orphans = new Listeners<[slot: Slot]>();
@@ -341,7 +341,7 @@ class SlotRegister implements Committer {
   private taking: Promise<unknown> = Promise.resolve();
   /** Leases whose last commits the database has lost, until the doubt is saved. */
   private readonly setBack = new Set<LeaseRow>();
-  private readonly time = new ServerTime(
+  readonly time = new ServerTime(
     () => performance.now(),
     (seconds) => {
       this.options.warn(
@@ -368,28 +368,12 @@ class SlotRegister implements Committer {
     this.group = createHash('sha256').update(options.group).digest().subarray(0, 8);
     const { leaseFor } = this;
     this.connection = new PostgresConnection(options.url, this.group, options.sealer, leaseFor);
-    this.leases = new Leases(() => this.writing, this.group, this.holder, leaseFor);
+    this.leases = new Leases(() => this.connection.writing, this.group, this.holder, leaseFor);
     this.watch = new LeaseWatch(leaseFor);
   }
 
   private get leaseFor(): number {
     return this.options.leaseFor ?? 15 * second;
-  }
-
-  get sealing(): Sealing {
-    return this.connection.sealing;
-  }
-
-  get reading(): Pool {
-    return this.connection.reading;
-  }
-
-  private get writing(): Pool {
-    return this.connection.writing;
-  }
-
-  now(): number {
-    return this.time.now();
   }
 
   /** A commit under a lease that was lost before is not tried: without an answer it would be in doubt. */
@@ -448,9 +432,9 @@ class SlotRegister implements Committer {
   ): Promise<void> {
     const [only, but] = 'only' in to ? [to.only, common] : [null, to.allBut];
     const key = Buffer.concat([commands, keyOf(command.at), randomBytes(6)]);
-    const bytes = this.sealing.seal('work', key, command);
+    const bytes = this.connection.sealing.seal('work', key, command);
     await this.patiently(() =>
-      this.writing.query(
+      this.connection.writing.query(
         `insert into ${schema}.work select $1::bytea || int4send(slot) || $2::bytea, $3
          from ${schema}.lease where grp = $1 and slot <> all($4::int[]) and ($5::int is null or slot = $5)
          on conflict do nothing`,
@@ -461,7 +445,9 @@ class SlotRegister implements Committer {
        on w.key = $1::bytea || int4send(l.slot) || $2::bytea
        where l.grp = $1 and l.until > now() limit 1`;
     for (const end = performance.now() + answeredWithin; performance.now() < end;) {
-      const { rows } = await this.patiently(() => this.writing.query(unanswered, [this.group, key]));
+      const { rows } = await this.patiently(() =>
+        this.connection.writing.query(unanswered, [this.group, key]),
+      );
       if (rows.length === 0) return;
       await pause(lookForAnswers);
     }
@@ -570,7 +556,8 @@ class SlotRegister implements Committer {
     const { mine, others, isAlone } = await this.leases.free(before);
     for (const row of [...mine, ...others]) {
       const isLeft = !isAlone && !mine.includes(row);
-      if (isLeft && (await new SlotEngine(this, leaseIn(row), 'elsewhere').hasWork(this.writing))) continue;
+      if (isLeft && (await new SlotEngine(this, leaseIn(row), 'elsewhere').hasWork(this.connection.writing)))
+        continue;
       const lease = await this.leases.take(row);
       if (lease) return this.have(lease, 'own');
     }
@@ -604,7 +591,7 @@ class SlotRegister implements Committer {
 
   private async have(lease: Lease, kind: 'own' | 'orphan'): Promise<Slot> {
     const slot = new Slot(new SlotEngine(this, lease, kind));
-    await slot.engine.readDoubt(this.writing);
+    await slot.engine.readDoubt(this.connection.writing);
     this.slots.set(lease.slot, slot);
     this.elsewhere.delete(lease.slot);
     return slot;
@@ -655,7 +642,7 @@ class SlotRegister implements Committer {
 
   /** Commands that nobody could carry out stay until their node comes. They are tried for a minute, then once a minute. */
   private async readCommands(): Promise<void> {
-    const [now, elapsed] = [this.now(), performance.now()];
+    const [now, elapsed] = [this.time.now(), performance.now()];
     const areAllDue = elapsed - this.allCommandsReadAt >= tryCommandsFor;
     const prefixes: Buffer[] = [];
     const starts = Array.from(this.slots.values(), ({ lease, engine }) => {
@@ -667,7 +654,7 @@ class SlotRegister implements Committer {
     });
     const ends = prefixes.map(endOf);
     for (let last: Buffer = Buffer.alloc(0); ;) {
-      const { rows } = await this.writing.query<{ key: Buffer; value: Buffer }>(
+      const { rows } = await this.connection.writing.query<{ key: Buffer; value: Buffer }>(
         `select key, value from unnest($1::bytea[], $2::bytea[]) x(a, b)
          join ${schema}.work on key >= a and key < b and key > $3 order by key limit ${commandsAtOnce}`,
         [starts, ends, last],
@@ -688,7 +675,7 @@ class SlotRegister implements Committer {
       if (!slot || this.handling.has(name)) continue;
       this.handling.add(name);
       const own = bare(key);
-      const command = this.sealing.open('work', own, value)?.value as StoreCommand | undefined;
+      const command = this.connection.sealing.open('work', own, value)?.value as StoreCommand | undefined;
       void this.handleCommand(slot, own, command)
         // The next pulse reads the command again.
         .catch(() => undefined)
@@ -698,7 +685,7 @@ class SlotRegister implements Committer {
 
   private async handleCommand(slot: Slot, key: Buffer, command: StoreCommand | undefined): Promise<void> {
     // Nobody could carry the command out: its node has left the flow.
-    const isOver = !command || this.now() - command.at >= keptAfterRemoval;
+    const isOver = !command || this.time.now() - command.at >= keptAfterRemoval;
     const done = isOver ? [] : Array.from(this.commandListeners, (listener) => listener(slot, command));
     const isDone = isOver || (await Promise.all(done)).some(Boolean);
     if (isDone) await slot.write([{ table: 'work', remove: key }]);
@@ -735,8 +722,8 @@ class SlotRegister implements Committer {
    */
   private async recordDoubts(): Promise<void> {
     for (const row of this.setBack) {
-      const bytes = this.sealing.seal('work', doubtKey, this.now());
-      await this.writing.query(
+      const bytes = this.connection.sealing.seal('work', doubtKey, this.time.now());
+      await this.connection.writing.query(
         `with f as (update ${schema}.lease set token = token + 1, seq = seq + 1000, holder = '', until = now()
            where grp = $1 and slot = $2 and token = $3 and seq = $4 returning slot)
          insert into ${schema}.work select $5, $6 from f on conflict (key) do update set value = excluded.value`,
@@ -756,9 +743,9 @@ class SlotRegister implements Committer {
   /** Removes slots that were taken over and have no work left. */
   private async dropEmpty(): Promise<void> {
     for (const [number, slot] of this.slots) {
-      if (slot.kind !== 'orphan' || (await slot.engine.hasWork(this.writing))) continue;
+      if (slot.kind !== 'orphan' || (await slot.engine.hasWork(this.connection.writing))) continue;
       this.slots.delete(number);
-      await slot.engine.drop(this.writing);
+      await slot.engine.drop(this.connection.writing);
       this.changed();
     }
   }
@@ -778,50 +765,35 @@ export interface PostgresHandle {
 export const storeOf = (slot: Slot, close: () => Promise<void>): Store => new Slot(slot.engine, close);
 
 interface SharedDatabase {
-  users: number;
   readonly database: SlotRegister;
   opened: Promise<Slot>;
 }
 
-const sharedDatabases = processMemory('stores', new Map<string, SharedDatabase>());
-/** The leases that this process gave up, by name of the database; resolved when the database is closed. */
-const closing = processMemory('stores', new Map<string, Promise<readonly Lease[]>>());
+/** What is left are the leases that this process gave up. */
+const sharedDatabases = processMemory('stores', new Map<string, Shared<SharedDatabase, readonly Lease[]>>());
 
 /** Opens the database for a group. A process has one for each pair, however many use it; it closes with its last user. */
 export const openPostgres = (options: PostgresOptions): PostgresHandle => {
   const name = JSON.stringify([options.url, options.group]);
-  let entry = sharedDatabases.get(name);
-  if (!entry) {
+  const open = (before: Promise<readonly Lease[]> = Promise.resolve([])): SharedDatabase => {
     const database = new SlotRegister(options);
-    const before = closing.get(name) ?? Promise.resolve([]);
-    entry = { users: 0, database, opened: before.then((leases) => database.open(leases)) };
-    entry.opened.catch(() => undefined);
-    sharedDatabases.set(name, entry);
-  }
-  const mine = entry;
-  mine.users += 1;
-  const { database } = mine;
-  let isOpen = true;
+    const opened = before.then((leases) => database.open(leases));
+    opened.catch(() => undefined);
+    return { database, opened };
+  };
+  const { made, close } = share(sharedDatabases, name, open);
+  const { database } = made;
   return {
     database,
     get opened() {
-      mine.opened = mine.opened.then((slot) => (slot.peers.isLost ? database.open([]) : slot));
-      return mine.opened;
+      made.opened = made.opened.then((slot) => (slot.peers.isLost ? database.open([]) : slot));
+      return made.opened;
     },
     abandon: () => {
-      if (database.slots.size > 0 || sharedDatabases.get(name) !== mine) return;
+      if (database.slots.size > 0 || sharedDatabases.get(name)?.made !== made) return;
       sharedDatabases.delete(name);
       void database.close();
     },
-    close: async () => {
-      if (!isOpen) return;
-      isOpen = false;
-      mine.users -= 1;
-      if (mine.users > 0) return;
-      if (sharedDatabases.get(name) === mine) sharedDatabases.delete(name);
-      const ending = database.close();
-      closing.set(name, ending);
-      await ending;
-    },
+    close: () => close(() => database.close()),
   };
 };

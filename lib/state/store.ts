@@ -48,6 +48,7 @@ export interface Engine {
   now(): number;
   /** The key among those of all processes, where several share the database. */
   fullKey(key: Buffer): Buffer;
+  // A range is never empty.
   get(table: Table, key: Buffer): Answer<Buffer | undefined>;
   range(table: Table, range: Range): Answer<readonly Row[]>;
   keys(table: Table, range: Range): Answer<readonly Buffer[]>;
@@ -342,6 +343,8 @@ const mostGathered = 256;
 /** The fewest records that are read at once where many in a row cannot be decrypted. */
 const readOn = 100;
 
+const isEmpty = ({ from, to, limit }: Range): boolean => limit <= 0 || Buffer.compare(from, to) >= 0;
+
 const checkKey = (key: Buffer): void => {
   if (key.length === 0) throw new Error('a record without a key');
   if (key.length > longestKey) throw new Error(`a key of ${key.length} bytes, at most ${longestKey}`);
@@ -416,7 +419,7 @@ export class Store {
   async page<T>(table: Table, range: Range): Promise<readonly StoreEntry<T>[]> {
     const entries: StoreEntry<T>[] = [];
     // Where records cannot be decrypted, it reads on until the page is full or the range ends.
-    for (let left = range; ;) {
+    for (let left = range; !isEmpty(left);) {
       const read = this.engine.range(table, left);
       const rows = read instanceof Promise ? await read : read;
       for (const row of rows) {
@@ -429,16 +432,17 @@ export class Store {
       left = { ...left, ...bounds, limit: Math.max(range.limit, readOn), skip: 0 };
       await new Promise((resolve) => setImmediate(resolve));
     }
+    return entries;
   }
 
   /** As `page`, but reads keys alone: nothing is decrypted. */
   async keys(table: Table, range: Range): Promise<readonly Buffer[]> {
-    return this.engine.keys(table, range);
+    return isEmpty(range) ? [] : this.engine.keys(table, range);
   }
 
   /** The number of keys from `from` up to `to`, exclusive. */
   async count(table: Table, from: Buffer, to: Buffer): Promise<number> {
-    return this.engine.count(table, from, to);
+    return isEmpty({ from, to, limit: 1 }) ? 0 : this.engine.count(table, from, to);
   }
 
   /**
