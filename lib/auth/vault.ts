@@ -524,8 +524,7 @@ export class Vault {
     const store = await this.store();
     const place = key(linkKind, hashOf(token));
     const found = await store.get<Link>(table, place);
-    if (!found) return false;
-    return store.write([{ table, remove: place }], [{ table, key: place, version: found.version }]);
+    return found !== undefined && store.write([{ table, remove: place }], [unchanged(table, place, found)]);
   }
 
   private async sweepLinks(store: Store, gone: ReadonlySet<string>): Promise<void> {

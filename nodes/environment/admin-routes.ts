@@ -16,7 +16,14 @@ import { listAdvisors } from './advisor-list';
 import { readBlocked, unblock } from './blocked';
 import { bundleOf } from './bundle';
 import { runChecks } from './checks';
-import { addressBeside, checkScopes, connectionOf, serviceOf, type EnvironmentValues } from './config';
+import {
+  addressBeside,
+  checkScopes,
+  connectionIn,
+  connectionOf,
+  serviceOf,
+  type EnvironmentValues,
+} from './config';
 import { FormReader, type RouteRequest } from './form';
 import { lookUp } from './lookup';
 import { needsOf, savedNodes } from './saved-nodes';
@@ -50,13 +57,8 @@ const shownValues = (form: FormReader, query: Request['query']): EnvironmentValu
 };
 
 /** The connection of the deployed environment; undefined when it is not configured. */
-const deployedConnection = ({ form }: RouteRequest): Connection | undefined => {
-  try {
-    return form.running?.connection();
-  } catch {
-    return undefined;
-  }
-};
+const deployedConnection = ({ id, form }: RouteRequest): Connection | undefined =>
+  connectionIn(id, form.running?.values);
 
 const pathAdvisor = ({ request }: RouteRequest): string => advisorKey(request.params['advisor']);
 const bodyAdvisor = ({ request }: RouteRequest): string => advisorKey(field(request, 'advisor'));

@@ -6,7 +6,7 @@ import { operationScopesOf } from '../../lib/auth/token-endpoint';
 import { isGrantFor } from '../../lib/auth/tokens';
 import type { AdvisorItem } from '../../lib/runtime/activity-items';
 import { systemClock } from '../../lib/service/clock';
-import { connectionOf, serviceOf, type EnvironmentValues } from './config';
+import { connectionIn, serviceOf, type EnvironmentValues } from './config';
 import type { Services } from './services';
 
 const advisorItem = (
@@ -23,14 +23,6 @@ const advisorItem = (
   expiresAt: grant?.expiresAt ?? null,
   refreshedAt: grant?.refreshedAt ?? null,
 });
-
-const connectionIn = (id: string, values: EnvironmentValues | undefined): Connection | undefined => {
-  try {
-    return values && connectionOf(id, values);
-  } catch {
-    return undefined;
-  }
-};
 
 /**
  * With client credentials, the application signs in when it first needs a token. Until then it counts as authorized if

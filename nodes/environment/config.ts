@@ -322,6 +322,15 @@ export const connectionOf = (environment: string, values: EnvironmentValues): Co
   };
 };
 
+/** Undefined while it is not configured. */
+export const connectionIn = (id: string, values: EnvironmentValues | undefined): Connection | undefined => {
+  try {
+    return values && connectionOf(id, values);
+  } catch {
+    return undefined;
+  }
+};
+
 /** Throws `not_configured` when a variable among the scopes is not set. Lists still show such a scope as it is written. */
 export const checkScopes = (values: EnvironmentValues): void => {
   const unset = unsetIn(values, ['scopes']);

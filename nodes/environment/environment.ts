@@ -27,6 +27,7 @@ import { doNotTextOf, forgetLists, ownListOf, type BlockCommand } from '../../li
 import { listAdvisors } from './advisor-list';
 import {
   addressBeside,
+  connectionIn,
   connectionOf,
   faultInValues,
   grantOf,
@@ -486,22 +487,13 @@ export class RunningEnvironment implements SharedStoreHost {
     try {
       await this.placed();
       const withList = this.otherServices().every(({ isInDatabase }) => isInDatabase);
-      const count = await moveToDatabase(file, store, this.id, this.knownConnection(), withList);
+      const count = await moveToDatabase(file, store, this.id, connectionIn(this.id, this.values), withList);
       if (count > 0)
         this.ownServices.log.info(
           `${this.name}: moved ${count} records from the user directory to the database.`,
         );
     } finally {
       await file.close();
-    }
-  }
-
-  /** Undefined while it is not configured: then it has no authorization. */
-  knownConnection(): Connection | undefined {
-    try {
-      return this.connection();
-    } catch {
-      return undefined;
     }
   }
 

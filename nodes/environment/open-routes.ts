@@ -3,6 +3,7 @@ import type { Request, Response } from 'express';
 import type { Finished } from '../../lib/auth/authorization';
 import { VaultAway } from '../../lib/auth/vault';
 import type { Red } from '../../lib/runtime/red';
+import { connectionIn } from './config';
 import { cookieOf, privately, sendPage } from './pages';
 import { findRunning, runningOf } from './running';
 import type { Services } from './services';
@@ -107,13 +108,8 @@ export const openRoutes = (RED: Red, services: Services): OpenRoutes => {
       return;
     }
     const { owner } = found;
-    const environment = findRunning(RED, owner.environment);
-    let connection;
-    try {
-      connection = environment?.connection();
-    } catch {
-      // The person who opened the link cannot fix this; the environment's dialog shows the fault.
-    }
+    const connection = connectionIn(owner.environment, findRunning(RED, owner.environment)?.values);
+    // The person who opened the link cannot fix this; the environment's dialog shows the fault.
     if (!connection) {
       sendPage(request, response, 400, 'notReady');
       return;

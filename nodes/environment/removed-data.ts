@@ -3,6 +3,7 @@ import { isStateKept } from '../../lib/auth/data-key';
 import { lazy } from '../../lib/runtime/lazy';
 import type { Red } from '../../lib/runtime/red';
 import { keptAfterRemoval } from '../../lib/state/store';
+import { connectionIn } from './config';
 import { runningOf } from './running';
 import type { Services } from './services';
 
@@ -14,7 +15,7 @@ export const forgetRemovedEnvironments = (
 ): Promise<void> => vault.use(() => vault.forgetMissing(existing, keptAfterRemoval, connections));
 
 const connectionsIn = (RED: Red): Connection[] =>
-  [...runningOf(RED)].flatMap((environment) => environment.knownConnection() ?? []);
+  [...runningOf(RED)].flatMap(({ id, values }) => connectionIn(id, values) ?? []);
 
 const forgetNodes = async ({ openStore }: Services, existing: ReadonlySet<string>): Promise<void> => {
   const { forgetRemovedNodes } = lazy.removedNodes();

@@ -135,12 +135,7 @@ const start = (RED: Red): Services => {
       };
       const openShared = async (): Promise<Store> => {
         const { opened, close } = openDatabase();
-        try {
-          return lazy.postgres().storeOf(await opened, close);
-        } catch (fault) {
-          await close();
-          throw fault;
-        }
+        return lazy.postgres().storeOf(await opened, close);
       };
       const recognition = new StoreRecognition(RED.settings, `postgres ${environment}`);
       const isFileLost = (): boolean => services.recognition.isKnown && !recognition.isKnown;
