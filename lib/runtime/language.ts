@@ -122,4 +122,10 @@ export const wordsIn = (...wanted: string[]) => {
   };
 };
 
-export const wordsOf = (RED: Red): Words => wordsIn(systemLanguage(RED.settings));
+const ofRuntimes = processMemory('calculated', new Map<string, Words>());
+
+/** The words in the language of the runtime. All nodes share them: the formats in them take time and memory to make. */
+export const wordsOf = (RED: Red): Words => {
+  const language = systemLanguage(RED.settings);
+  return orMake(ofRuntimes, language, () => wordsIn(language));
+};

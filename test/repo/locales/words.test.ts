@@ -15,6 +15,12 @@ describe('the words of the runtime', () => {
       .should.equal('350 / 12.400');
   });
 
+  it('are made once for a thousand nodes', () => {
+    const red = (lang: string): Red => ({ settings: { lang } }) as unknown as Red;
+    should(wordsOf(red('de'))).equal(wordsOf(red('de')));
+    should(wordsOf(red('de'))).not.equal(wordsOf(red('ja')));
+  });
+
   it('include the day of a time that is not today, or is planned', () => {
     const tomorrow = at + 86_400_000;
     wordsIn('en-US').time(at, tomorrow).should.equal('Jan 31, 2:05 PM');
