@@ -189,16 +189,6 @@ class CancelledCount {
   }
 }
 
-/** Held items and waits are saved even without `journal`, and continue after a change of settings. */
-const isSavedFromBefore = async (tools: Tools, environment: Environment): Promise<boolean> => {
-  try {
-    const { items, waits } = await pendingIn(await environment.store(), tools.node.id);
-    return items + waits > 0;
-  } catch {
-    return false;
-  }
-};
-
 /** The environment and service of each node's latest status. */
 const shownFor = processMemory('statuses', new Map<string, string>());
 
@@ -491,13 +481,21 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     /** Opens the queue that messages enter. */
     const open = async (from: Environment): Promise<void> => {
       queue = unopened = undefined;
-      const mayHold = guards.some((guard) => guard.mayHold);
-      const journal = from.settings.journal || waits?.isOn === true || mayHold;
-      const isSaved = journal || ((options.guards ?? waits) && (await isSavedFromBefore(tools, from)));
+      const isSaved = from.settings.journal || waits?.isOn === true || guards.some((guard) => guard.mayHold);
       const store = await (isSaved ? from.store() : from.memory());
-      if (journal && !store.durable) isUnsaved = true;
+      if (isSaved && !store.durable) isUnsaved = true;
       await openIn(from, store);
       queue = queues.get(store);
+      const left = openLeft(from, isSaved ? from.memory() : from.store()).catch(() => undefined);
+      // A reset is for these too. Other nodes work without a store that is in trouble.
+      if (isSaved || options.guards || waits) await left;
+    };
+
+    /** What was accepted before `journal` or the hours were changed lies in the other store, and goes on there. */
+    const openLeft = async (from: Environment, other: Store | Promise<Store>): Promise<void> => {
+      const store = await other;
+      const { items, waits } = await pendingIn(store, node.id);
+      if (items + waits > 0 && !closes.has(store) && !closed.aborted) await openIn(from, store);
     };
 
     const holdOthers = (until: Promise<void>): void => {
@@ -584,14 +582,15 @@ export const itemNode = <D extends ItemData, S extends Shared>(
 
     /** Carries out a control message. `at` is when another process received it; with `orphan`, it is for that store. */
     const control = (msg: Message, at?: number, orphan?: Store): boolean => {
-      const meant = orphan ? queues.get(orphan) : queue;
+      const meant = [...queues.values()].filter(({ store }) => store === (orphan ?? store));
       const isReset = isControl(msg, 'reset');
-      if ((orphan && !meant) || (!isReset && !(waits && isControl(msg, 'flush')))) return false;
+      if ((orphan && meant.length === 0) || (!isReset && !(waits && isControl(msg, 'flush')))) return false;
       const phones = options.phonesOf?.(msg);
       searches?.stop();
-      if (isReset) meant?.reset(phones, at);
-      // A close does not wait for it, and the next start does not resume it.
-      else meant?.flush(phones).catch(fault);
+      for (const each of meant)
+        if (isReset) each.reset(phones, at);
+        // A close does not wait for it, and the next start does not resume it.
+        else each.flush(phones).catch(fault);
       return true;
     };
 

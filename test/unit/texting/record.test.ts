@@ -14,6 +14,8 @@ import { errorOf, inOrder } from '../../support/outcomes';
 import { sent } from '../../support/sent';
 import { startServer } from '../../support/server';
 import { sendNode } from '../../support/texting/setup';
+import * as runtime from '../../../nodes/contact/runtime';
+import { spec } from '../../../nodes/contact/spec';
 import { gate } from '../../support/gate';
 import { overStore } from '../../support/state/over-store';
 
@@ -94,6 +96,28 @@ describe('saved texts of send text', () => {
 
   const wrappedEnvironment = (on: TestEnvironment, slow: Store): TestEnvironment =>
     Object.assign(Object.create(on) as TestEnvironment, { store: () => slow });
+
+  const contacts = { id: 'contact', type: 'advisor-contact', operation: 'delete' };
+  for (const journal of [true, false])
+    for (const node of ['send', 'contact'])
+      it(`continue after a deploy that turns the journal ${journal ? 'off' : 'on'}, also at a ${node} node`, async () => {
+        const service = await heldService();
+        const load = (isOn: boolean): Promise<Flow> => {
+          const on = environment(service.server.url, { journal: isOn });
+          if (node === 'send') return sendNode(on);
+          return Flow.load({ folders: [{ spec, runtime }], environment: on, nodes: [contacts] });
+        };
+        await deployedAmid(await load(journal), service, {
+          phone: phones(4),
+          text: 'Hi',
+          contactId: [1, 2, 3, 4],
+        });
+        const after = await load(!journal);
+        const rest = after.arrivals.next(3);
+        for (let left = 2; left > 0; left--) await service.answer();
+        const indexes = inOrder(await rest).map(({ msg }) => (msg.parts as { index: number }).index);
+        should(indexes).deepEqual([1, 2, 3]);
+      });
 
   for (const journal of [true, false]) {
     it(`continue after a deploy, ${journal ? 'with' : 'without'} the journal`, async () => {
