@@ -36,6 +36,8 @@ interface Offer {
   isMarked: boolean;
   /** The number of our nodes that have received it and not saved it yet. */
   claims: number;
+  /** The number of our nodes that have not received it yet. */
+  awaited: number;
   isKept: boolean;
 }
 
@@ -63,7 +65,12 @@ const concludeAll = (): void => {
   concluding.timer = undefined;
   const due = concluding.arrived;
   concluding.arrived = [];
-  for (const id of due) if (offers.get(id)?.claims === 0) conclude(id);
+  for (const id of due) {
+    const offer = offers.get(id);
+    if (!offer) continue;
+    offer.awaited = 0;
+    if (offer.claims === 0) conclude(id);
+  }
 };
 
 /**
@@ -75,16 +82,20 @@ export const handOver = {
   /** Called before an outcome leaves. */
   offer(giver: Giver): number {
     concluding.lastOffer += 1;
-    offers.set(concluding.lastOffer, { giver, isMarked: false, claims: 0, isKept: false });
+    offers.set(concluding.lastOffer, { giver, isMarked: false, claims: 0, awaited: 0, isKept: false });
     return concluding.lastOffer;
   },
-  /** Called with each message that leaves a node: `received` is the one that it was made from, `id` that of its outcome. */
-  mark(msg: object, received: object, node: string, id?: number): void {
+  /**
+   * Called with each message that leaves a node for so many of our nodes: `received` is the one that it was made from, `id`
+   * that of its outcome.
+   */
+  mark(msg: object, received: object, node: string, id?: number, receivers = 0): void {
     const visits = visitsIn(received);
     setVisits(msg, visits?.has(node) ? visits : new Map(visits).set(node, noReturns));
     const offer = id === undefined ? undefined : offers.get(id);
     if (!offer) return;
     offer.isMarked = true;
+    offer.awaited += receivers;
     (msg as Marked)[outcomeMark] = id;
   },
   arrived(id: number): void {
@@ -107,13 +118,14 @@ export const handOver = {
     const offer = typeof id === 'number' ? offers.get(id) : undefined;
     if (!offer || typeof id !== 'number') return undefined;
     offer.claims += 1;
+    if (offer.awaited > 0) offer.awaited -= 1;
     let isOpen = true;
     const end = (isKept: boolean): Changed | undefined => {
       if (!isOpen) return undefined;
       isOpen = false;
       offer.claims -= 1;
       offer.isKept ||= isKept;
-      return offer.claims === 0 ? conclude(id) : undefined;
+      return offer.claims + offer.awaited === 0 ? conclude(id) : undefined;
     };
     const { store, hold } = offer.giver;
     return { store, hold, conclude: () => end(false), keep: () => void end(true) };

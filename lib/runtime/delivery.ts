@@ -56,6 +56,9 @@ export const outputsOf = (
 
   const portOf = ({ port }: Outcome): number => (port === 2 && !isWired(2) ? 1 : port);
 
+  const isOurs = (id: string): boolean =>
+    (RED.nodes.getNode(id) as { readonly type?: string } | null)?.type?.startsWith('advisor-') === true;
+
   const send = (msg: Message, port: number): void => {
     msg.outcome = names[port];
     node.send(port === 0 ? msg : port === 1 ? [null, msg] : [null, null, msg]);
@@ -72,6 +75,8 @@ export const outputsOf = (
       const port = portOf(outcome);
       onEmitted?.(msg, names[port] ?? '', port === 1 ? outcome.problem : undefined);
     },
+    /** The number of our nodes that an outcome goes to directly. */
+    receivers: (outcome: Outcome): number => (node.wires[portOf(outcome)] ?? []).filter(isOurs).length,
     /** Sends the outcome by its output; returns the error to raise when nothing is wired to any output for it. */
     emit(msg: Message, outcome: Outcome): Error | undefined {
       writeFields(msg, outcome.set);
@@ -284,7 +289,8 @@ export class Job {
 
   private send({ index, outcome, offer, summary, entry }: Part): Message {
     const msg = this.list ? this.partOf(this.list, index, entry) : this.msg;
-    this.mark(msg, offer);
+    if (offer === undefined) this.mark(msg);
+    else handOver.mark(msg, this.msg, this.node.id, offer, this.outputs.receivers(outcome));
     if (summary && this.list) {
       this.conclude(summary);
       msg.summary = this.msg.summary;
@@ -318,8 +324,8 @@ export class Job {
   }
 
   /** Marks a message as one that was at this node, so that it is known when it comes back. */
-  private mark(msg: Message, offer?: number): void {
-    handOver.mark(msg, this.msg, this.node.id, offer);
+  private mark(msg: Message): void {
+    handOver.mark(msg, this.msg, this.node.id);
   }
 
   private partOf({ id, count, listAt, copy }: JobList, index: number, entry: unknown): Message {

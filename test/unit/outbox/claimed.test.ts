@@ -150,12 +150,12 @@ describe('an outcome that another of our nodes has received and not saved yet', 
     };
     const store = createMemoryStore();
     const idle = { work: async () => undefined, emit: async () => true };
-    const nodes = [requestsOn(slow, idle), requestsOn(store, idle, { node: 'second' })];
+    const nodes = [requestsOn(store, idle, { node: 'second' }), requestsOn(slow, idle)];
     const emit: Host['emit'] = async (_message, _data, { offer = 0 }) => {
-      const msgs = nodes.map(() => ({}));
-      for (const msg of msgs) handOver.mark(msg, msg, 'node', offer);
-      const claims = msgs.map((msg) => handOver.claim(msg));
-      for (const [at, node] of nodes.entries()) acceptMany(node, 1, claims[at]);
+      const msg = {};
+      handOver.mark(msg, msg, 'node', offer, nodes.length);
+      // Each receives its copy when the one before it has accepted its own.
+      for (const node of nodes) acceptMany(node, 1, handOver.claim({ ...msg }));
       return true;
     };
     const queue = requestsOn(store, { work: async () => 'sent', emit });
