@@ -1,5 +1,6 @@
 import type { ResultPage } from '../service/endpoints';
 import type { MessageValues, Problem, ReasonWord } from '../service/errors';
+import { orMake } from '../process-memory';
 import { wireName, type Names } from '../service/wire';
 import { contentTypes, longestSearch } from '../contract-values';
 
@@ -275,42 +276,21 @@ interface CheckedName {
 /** The most reads to find names, for all searches together. */
 const mostGuesses = 120;
 
-/** Thrown when the service does not answer now, or has been asked enough. */
-class Unanswered extends Error {
-  constructor(readonly reason: ReasonWord) {
-    super('the service was not asked further');
-  }
-}
-
-/** Reads each query only once, and none after one that was not answered. */
+/** Reads each query only once, and none after one that was not answered, or when the service was asked enough. */
 class Questions {
+  /** Why nothing is asked any more; empty until then. */
   reason: ReasonWord = '';
-  private count = 0;
   private readonly answers = new Map<string, Promise<ReadAnswer>>();
 
   async ask(name: SourceName, read: NameSource['read'], query: Query): Promise<ReadAnswer> {
-    if (this.reason !== '') throw new Unanswered(this.reason);
     const key = JSON.stringify([name, query]);
-    let answer = this.answers.get(key);
-    if (!answer) {
-      if (this.count++ >= mostGuesses) throw new Unanswered((this.reason = { reason: 'limit' }));
-      this.answers.set(key, (answer = read(query)));
-    }
-    const reply = await answer;
-    if (isUnanswered(reply)) throw new Unanswered((this.reason = reply.reason));
+    if (!this.answers.has(key) && this.answers.size >= mostGuesses) this.reason = { reason: 'limit' };
+    if (this.reason !== '') return { kind: 'silent', status: 0, detail: '', reason: this.reason };
+    const reply = await orMake(this.answers, key, () => read(query));
+    if (isUnanswered(reply)) this.reason = reply.reason;
     return reply;
   }
 }
-
-/** What was found out before the service stopped answering is kept. */
-const orUnanswered = async <T>(work: Promise<T>, otherwise: T): Promise<T> => {
-  try {
-    return await work;
-  } catch (fault) {
-    if (fault instanceof Unanswered) return otherwise;
-    throw fault;
-  }
-};
 
 /**
  * The first name that works. Where unknown names are ignored, one read with all names tells whether any does; where they
@@ -339,11 +319,13 @@ const checkName = async (
   subject: Subject,
   check: Check,
   [configured = '', ...others]: readonly string[],
+  questions: Questions,
 ): Promise<Pick<CheckedName, 'verdict' | 'found'>> => {
-  const verdict = await orUnanswered<NameVerdict>(check(subject, [configured]), 'unanswered');
+  const verdict = await check(subject, [configured]);
+  if (questions.reason !== '') return { verdict: 'unanswered' };
   if (verdict === 'right') return { verdict, found: configured };
   if (verdict !== 'wrong' && verdict !== 'refused' && verdict !== 'doubtful') return { verdict };
-  const found = await orUnanswered(findName(subject, check, others), undefined);
+  const found = await findName(subject, check, others);
   return { verdict: verdict === 'doubtful' && found === undefined ? 'unclear' : 'wrong', found };
 };
 
@@ -353,6 +335,7 @@ const checkSource = async (
   { plain, read }: NameSource,
   names: Names,
   before: readonly CheckedName[],
+  questions: Questions,
 ): Promise<CheckedName[]> => {
   const isSearch = source !== 'consents';
   const paging = isSearch ? [pageNumber, pageSize] : [];
@@ -369,21 +352,22 @@ const checkSource = async (
   let subject: Subject = { read, whole: pageIn(plain) };
   const pages = candidates(pageNumber);
   if (isSearch && isRefused(plain)) {
-    const start = await orUnanswered(findName(subject, startVerdict, pages), undefined);
+    const start = await findName(subject, startVerdict, pages);
     const first: Query = start === undefined ? {} : { [start]: 1 };
-    const whole = pageIn(await orUnanswered(read(first), plain));
+    const whole = pageIn(await read(first));
     subject = { read: (query) => read({ ...first, ...query }), whole };
   }
   const checked: CheckedName[] = [];
   // With one record a page, the second page is recognized by its record.
   for (const parameter of [...paging.reverse(), ...parameters[source]]) {
-    const result = await checkName(subject, parameter.check, candidates(parameter));
+    const result = await checkName(subject, parameter.check, candidates(parameter), questions);
     const { verdict, found } = result;
     if (parameter === pageSize && found !== undefined) subject = { ...subject, one: { [found]: 1 } };
     const isUnfound = verdict === 'wrong' && found === undefined;
     const mayBeZero = parameter === pageNumber && isUnfound && subject.one !== undefined;
-    const search = mayBeZero ? findName(subject, zeroVerdict, [...pages, ...likelyOffsets]) : undefined;
-    const fromZero = search && (await orUnanswered(search, undefined));
+    const fromZero = mayBeZero
+      ? await findName(subject, zeroVerdict, [...pages, ...likelyOffsets])
+      : undefined;
     const one = { source, name: parameter.name, ...result, fromZero };
     if (parameter === pageNumber) checked.unshift(one);
     else checked.push(one);
@@ -426,7 +410,7 @@ export const checkQueryNames = async (names: Names, sources: Sources): Promise<C
   for (const name of sourceNames) {
     const { plain, read } = sources[name];
     const source = { plain, read: (query: Query) => questions.ask(name, read, query) };
-    checked.push(...(await checkSource(name, source, names, checked)));
+    checked.push(...(await checkSource(name, source, names, checked, questions)));
   }
   const of = (verdict: NameVerdict): CheckedName[] => checked.filter((each) => each.verdict === verdict);
   const [right, wrong, unclear, unanswered] = [of('right'), of('wrong'), of('unclear'), of('unanswered')];

@@ -249,24 +249,9 @@ const choiceProblem = (field: ChoiceField, value: unknown, say: Say): string | u
   return isUnknown(field, value) ? say('invalid.choice') : undefined;
 };
 
-const numberProblem = (
-  field: NumberField,
-  value: unknown,
-  { say }: ValidationContext,
-): string | undefined => {
-  if (isVariable(value)) return undefined;
-  switch (numberFault(field, value)) {
-    case 'number':
-      return say('invalid.number');
-    case 'whole':
-      return say('invalid.whole');
-    case 'min':
-      return say('invalid.min', { min: field.min });
-    case 'max':
-      return say('invalid.max', { max: field.max });
-    case undefined:
-      return undefined;
-  }
+const numberProblem = (field: NumberField, value: unknown, say: Say): string | undefined => {
+  const fault = isVariable(value) ? undefined : numberFault(field, value);
+  return fault && say(`invalid.${fault}`, { min: field.min, max: field.max });
 };
 
 const urlProblem = (field: TextField, text: string, say: Say): string | undefined => {
@@ -321,7 +306,7 @@ export const fieldProblem = (
     case 'typed':
       return typedProblem(field, value, values, around);
     case 'number':
-      return numberProblem(field, value, around);
+      return numberProblem(field, value, around.say);
     case 'text':
       return textProblem(field, value, around);
     case 'choice':
