@@ -1,3 +1,4 @@
+import type { ResponseOf } from '../service/endpoints';
 import { type Problem, ServiceError } from '../service/errors';
 import { hour, minute } from '../durations';
 import type { Seen } from '../outbox/records';
@@ -35,15 +36,11 @@ export type LookResult =
   /** Nothing was learned about the number. */
   | { readonly kind: 'unanswered'; readonly problem?: Problem };
 
-export const consentStatusOf = (data: {
-  readonly memberId?: number | string | null | undefined;
-  readonly state: string;
-  readonly lastChanged?: number | null | undefined;
-}): ConsentStatus => ({
-  memberId: data.memberId ?? null,
-  state: data.state,
-  lastChanged: data.lastChanged ?? null,
-});
+export const consentStatusOf = ({
+  memberId = null,
+  state,
+  lastChanged = null,
+}: ResponseOf<'getConsent'>): ConsentStatus => ({ memberId, state, lastChanged });
 
 /** Statuses that say nothing about the number: unauthorized, timeout, too early, too many requests. */
 const temporaryStatuses = new Set([401, 408, 425, 429]);

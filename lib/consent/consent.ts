@@ -253,11 +253,7 @@ export class Consent {
   }
 
   /** The last known status of a number: it is saved with the waits that have looked. */
-  async seenOf({
-    seen,
-    subject,
-    advisor,
-  }: Pick<Wait, 'seen' | 'subject' | 'advisor'>): Promise<ConsentStatus> {
+  async seenOf({ seen, subject, advisor }: Wait): Promise<ConsentStatus> {
     if (seen) return seen;
     const from = this.groupOf(subject, advisor);
     for (const reverse of [true, false]) {

@@ -1,6 +1,12 @@
 import { visible } from '../visible';
 import { icon } from './dom';
-import type { Choice } from './records';
+
+export interface Choice {
+  /** The value that is written into the field. */
+  readonly value: string;
+  readonly title: string;
+  readonly detail: string;
+}
 
 interface OptionListSettings {
   readonly label: string;

@@ -2,8 +2,7 @@ import { folded, isCountry } from '../runtime/kinds';
 import { ownTimeZone } from '../runtime/dates';
 import { valueIn } from './dom';
 import { locale } from './locale';
-import { OptionList } from './options';
-import type { Choice } from './records';
+import { OptionList, type Choice } from './options';
 import type { Form } from './red';
 
 /** The most choices that are shown: typing makes them fewer. */

@@ -1,4 +1,4 @@
-import { processMemory } from '../process-memory';
+import { orMake, processMemory } from '../process-memory';
 
 /**
  * Ten thousand recipients may share one signal, and an AbortSignal compares every new listener with all others. So each
@@ -8,23 +8,17 @@ const listeners = new WeakMap<AbortSignal, Set<() => void>>();
 
 /** Calls `task` when the signal aborts, which it must not have done yet; the result cancels it. */
 export const onAbort = (signal: AbortSignal, task: () => void): (() => void) => {
-  let tasks = listeners.get(signal);
-  if (tasks === undefined) {
+  const tasks = orMake(listeners, signal, () => {
     const all = new Set<() => void>();
-    tasks = all;
-    listeners.set(signal, all);
-    signal.addEventListener(
-      'abort',
-      () => {
-        for (const each of all) each();
-        all.clear();
-      },
-      { once: true },
-    );
-  }
-  const own = tasks;
-  own.add(task);
-  return () => own.delete(task);
+    const callAll = (): void => {
+      for (const each of all) each();
+      all.clear();
+    };
+    signal.addEventListener('abort', callAll, { once: true });
+    return all;
+  });
+  tasks.add(task);
+  return () => tasks.delete(task);
 };
 
 /** How many tasks wait for the signal: none may be left by work that has ended. */

@@ -79,11 +79,8 @@ const outcomeOfWait = (ended: WaitOutcome, subject: Subject): Outcome => {
 };
 
 const checkOnce = async (item: Item<Recipient, CheckShared>, environment: Environment): Promise<Outcome> => {
-  const {
-    advisor,
-    shared: { dryRun },
-    data: recipient,
-  } = item;
+  const { advisor, data: recipient } = item;
+  const { dryRun } = item.shared;
   const subject = subjectOf(recipient);
   try {
     const { data, attempts } = await item.call('getConsent', { query: subject });

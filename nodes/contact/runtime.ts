@@ -162,13 +162,11 @@ const searchingContacts = (tools: Tools): BookOperation => {
   }));
 };
 
-const operationsOf = (tools: Tools, config: Config): Readonly<Record<string, BookOperation>> => ({
+export const create = operationNode(spec, (tools, config) => ({
   search: searchingContacts(tools),
   get: getting(tools),
   create: creating(tools, config),
   update: updating(tools, config),
   save: saving(tools, config),
   delete: deleting(tools),
-});
-
-export const create = operationNode(spec, operationsOf);
+}));

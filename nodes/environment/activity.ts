@@ -12,7 +12,12 @@ import {
 } from '../../lib/runtime/activity';
 import { sumOfPending } from '../../lib/outbox/queue-reader';
 import { processMemory } from '../../lib/process-memory';
-import type { AdvisorItem, ServiceState } from '../../lib/runtime/activity-items';
+import {
+  changedTopic,
+  type AdvisorItem,
+  type ChangeNews,
+  type ServiceState,
+} from '../../lib/runtime/activity-items';
 import { pausedUntil } from '../../lib/runtime/tools';
 import type { Gauges } from '../../lib/runtime/metrics';
 import { lastFour } from '../../lib/runtime/log';
@@ -26,7 +31,6 @@ import type { RouteRequest } from './form';
 import { numberIn, Refused, textIn, wordsForRequest } from './reply';
 import { runningOf } from './running';
 import { nodeId, runningIn as runningNodes, savedNodes } from './saved-nodes';
-import { changedTopic, type ChangeNews } from '../../lib/change-news';
 import { second } from '../../lib/durations';
 
 const leastInterval = second;

@@ -181,7 +181,7 @@ const searchingGroups = (tools: Tools): BookOperation => {
   }));
 };
 
-const operationsOf = (tools: Tools): Readonly<Record<string, BookOperation>> => ({
+export const create = operationNode(spec, (tools) => ({
   create: creating(tools),
   search: searchingGroups(tools),
   members: listingMembers(tools),
@@ -189,6 +189,4 @@ const operationsOf = (tools: Tools): Readonly<Record<string, BookOperation>> => 
   addContact: adding(tools),
   removeContact: removing(tools),
   setGroups: setting(tools),
-});
-
-export const create = operationNode(spec, operationsOf);
+}));

@@ -57,12 +57,10 @@ const request = async (
     const answer = await item.call('requestConsent', { body: { phoneNumbers: [phone] } }, steps);
     const { attempts } = answer;
     const success = answer.data.successes?.[0];
-    if (success)
-      return {
-        memberId: success.memberId ?? null,
-        consentState: success.consentState ?? null,
-        requested: true,
-      };
+    if (success) {
+      const { memberId = null, consentState = null } = success;
+      return { memberId, consentState, requested: true };
+    }
     const detail = answer.data.failures?.[0];
     if (detail === undefined) throw nodeError('invalid_response', 'no_outcome', {}, { attempts });
     throw nodeError('rejected', 'rejected', { said: detail }, { detail, attempts });

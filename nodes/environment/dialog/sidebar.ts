@@ -15,9 +15,13 @@ import {
   type SidebarSection,
   type SidebarPart,
 } from './sidebar-parts';
-import { changedTopic, type ChangeNews } from '../../../lib/change-news';
 import { say } from './sidebar-rows';
-import type { BlockedItem, Listed } from '../../../lib/runtime/activity-items';
+import {
+  changedTopic,
+  type BlockedItem,
+  type ChangeNews,
+  type Listed,
+} from '../../../lib/runtime/activity-items';
 
 const tab = 'advisor-texting';
 /** The least milliseconds between two automatic reads; more if a read takes long. */
