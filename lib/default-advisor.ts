@@ -1,5 +1,2 @@
-/**
- * The key of the only advisor, where nothing names one: on the simulator, and where an application signs in with its
- * own credentials.
- */
+/** The key of the only advisor: on the simulator, and where an application signs in with its own credentials. */
 export const defaultAdvisor = 'default';

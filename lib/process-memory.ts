@@ -4,10 +4,7 @@
  * process is in the store.
  */
 type ProcessMemory =
-  /**
-   * Stores in files and databases: one handle for all environments that use the same one, closed with the last; one that
-   * is in memory because the disk cannot be used is kept.
-   */
+  /** One handle on a store for all environments, closed with the last; one in memory, without a usable disk, is kept. */
   | 'stores'
   /** What all environments of a runtime share: vault, tokens, simulator. */
   | 'services'
@@ -36,10 +33,7 @@ type ProcessMemory =
   /** Results of long calculations, by their input; they can be calculated again. */
   | 'calculated';
 
-/**
- * Names the purpose of a module variable that lives as long as the process, and does nothing else. A test checks that
- * no module has such a variable without it.
- */
+/** Names the purpose of a variable that lives as long as the process. A test finds those without it. */
 export const processMemory = <T extends object>(_what: ProcessMemory, made: T): T => made;
 
 /** The most results that are remembered: their inputs may come from messages, so there is no limit to them. */

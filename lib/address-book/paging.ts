@@ -36,10 +36,7 @@ const checkPage = (page: ResultPage, asked: number, before?: ResultPage): void =
 
 export type Fetch<P> = (page: number, signal?: AbortSignal) => Promise<P>;
 
-/**
- * The same for a page that is read alone. If a service does not number its pages, only the previous page shows that it
- * is not the first one again.
- */
+/** The same for one page. Without page numbers, only the previous page shows that it is not the first one again. */
 export const checkOnePage = async <T>(
   page: ResultPage<T>,
   asked: number,
@@ -84,10 +81,7 @@ const longestId = 64;
 const briefly = (id: number | string): number | string =>
   typeof id === 'string' && id.length > longestId ? createHash('sha256').update(id).digest('base64') : id;
 
-/**
- * The ids that were added last. Two generations bound the memory: at least the last `generation` ids are known, so that an
- * address book of that size is known whole.
- */
+/** The ids that were added last: two generations bound the memory, and at least the last `generation` are known. */
 export class RecentIds {
   private recent = new Set<number | string>();
   private older = new Set<number | string>();

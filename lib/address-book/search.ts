@@ -114,10 +114,7 @@ const matchedPage = async <T>(
   return { data, pageInfo: { ...pageInfo, page: number, pageSize, totalRecord: isEnd ? count : null } };
 };
 
-/**
- * Everything that a search finds, as pages or item by item. With a filter, its own pages are made of the matches, whose
- * number is known at the end.
- */
+/** All that a search finds. With a filter, its own pages are made of the matches, whose number is known at the end. */
 async function* portionsOf<T>(
   search: Search<T>,
   { isByItem, pageSize }: SearchSettings,

@@ -62,20 +62,14 @@ interface Subject {
   readonly one?: Query;
 }
 
-/**
- * Checks names that are all sent with the same value: a service that ignores unknown names uses one of them, if any is
- * right.
- */
+/** Checks names together, sent with one value: a service that ignores unknown names uses the right one. */
 type Check = (subject: Subject, names: readonly string[]) => Promise<NameVerdict>;
 
 const all = (names: readonly string[], value: string | number): Query =>
   Object.fromEntries(names.map((name) => [name, value]));
 
 export const isRefused = ({ status }: ReadAnswer): boolean => status === 400 || status === 422;
-/**
- * A search without a query may be refused for that reason; and nobody has the number of the consent lookup, so a 404 is
- * right.
- */
+/** A search without a query may be refused; and nobody has the number of the consent lookup, so a 404 is right. */
 const isUsable = ({ plain }: NameSource): boolean =>
   plain.kind === 'fine' || isRefused(plain) || (plain.kind === 'problem' && plain.status === 404);
 

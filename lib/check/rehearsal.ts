@@ -414,10 +414,7 @@ const tokenFault = ({ tokenless }: Rehearsal, fault: unknown): Finding => {
   return { check: 'token', ok: false, key: '', problem: fault.problem };
 };
 
-/**
- * Tries a connection by reads alone: nothing is written, nobody is texted. Gives a finding for each check, then for each
- * fact. Throws ServiceError `not_configured`.
- */
+/** Tries a connection by reads alone. Gives a finding for each check, then for each fact. Throws `not_configured`. */
 export const rehearse = async (rehearsal: Rehearsal): Promise<Finding[]> => {
   const address = trustedBase(rehearsal.baseUrl, 'baseUrl');
   const reader = new ServiceReader(rehearsal);

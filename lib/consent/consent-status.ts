@@ -75,10 +75,7 @@ const lastLookFor = hour;
 export interface WaitAtLook {
   /** How old the wait was when the request began. */
   readonly age: number;
-  /**
-   * Milliseconds from the end of the wait to the request, without the time in which nobody could look; negative before
-   * the end.
-   */
+  /** Milliseconds from the end of the wait to the request, without times when nobody could look; negative before. */
   readonly overdue: number;
   readonly seen: ConsentStatus;
 }

@@ -144,10 +144,7 @@ export class Consent {
   private readonly flights = new Map<string, Promise<Answer>>();
   /** When the latest request for a group began, for groups of several waits. */
   private readonly shared = new Map<string, number>();
-  /**
-   * The time since which every node is notified of new numbers on the do-not-text list: those that were blocked while
-   * a node was away are found at their next looks.
-   */
+  /** Since when every node is notified of new blocks: those made while a node was away are found at the next looks. */
   private listeningSince = -Infinity;
   /** The time since which the clock was observed without a gap. */
   private awakeSince = -Infinity;
@@ -216,10 +213,7 @@ export class Consent {
     return nextLook(this.timingOf(wait, this.groupOf(subject, advisor)), this.clock.now());
   }
 
-  /**
-   * The work of a wait: one look. Gives its outcome, or throws `Later` with the time of the next look; undefined when
-   * a close interrupted it.
-   */
+  /** The work of a wait: one look. Gives its outcome, or throws `Later`; undefined when a close interrupted it. */
   async look(item: Item<WaitItem, WaitShared>, node: string): Promise<WaitOutcome | undefined> {
     const { clock } = this;
     const wait = waitOf(item);

@@ -93,10 +93,7 @@ export class RequestHistory {
     this.asking = orMake(beingAsked, store, () => new Map<string, Promise<void>>());
   }
 
-  /**
-   * Asks for consent, unless a request left within `every`. From `begin` on the number counts as asked, unless the request
-   * was certainly not carried out.
-   */
+  /** Asks, unless a request left within `every`. From `begin` on, it counts unless it was certainly not carried out. */
   async ask(
     advisor: string,
     phone: string,

@@ -8,10 +8,7 @@ const sentenceOf = (fault: JQuery.jqXHR, say: Say): string => {
   return typeof message === 'string' && message !== '' ? message : say('ask.failed');
 };
 
-/**
- * Sends a request to our routes; a rejection becomes an error with a sentence for the user. The address is relative,
- * because the editor adds the login only to those.
- */
+/** An error has a sentence for the user. The address is relative: the editor adds the login only to those. */
 export const ask = async (
   say: Say,
   method: 'GET' | 'POST' | 'DELETE',

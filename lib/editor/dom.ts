@@ -34,9 +34,7 @@ export const disable = (element: JQuery, isDisabled: boolean): void => {
 export const textBox = (label: string, placeholder: string): JQuery =>
   $('<input>').attr({ type: 'text', 'aria-label': label, placeholder, autocomplete: 'off' });
 
-/**
- * The key event is stopped: the editor's own handlers read the element on which the key was pressed, which may be gone.
- */
+/** Stops the event: the editor's own handlers read the element where the key was pressed, which may be gone. */
 export const onEnter = (box: JQuery, act: () => void): void => {
   box.on('keydown', (event) => {
     if (event.key !== 'Enter') return;

@@ -14,10 +14,7 @@ const written = (parts: Parameters<Say>[1]): Parameters<Say>[1] =>
 export const environmentSays: Say = (key, parts) =>
   RED.nodes.getType('advisor-environment')?._(key, written(parts)) ?? key;
 
-/**
- * Returns a node's own strings, else those of all dialogs. Only the environment has the latter, because Node-RED reads
- * the catalogue of every node at each start.
- */
+/** Own strings, else those of all dialogs: only the environment has these, because each start reads all catalogues. */
 export const sayOf =
   (node: EditedNode): Say =>
   (key, parts) => {

@@ -44,10 +44,7 @@ export const timeZones = (): Choice[] => {
   return firstOf(choices, ownTimeZone());
 };
 
-/**
- * A list below a text field, to choose its value from. Typing filters the list; what is not in it, such as a
- * `${VARIABLE}`, can be typed as before.
- */
+/** A list to choose a text field's value from. Typing filters it, and may give other values, such as `${VARIABLE}`. */
 export const addSuggestions = (
   form: Form,
   name: string,

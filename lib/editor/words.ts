@@ -45,10 +45,7 @@ const dayIn = (time: Date, timeZone: string): string => wallTimeIn(time.getTime(
 export const isSameDay = (time: Date, now: Date, timeZone = ownTimeZone()): boolean =>
   dayIn(time, timeZone) === dayIn(now, timeZone);
 
-/**
- * Today's times without a date; those of other days with the date, and of other years with the year too; as usual in
- * the language.
- */
+/** Today's times without a date, others with the date, those of other years with the year; as usual in the language. */
 export const momentOf = (
   time: Date,
   now: Date,

@@ -113,10 +113,7 @@ export interface Whose {
   readonly fallback: string;
 }
 
-/**
- * When a text that is due at `at` may leave: at `at`, or at the next time that the recipient's hours allow. Undefined
- * when the recipient's zone is unknown.
- */
+/** `at`, or the next time that the recipient's hours allow; undefined when the recipient's zone is unknown. */
 export const allowedFrom = (
   hours: TextHours,
   { phone, timeZone, fallback }: Whose,

@@ -56,10 +56,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
   /** Called when the request has its token; it leaves after this resolves. */
   readonly begin?: () => void | Promise<void>;
-  /**
-   * Called before each attempt, which starts when this resolves; the result is called when the attempt has finished. A
-   * throw ends the call.
-   */
+  /** Called before each attempt, which awaits it; the result is called after the attempt. A throw ends the call. */
   readonly permit?: (() => Promise<() => void>) | undefined;
   /** Called when a request that was started was certainly not carried out and is delayed; `begin` is then called again. */
   readonly undo?: () => void | Promise<void>;
@@ -89,10 +86,7 @@ export interface Shared extends Pick<ClientOptions, 'apiKey' | 'token' | 'onPaus
   readonly closing: AbortSignal;
 }
 
-/**
- * Milliseconds for which a token is not refreshed again after a refresh that did not help: with a wrong API key, every
- * token is rejected.
- */
+/** Milliseconds for which a refresh that did not help is not tried again: a wrong API key rejects every token. */
 const futileFor = 30 * second;
 
 /** The characters that a header value may have here; any other would make the request fail. */

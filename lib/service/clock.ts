@@ -5,10 +5,7 @@ export interface Clock {
   now(): number;
   /** Runs `task` once after `ms`, which may be longer than a single timer can be; the result cancels it. */
   after(ms: number, task: () => void): () => void;
-  /**
-   * Monotonic milliseconds, for durations: setting the clock does not change them, nor when timers fire. Without it,
-   * both follow `now`.
-   */
+  /** Monotonic milliseconds: setting the clock changes neither durations nor timers. Without it, both follow `now`. */
   elapsed?(): number;
   /** Keeps a movable clock still while work that it triggered, such as a request, is under way; the result releases it. */
   keepStill?(): () => void;

@@ -1,9 +1,6 @@
 import { orMake, processMemory } from '../process-memory';
 
-/**
- * Ten thousand recipients may share one signal, and an AbortSignal compares every new listener with all others. So each
- * signal gets a single listener, which serves them all.
- */
+/** One listener for each signal: ten thousand recipients may share it, and it compares each new one with all others. */
 const listeners = new WeakMap<AbortSignal, Set<() => void>>();
 
 /** Calls `task` when the signal aborts, which it must not have done yet; the result cancels it. */
@@ -44,10 +41,7 @@ export const wokenBy = (...wakers: readonly Waker[]): Promise<void> =>
 /** The last task of each key; a key is forgotten when its last task has ended. */
 const lastOf = processMemory('turns', new Map<string, Promise<void>>());
 
-/**
- * Runs the tasks of one key one after the other, in order and across all nodes: a task that reads and writes back never
- * overlaps with another.
- */
+/** Runs the tasks of one key in order, across all nodes: one that reads and writes back never overlaps another. */
 export const oneAtATime = <T>(key: string, task: () => Promise<T>, last = lastOf): Promise<T> => {
   const before = last.get(key);
   const result = before ? before.then(task) : task();

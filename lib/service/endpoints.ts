@@ -33,10 +33,7 @@ interface Declaration<
   /** The name of a search in the setting `names`, as in `contacts.page`. */
   readonly search?: S;
   readonly body?: B;
-  /**
-   * Ids in a body are integers in the contract: those that are strings only because of their length are sent as
-   * integers.
-   */
+  /** Ids in a body are integers in the contract: those that are strings because of their length are sent so. */
   readonly hasIdsInBody?: true;
   readonly response: R;
   /** The sentences of refusals that mean something particular here. */
@@ -53,10 +50,7 @@ const endpoint = <
   declaration: Declaration<P, Q, B, R, S>,
 ) => declaration;
 
-/**
- * Every endpoint of the service, once: the client, the specs of the nodes and the API docs read this table. The simulator
- * has a reading of the contract of its own.
- */
+/** Every endpoint, once, for the client, the specs and the API docs; the simulator reads the contract on its own. */
 export const endpoints = {
   sendMessage: endpoint({
     method: 'POST',

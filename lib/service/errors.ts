@@ -98,10 +98,7 @@ export class ServiceError extends Error {
 /** Whether a request that failed without a problem body may be retried. */
 const isRetryable = (code: Code): boolean => code === 'network_error' || code === 'authorization_required';
 
-/**
- * The English sentences of all errors. A ServiceError carries its key and values beside the sentence, so that the runtime
- * can say it in another language.
- */
+/** The English sentences. An error has its key and values too, so that the runtime can say it in another language. */
 export const sentences = english.errors;
 export type ErrorKey = keyof typeof sentences;
 

@@ -3,10 +3,7 @@ import { onAbort } from './concurrency';
 import { elapsedBy, type Clock } from './clock';
 import { second } from '../durations';
 
-/**
- * Milliseconds: timers fire a little late. A request that is late by no more than this does not shift the times of the
- * next.
- */
+/** Milliseconds: timers fire late, and a request that is late by no more does not shift the times of the next. */
 const catchUp = 5;
 
 /** Called when the request has its turn, or will have none. */

@@ -155,10 +155,7 @@ export class Retries implements Omit<Course, 'limitedFor'> {
 
 const dateForm = /^[A-Za-z]{3,9},? /;
 
-/**
- * *Retry-After* in milliseconds from `now` (RFC 9110, section 10.2.3): seconds or an HTTP date, at most an hour;
- * undefined for anything else.
- */
+/** *Retry-After* (RFC 9110, section 10.2.3) in milliseconds from `now`, at most an hour; undefined if unreadable. */
 export const readRetryAfter = (value: string | undefined, now: number): number | undefined => {
   const said = value?.trim() ?? '';
   if (/^\d+$/.test(said)) return Math.min(Number(said) * second, hour);

@@ -25,10 +25,7 @@ const maybe = <T extends z.ZodType>(schema: T, form: z.ZodType = schema) => tole
 /** The contract requires it, and we do not. */
 const required = <T extends z.ZodType>(schema: T) => tolerant(schema.nullish(), schema, true);
 const text = maybe(z.string());
-/**
- * A long integer arrives as the text of its digits, so that ids are not rounded; a number of the contract is converted
- * back.
- */
+/** A long integer arrives as text, so that ids are not rounded; a number of the contract is converted back. */
 const numberOfDigits = (value: unknown): unknown =>
   typeof value === 'string' && /^-?\d{16,}$/.test(value) ? Number(value) : value;
 const number = maybe(z.preprocess(numberOfDigits, z.number()), z.number());

@@ -160,10 +160,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
-/**
- * Milliseconds, below the idle limits of servers (5 seconds and more): a POST on a connection that was just closed has
- * an unknown outcome.
- */
+/** Below the idle limits of servers (5 seconds or more): a POST on a connection just closed has an unknown outcome. */
 const idleLimit = 4 * second;
 const connectLimit = 10 * second;
 
@@ -289,10 +286,7 @@ export const createTransport = ({ base, timeout, connections, proxy }: Transport
   };
 };
 
-/**
- * Posts a form (for the token endpoint) to exactly this address, on a connection of its own. Throws ServiceError
- * `network_error` when there was no usable answer.
- */
+/** Posts a form to exactly this address. Throws ServiceError `network_error` when there was no usable answer. */
 export const postForm = async (
   address: string,
   fields: Readonly<Record<string, string>>,

@@ -216,10 +216,7 @@ export const phonesOfControl = (msg: Message, rules: PhoneRules): readonly strin
 /** The number of entries of a list that are read before other work has its turn. */
 const entriesAtOnce = 2000;
 
-/**
- * As `map`, also for the holes of a sparse array. A long list is read in slices, between which Node-RED goes on: a
- * number in the notation of its country takes long to read.
- */
+/** As `map`, also for holes. A long list is read in slices: national numbers take long, and Node-RED goes on between. */
 const mapInSlices = <T, R>(
   list: readonly T[],
   map: (entry: T | undefined, index: number) => R,
