@@ -1,3 +1,4 @@
+import type { Steps } from '../outbox/item';
 import { Later } from '../outbox/queue';
 import { orMake } from '../process-memory';
 import { randomBytes } from 'node:crypto';
@@ -43,15 +44,8 @@ export interface RequestRules {
   readonly limit: number;
 }
 
-/**
- * Makes the request. It awaits `begin` before the request leaves, `leave` before each attempt, because time may have
- * passed since `begin`, and `undo` when the request was certainly not carried out.
- */
-export type MakeRequest = (
-  begin: () => Promise<void>,
-  undo: () => Promise<void>,
-  leave: () => Promise<void>,
-) => Promise<RequestReply>;
+/** Makes the request, and awaits these steps. */
+export type MakeRequest = (steps: Required<Steps>) => Promise<RequestReply>;
 
 /** A number that was asked as often as it may be, and has not answered. */
 export class ConsentLimit extends Error {
@@ -93,7 +87,7 @@ export class RequestHistory {
     this.asking = orMake(beingAsked, store, () => new Map<string, Promise<void>>());
   }
 
-  /** Asks, unless a request left within `every`. From `begin` on, it counts unless it was certainly not carried out. */
+  /** Asks, unless a request left within `every`. From `start` on, it counts unless it was certainly not carried out. */
   async ask(
     advisor: string,
     phone: string,
@@ -156,7 +150,7 @@ export class RequestHistory {
       shownAt: wallTime(),
       until: store.now() + keptFor,
     });
-    const begin = async (): Promise<void> => {
+    const start = async (): Promise<void> => {
       if (intent.isBegun) return;
       intent.time = timeNow();
       const { id, time } = intent;
@@ -173,7 +167,8 @@ export class RequestHistory {
         if (!known || !isOwn || (intent.isBegun && known.answer.consentState === 'accepted')) return known;
         return change(known);
       });
-    const leave = async (): Promise<void> => {
+    /** Time may have passed since `start`. */
+    const permit = async (): Promise<undefined> => {
       const before = intent.time;
       intent.time = timeNow();
       // Written before the request leaves: after that, the process may be killed.
@@ -185,7 +180,7 @@ export class RequestHistory {
       intent.isBegun = false;
     };
     try {
-      const { requested, ...answer } = await request(begin, undo, leave);
+      const { requested, ...answer } = await request({ start, permit, undo });
       if (!requested) {
         await finish(() => last && { ...last, unanswered: 0, answer });
         return { ...answer, requested, requestedAt: last?.shownAt ?? null };

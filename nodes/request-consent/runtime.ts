@@ -118,10 +118,9 @@ export const create = itemNode<Recipient, RequestShared>(spec, (tools) => {
     const { phone = '' } = item.data;
     const consent = await consentOf(tools.environment(), item);
     if (!consent.store.durable) tools.markUnsaved();
-    const result = await consent.history.ask(item.advisor, phone, rules, (begin, undo, leave) => {
-      const steps = { start: begin, undo, permit: () => leave().then(() => undefined) };
-      return request(phone, item, steps, consent);
-    });
+    const result = await consent.history.ask(item.advisor, phone, rules, (steps) =>
+      request(phone, item, steps, consent),
+    );
     return asked(result);
   };
 

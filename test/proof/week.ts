@@ -509,7 +509,7 @@ class Boxes {
           advisor,
           phone,
           { every: askEvery, limit: 0 },
-          async (asked, unasked, leave) => {
+          async ({ start, permit, undo: unasked }) => {
             const { data } = await client.call(
               'requestConsent',
               { body: { phoneNumbers: [phone] } },
@@ -517,11 +517,11 @@ class Boxes {
                 advisor,
                 signal,
                 begin: async () => {
-                  await asked();
+                  await start();
                   await begin();
                 },
                 permit: async () => {
-                  await leave();
+                  await permit();
                   return () => undefined;
                 },
                 undo: async () => {

@@ -119,8 +119,8 @@ describe('an environment', () => {
     const { history } = await consentOf(environment);
     const answer = { requested: true, memberId: 1, consentState: 'pending' };
     const ask = () =>
-      history.ask('default', '+12025550100', { every: day, limit: 3 }, async (begin) => {
-        await begin();
+      history.ask('default', '+12025550100', { every: day, limit: 3 }, async ({ start }) => {
+        await start();
         return answer;
       });
     for (const where of [space, elsewhere]) should((await claim(where, 'first')).kind).equal('own');

@@ -1,6 +1,11 @@
 import fc from 'fast-check';
 import should from 'should';
-import { ConsentLimit, RequestHistory, type RequestReply } from '../../../lib/consent/request-history';
+import {
+  ConsentLimit,
+  RequestHistory,
+  type MakeRequest,
+  type RequestReply,
+} from '../../../lib/consent/request-history';
 import { MovableClock } from '../../../simulator/movable-clock';
 import { ServiceError } from '../../../lib/service/errors';
 import { createMemoryStore } from '../../../lib/state/memory';
@@ -27,15 +32,17 @@ describe('the history of consent requests', () => {
   const known = key('known');
   const remembered = (): Promise<number> => store.count('work', known, endOf(known));
   const pending: RequestReply = { memberId: 7, consentState: 'pending', requested: true };
-  const request = async (leave: () => Promise<void>): Promise<RequestReply> => {
-    await leave();
+  const request: MakeRequest = async ({ start }) => {
+    await start();
     sent += 1;
     return pending;
   };
-  const failing = (code: string) => async (leave: () => Promise<void>) => {
-    await leave();
-    throw refused(code);
-  };
+  const failing =
+    (code: string): MakeRequest =>
+    async ({ start }) => {
+      await start();
+      throw refused(code);
+    };
 
   beforeEach(() => {
     clock = new MovableClock(() => begin);
@@ -99,10 +106,10 @@ describe('the history of consent requests', () => {
     [', also when its outcome is unknown', false],
   ] as const)
     it(`counts from when the request left, however long it had waited for its turn${what}`, async () => {
-      const asking = history().ask('default', ann, daily, async (started, _undo, leave) => {
-        await started();
+      const asking = history().ask('default', ann, daily, async ({ start, permit }) => {
+        await start();
         await clock.move(hours(5));
-        await leave();
+        await permit();
         if (!isKnown) throw refused('outcome_unknown');
         return pending;
       });
@@ -118,10 +125,10 @@ describe('the history of consent requests', () => {
 
   it('counts from when the request left, even if the process is killed before its answer', async () => {
     const { opened, open } = gate();
-    void history().ask('default', ann, daily, async (started, _undo, leave) => {
-      await started();
+    void history().ask('default', ann, daily, async ({ start, permit }) => {
+      await start();
       await clock.move(hours(5));
-      await leave();
+      await permit();
       open();
       return new Promise(() => undefined);
     });
@@ -134,8 +141,8 @@ describe('the history of consent requests', () => {
   it('counts a request whose outcome is unknown, or that a kill interrupted, as asked', async () => {
     await should(history().ask('default', ann, daily, failing('outcome_unknown'))).be.rejected();
     should((await history().ask('default', ann, daily, request)).requested).be.false();
-    void history().ask('default', bob, daily, async (leave) => {
-      await leave();
+    void history().ask('default', bob, daily, async ({ start }) => {
+      await start();
       return new Promise<RequestReply>(() => undefined);
     });
     await nextIteration();
@@ -182,8 +189,8 @@ describe('the history of consent requests', () => {
   });
 
   it('keeps an acceptance that is seen before the answer to the request', async () => {
-    await history().ask('default', ann, daily, async (leave) => {
-      await leave();
+    await history().ask('default', ann, daily, async ({ start }) => {
+      await start();
       await history().accepted('default', ann, 'm-7');
       return pending;
     });
@@ -193,8 +200,8 @@ describe('the history of consent requests', () => {
 
   it('treats a number that has already accepted as not asked, and answered', async () => {
     const accepted = { memberId: 7, consentState: 'accepted', requested: false };
-    const result = await history().ask('default', ann, daily, async (leave) => {
-      await leave();
+    const result = await history().ask('default', ann, daily, async ({ start }) => {
+      await start();
       return accepted;
     });
     should(result).deepEqual({ ...accepted, requestedAt: null });
@@ -238,14 +245,19 @@ describe('the history of consent requests', () => {
         const all: Promise<unknown>[] = [];
         for (const { process, pass, end } of steps) {
           if (pass > 12) await clock.move(hours(3 * (pass - 12)));
-          const asking = history('x/', stores[process] ?? first).ask('default', ann, rules, async (leave) => {
-            await leave();
-            const isReached = end !== 'conflict' && end !== 'network_error';
-            if (isReached) reached.push(clock.now());
-            if (end === 'lost') throw new Error('killed');
-            if (end !== 'pending' && end !== 'accepted') throw refused(end);
-            return { memberId: 7, consentState: end, requested: true };
-          });
+          const asking = history('x/', stores[process] ?? first).ask(
+            'default',
+            ann,
+            rules,
+            async ({ start }) => {
+              await start();
+              const isReached = end !== 'conflict' && end !== 'network_error';
+              if (isReached) reached.push(clock.now());
+              if (end === 'lost') throw new Error('killed');
+              if (end !== 'pending' && end !== 'accepted') throw refused(end);
+              return { memberId: 7, consentState: end, requested: true };
+            },
+          );
           all.push(asking.catch(() => undefined));
           if (pass % 2 === 0) await nextIteration();
         }

@@ -96,8 +96,8 @@ const fill = async (store: Store, environment: string): Promise<void> => {
     'default',
     phone,
     { every: day, limit: 0 },
-    async (begin) => {
-      await begin();
+    async ({ start }) => {
+      await start();
       return { requested: true, memberId: 7, consentState: 'pending' };
     },
   );
