@@ -34,10 +34,10 @@ export const disable = (element: JQuery, isDisabled: boolean): void => {
 export const textBox = (label: string, placeholder: string): JQuery =>
   $('<input>').attr({ type: 'text', 'aria-label': label, placeholder, autocomplete: 'off' });
 
-/** Stops the event: the editor's own handlers read the element where the key was pressed, which may be gone. */
-export const onEnter = (box: JQuery, act: () => void): void => {
-  box.on('keydown', (event) => {
-    if (event.key !== 'Enter') return;
+/** Stops the event: the dialog would handle the key as well, and reads the element where it was pressed, which may be gone. */
+export const onKey = (element: JQuery, key: string, act: () => void, isOurs = () => true): void => {
+  element.on('keydown', (event) => {
+    if (event.key !== key || !isOurs()) return;
     event.preventDefault();
     event.stopPropagation();
     act();

@@ -1,5 +1,5 @@
 import { addBadge, serviceOfEnvironment } from './badge';
-import { valueIn } from './dom';
+import { onKey, valueIn } from './dom';
 import { controlOf } from './inputs';
 import { sayOf, zoneOfEnvironment } from './locale';
 import { addPicker } from './picker';
@@ -90,14 +90,8 @@ export const checkField = (
 const reachButtons = (row: JQuery, say: Say): void => {
   const words = [say('environment.edit'), say('environment.add')];
   row.find('a.red-ui-button').each((index, link) => {
-    $(link)
-      .attr({ role: 'button', tabindex: '0', 'aria-label': words[index] ?? '' })
-      .on('keydown', (event) => {
-        if (event.key !== 'Enter' && event.key !== ' ') return;
-        event.preventDefault();
-        event.stopPropagation();
-        $(link).trigger('click');
-      });
+    const made = $(link).attr({ role: 'button', tabindex: '0', 'aria-label': words[index] ?? '' });
+    for (const key of ['Enter', ' ']) onKey(made, key, () => made.trigger('click'));
   });
 };
 

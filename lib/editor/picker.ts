@@ -1,7 +1,7 @@
 import type { TypedField } from '../runtime/spec';
 import { visible } from '../visible';
 import { ask, faultText } from './ask';
-import { button, iconButton, placeBeside, textBox } from './dom';
+import { button, iconButton, onKey, placeBeside, textBox } from './dom';
 import { rememberName } from './inputs';
 import { localNumber } from './locale';
 import { OptionList, type Choice } from './options';
@@ -196,13 +196,7 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
     clearTimeout(timer);
     timer = setTimeout(() => void fetch(1), pause);
   });
-  panel.on('keydown', (event) => {
-    if (event.key !== 'Escape') return;
-    // The dialog would handle the key as well.
-    event.preventDefault();
-    event.stopPropagation();
-    close();
-  });
+  onKey(panel, 'Escape', close);
   const line = $('<div>', { class: 'advisor-line' }).append(filter);
   if (what === 'content') line.append(button('check', say('picker.content.use'), useTyped));
   panel

@@ -1,6 +1,6 @@
 import { folded, isCountry } from '../runtime/kinds';
 import { ownTimeZone } from '../runtime/dates';
-import { valueIn } from './dom';
+import { onKey, valueIn } from './dom';
 import { locale } from './locale';
 import { OptionList, type Choice } from './options';
 import type { Form } from './red';
@@ -61,6 +61,7 @@ export const addSuggestions = (
       text.split(/\s+/).every((word) => folded(`${title} ${detail}`).includes(word)),
     );
 
+  const isOpen = (): boolean => input.attr('aria-expanded') === 'true';
   const show = (isShown: boolean): void => {
     list.element.toggle(isShown);
     input.attr('aria-expanded', String(isShown));
@@ -99,15 +100,9 @@ export const addSuggestions = (
   input.on('input', () => offer(textOf()));
   // A field that is filled in shows all choices when it gets the focus.
   input.on('focus click', () => {
-    if (input.attr('aria-expanded') !== 'true') offer('');
+    if (!isOpen()) offer('');
   });
-  input.on('keydown', (event) => {
-    if (event.key !== 'Escape' || input.attr('aria-expanded') !== 'true') return;
-    // The dialog would handle the key as well.
-    event.preventDefault();
-    event.stopPropagation();
-    show(false);
-  });
+  onKey(input, 'Escape', () => show(false), isOpen);
   // The field keeps the focus while somebody chooses with the mouse.
   list.element.on('mousedown', (event) => event.preventDefault());
   input.on('blur', settle);

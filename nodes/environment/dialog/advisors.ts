@@ -1,6 +1,6 @@
 import { defaultAdvisor } from '../../../lib/default-advisor';
 import { ask, faultText } from '../../../lib/editor/ask';
-import { button, onEnter, textBox } from '../../../lib/editor/dom';
+import { button, onKey, textBox } from '../../../lib/editor/dom';
 import type { Form, Values } from '../../../lib/editor/red';
 import { type Card, cardOf } from './card';
 import { type ListedAdvisor, notYet } from './facts';
@@ -85,7 +85,7 @@ export const addAdvisors = (form: Form): { close(): void } => {
     paint();
     cards.get(key)?.focus();
   };
-  onEnter(input, add);
+  onKey(input, 'Enter', add);
   const adding = $('<div>', { class: 'advisor-line' }).append(
     input,
     button('plus', say('advisors.add'), add),

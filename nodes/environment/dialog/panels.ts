@@ -1,5 +1,5 @@
 import { editorAddress } from '../../../lib/editor/ask';
-import { button, icon, onEnter, textBox } from '../../../lib/editor/dom';
+import { button, icon, onKey, textBox } from '../../../lib/editor/dom';
 import type { Say } from '../../../lib/editor/red';
 
 /** A part of a card below its buttons, shown on request. */
@@ -33,7 +33,7 @@ export const entry = (say: Say, done: (address: string) => void): Panel => {
   const finish = (): void => {
     done(String(input.val() ?? ''));
   };
-  onEnter(input, finish);
+  onKey(input, 'Enter', finish);
   return {
     element: $('<div>').append(
       $('<p>', { text: say('paste.text') }),
