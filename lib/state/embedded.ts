@@ -62,6 +62,7 @@ class EmbeddedEngine implements Engine, Committer {
   readonly durable = true;
   private readonly directory: string;
   private readonly path: string;
+  private readonly sealer: Sealer;
   readonly sealing: Sealing;
   readonly warn: (text: string) => void;
   private readonly clock: NonNullable<EmbeddedOptions['clock']>;
@@ -104,7 +105,8 @@ class EmbeddedEngine implements Engine, Committer {
   private looking: Promise<void> = Promise.resolve();
   private calm: NodeJS.Timeout | undefined;
   private failures = 0;
-  private retry: NodeJS.Timeout | undefined;
+  /** A commit has failed: the file is opened again before the next. */
+  private hasFailed = false;
   hasLostKeys = false;
 
   constructor({
@@ -117,6 +119,7 @@ class EmbeddedEngine implements Engine, Committer {
   }: EmbeddedOptions) {
     this.directory = directory;
     this.path = join(directory, fileName);
+    this.sealer = sealer;
     this.sealing = sealingWith(sealer);
     this.warn = warn;
     this.earliest = earliest;
@@ -229,7 +232,10 @@ class EmbeddedEngine implements Engine, Committer {
     if (this.isClosed) return;
     clearTimeout(this.look);
     // The random pause keeps two processes from giving way to each other forever.
-    this.look = setTimeout(() => void this.lookNow(), lookEvery * (0.5 + Math.random() / 2)).unref();
+    const pause = this.hasFailed
+      ? Math.min(longestPause, shortestPause * 2 ** (this.failures - 1))
+      : lookEvery * (0.5 + Math.random() / 2);
+    this.look = setTimeout(() => void this.lookNow(), pause).unref();
   }
 
   /** Resolves when the store can be used, or when this process has to wait for the file. */
@@ -253,8 +259,11 @@ class EmbeddedEngine implements Engine, Committer {
   }
 
   private async lookOnce(): Promise<void> {
-    // Between two attempts to write, the file is closed for a moment.
-    if (this.retry || this.isClosed) return;
+    if (this.isClosed) return;
+    if (this.hasFailed) {
+      await this.openAgain();
+      return;
+    }
     if (this.owned !== undefined) {
       if (this.isInPlace()) this.checkOwnership(this.owned);
       else this.noteGone();
@@ -319,7 +328,7 @@ class EmbeddedEngine implements Engine, Committer {
 
   /** Called while no other process shows life. */
   private async tryToOwn(): Promise<void> {
-    if (this.sealing.isUnsaved) throw new Error('its encryption key could not be saved');
+    if (this.sealer.isUnsaved) throw new Error('its encryption key could not be saved');
     const {
       isMostlyFree,
       crashes,
@@ -338,8 +347,9 @@ class EmbeddedEngine implements Engine, Committer {
       return;
     }
     const file = (this.file = new DatabaseFile(this.path));
-    const { keyId = this.sealing.keyId } = file.meta('format')?.value ?? {};
-    if (keyId === undefined || keyId !== this.sealing.keyId) {
+    const ours = this.sealer.key?.id;
+    const { keyId = ours } = file.meta('format')?.value ?? {};
+    if (keyId === undefined || keyId !== ours) {
       forgetStarts(this.path);
       throw new OtherSecret();
     }
@@ -389,7 +399,7 @@ class EmbeddedEngine implements Engine, Committer {
     const time = Math.max(this.clock.now(), before?.value.time ?? 0, this.now());
     const epoch = time - elapsedBy(this.clock);
     const commit = (before?.value.commit ?? 0) + 1;
-    const format = { ...file.meta('format')?.value, keyId: this.sealing.keyId };
+    const format = { ...file.meta('format')?.value, keyId: this.sealer.key?.id };
     if (!(await file.hand(before?.version, { ...this.ownership(commit), time }, format))) return false;
     this.epoch = epoch;
     this.isTimeOld = this.isClockWrong;
@@ -484,23 +494,19 @@ class EmbeddedEngine implements Engine, Committer {
   }
 
   private fail(fault: unknown): void {
-    const pause = Math.min(longestPause, shortestPause * 2 ** this.failures);
     this.failures += 1;
+    this.hasFailed = true;
     if (this.isInPlace())
       this.setTrouble(
         `The state in ${this.directory} cannot be written (${whyOf(fault)}): ` +
           'nothing is sent until this is fixed. Free some space, or make the directory writable; sending then resumes on its own.',
       );
     else this.noteGone();
-    clearTimeout(this.retry);
-    this.retry = setTimeout(() => void this.tryAgain(), pause).unref();
+    this.lookLater();
   }
 
-  /**
-   * Opens the file again: after an error of the disk, lmdb may refuse all commits, and only the file tells whether the
-   * last one was made.
-   */
-  private async tryAgain(): Promise<void> {
+  /** After an error of the disk, lmdb may refuse all commits, and only the file tells whether the last one was made. */
+  private async openAgain(): Promise<void> {
     try {
       // Opening would make a new file, and nobody would know of the loss.
       if (!this.isInPlace()) throw new Error('it was deleted');
@@ -508,8 +514,7 @@ class EmbeddedEngine implements Engine, Committer {
       await this.dropFile();
       const file = (this.file = new DatabaseFile(this.path));
       const owner = ownerIn(file);
-      clearTimeout(this.retry);
-      this.retry = undefined;
+      this.hasFailed = false;
       if (owner?.value.holder !== this.holder) this.lose();
       else this.begin();
     } catch (fault) {
@@ -548,13 +553,10 @@ class EmbeddedEngine implements Engine, Committer {
   async close(): Promise<void> {
     clearTimeout(this.look);
     await this.looking.catch(() => undefined);
-    if (this.retry) {
-      clearTimeout(this.retry);
-      await this.tryAgain();
-    }
+    if (this.hasFailed) await this.lookNow();
     await this.commits.close(storeClosed(), () => !this.isWritable);
     this.isClosed = true;
-    for (const timer of [this.look, this.retry, this.calm]) clearTimeout(timer);
+    for (const timer of [this.look, this.calm]) clearTimeout(timer);
     this.woken.call();
     if (this.file && this.owned !== undefined) {
       const given = { commit: this.lastCommit, time: this.now() };

@@ -81,7 +81,6 @@ const plainSealing = (): Sealing => {
   const secret = randomBytes(32);
   let version = 0;
   return {
-    keyId: 'none',
     seal: (_table, _key, value) => {
       const head = Buffer.alloc(headLength);
       head.writeUIntBE(++version, 9, 6);

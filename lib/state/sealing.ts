@@ -179,8 +179,6 @@ const unseal = (key: DataKey, sealed: Buffer, name: string): Buffer | undefined 
 
 /** Encrypts values to bytes and decrypts them: a store's engine sees bytes alone. */
 export interface Sealing {
-  readonly keyId: string | undefined;
-  readonly isUnsaved?: boolean;
   seal(table: string, key: Buffer, value: unknown): Buffer;
   /** Undefined when the record is damaged. */
   open(table: string, key: Buffer, sealed: Buffer): { readonly value: unknown } | undefined;
@@ -194,12 +192,6 @@ export const sealingWith = (sealer: Sealer): Sealing => {
     return sealer.key;
   };
   return {
-    get keyId() {
-      return sealer.key?.id;
-    },
-    get isUnsaved() {
-      return sealer.isUnsaved === true;
-    },
     seal: (table, key, value) => seal(unlocked(), encode(value), recordName(table, key)),
     open(table, key, sealed) {
       try {
