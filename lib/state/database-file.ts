@@ -42,8 +42,6 @@ export interface Ownership {
   /** Where the holder's sign of life listens. */
   readonly address?: string | undefined;
   readonly pid?: number;
-  /** The boot id of the system in which the holder was started. */
-  readonly boot?: string | undefined;
   /** The number of the last commit, and the store's time when it was made. */
   readonly commit: number;
   readonly time: number;

@@ -8,7 +8,7 @@ import { wokenBy } from '../service/concurrency';
 import { CommitQueue, type Batch, type Committer, type Table } from './commit-queue';
 import { CommitFailed, DatabaseFile, isWithoutBinary, loadLmdb, type Ownership } from './database-file';
 import { MemoryEngine } from './memory';
-import { bootId, forget, lifeOf, livingOwner, showLife, type SignOfLife } from './sign-of-life';
+import { forget, lifeOf, livingOwner, showLife, type SignOfLife } from './sign-of-life';
 import { forgetStarts, isDamage, prepareFile, replaceFile } from './recovery';
 import { sealingWith, versionOf, type Sealer, type Sealing } from './sealing';
 import {
@@ -34,8 +34,6 @@ export interface EmbeddedOptions {
    * store is not started then: everything in it would be decades old at the next start.
    */
   readonly earliest?: number;
-  /** The boot id of the system. */
-  readonly boot?: string | undefined;
 }
 
 const fileName = 'store.mdb';
@@ -69,7 +67,6 @@ class EmbeddedEngine implements Engine, Committer {
   private readonly earliest: number;
   /** The store's time was taken from the record, because the wall clock was wrong at the start. */
   private isTimeOld = false;
-  private readonly boot: string | undefined;
   private readonly holder = randomBytes(16).toString('hex');
   readonly commits = new CommitQueue(this);
   private readonly listeners = new Listeners();
@@ -109,21 +106,13 @@ class EmbeddedEngine implements Engine, Committer {
   private hasFailed = false;
   hasLostKeys = false;
 
-  constructor({
-    directory,
-    sealer,
-    warn,
-    clock = systemClock,
-    earliest = 0,
-    boot = bootId(),
-  }: EmbeddedOptions) {
+  constructor({ directory, sealer, warn, clock = systemClock, earliest = 0 }: EmbeddedOptions) {
     this.directory = directory;
     this.path = join(directory, fileName);
     this.sealer = sealer;
     this.sealing = sealingWith(sealer);
     this.warn = warn;
     this.earliest = earliest;
-    this.boot = boot;
     this.clock = clock;
     this.epoch = clock.now() - elapsedBy(clock);
   }
@@ -342,7 +331,7 @@ class EmbeddedEngine implements Engine, Committer {
     this.isDamaged = false;
     // lmdb is not asked while another process may have the file open: if that has the same process id, as in another
     // container, lmdb blocks this one for seconds.
-    if (seen?.holder !== undefined && !(await this.hasEnded(seen.holder, seen))) {
+    if (seen?.holder !== undefined && !(await this.hasEnded(seen.holder, seen.address))) {
       this.leaveTo(seen.pid);
       return;
     }
@@ -364,8 +353,7 @@ class EmbeddedEngine implements Engine, Committer {
     await this.takeOver(compact, ownerIn(compact));
   }
 
-  private async hasEnded(holder: string, { boot, address }: Partial<Ownership>): Promise<boolean> {
-    if (boot !== undefined && this.boot !== undefined && boot !== this.boot) return true;
+  private async hasEnded(holder: string, address: string | undefined): Promise<boolean> {
     const life = await lifeOf(this.directory, address);
     if (life !== 'unknown') {
       this.claimed = undefined;
@@ -416,7 +404,6 @@ class EmbeddedEngine implements Engine, Committer {
       holder: this.holder,
       address: this.life?.address,
       pid: process.pid,
-      boot: this.boot,
       commit,
       time: this.now(),
     };

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -126,13 +126,4 @@ export const livingOwner = async (directory: string, except?: string): Promise<n
       return Number(pid);
   }
   return undefined;
-};
-
-/** Names this boot of the system, which no process outlives. Undefined where the system gives it no name. */
-export const bootId = (): string | undefined => {
-  try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-  } catch {
-    return undefined;
-  }
 };
