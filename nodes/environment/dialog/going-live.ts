@@ -3,6 +3,7 @@ import { environmentSays as say, locale } from '../../../lib/editor/locale';
 import type { EditedNode, Form, Values } from '../../../lib/editor/red';
 import { usersOf } from '../../../lib/editor/flow';
 import { isVariable } from '../../../lib/runtime/settings';
+import { idOfExample } from './example-ids';
 
 /** These nodes have no input, and only pass on what happens elsewhere in the flow. */
 const passive = ['link in', 'catch', 'status', 'complete'];
@@ -81,22 +82,29 @@ export const warnOfUndo = (): void => {
   });
 };
 
-/** Before the nodes of a simulator text real people: names them, and keeps *Done* disabled until somebody agrees. */
+/**
+ * Before the nodes of a simulator text real people: names them, and keeps *Done* disabled until somebody agrees. The
+ * environment of an example stays a simulator.
+ */
 export const askBeforeGoingLive = (form: Form): void => {
   const { node } = form;
   const users = usersOf(node).filter(({ d }) => d !== true);
-  if (users.length === 0) return;
+  const isOfExample = idOfExample.test(node.id);
+  if (users.length === 0 && !isOfExample) return;
   const { service: before } = form.values();
   noteService(node, before);
   const starters = startersOf(users);
   const id = 'advisor-going-live';
   const nodes = $('<p>');
   const box = $('<input>', { type: 'checkbox', id });
-  const note = $('<div>', { class: 'advisor-warning advisor-going-live', role: 'status' }).append(
+  const question = [
     nodes,
     ...(starters.length > 0 ? [$('<p>', { text: say('live.starters', { nodes: namesOf(starters) }) })] : []),
     ...(before === 'simulator' ? [$('<p>', { text: say('live.list') })] : []),
     $('<label>', { for: id }).append(box, $('<span>', { text: say('live.agree') })),
+  ];
+  const note = $('<div>', { class: 'advisor-warning advisor-going-live', role: 'status' }).append(
+    ...(isOfExample ? [$('<p>', { text: say('live.example') })] : question),
   );
   form.row('service').after(note);
   const done = form.root.closest('.red-ui-tray').find('.red-ui-tray-toolbar .primary');

@@ -235,6 +235,26 @@ export const office = inSharedEditor('an office in the editor of', flows, () => 
     should(await saved(page, 'env')).have.property('service', 'simulator');
   });
 
+  it('keeps the environment of an example a simulator: examples that are imported later use it too', async () => {
+    for (const id of ['recipes-simulator', 'ex04env00000000']) {
+      await page.evaluate(
+        `RED.nodes.import([{ id: '${id}', type: 'advisor-environment', name: 'Simulator', service: 'simulator' }])`,
+      );
+      await openEnvironment(page, id);
+      const done = page.locator('#node-config-dialog-ok');
+      should(await done.isEnabled()).be.true();
+      await page.locator('#node-config-input-service').selectOption('production');
+      await environmentForm(page)
+        .getByText(/^Examples that you import later use this environment too, so it stays a simulator\./)
+        .waitFor();
+      should(await done.getAttribute('aria-disabled')).equal('true');
+      should(await environmentForm(page).getByLabel('I know that real people').count()).equal(0);
+      await page.locator('#node-config-input-service').selectOption('simulator');
+      should(await done.getAttribute('aria-disabled')).equal('false');
+      await closeEnvironment(page, 'cancel');
+    }
+  });
+
   it('names the waits before an environment is deleted, and no other replaces it', async () => {
     await editor.red.send('in', { phone: unasked, text: 'Hello' });
     for (const phone of [silent, silent]) await editor.red.send('ask', { phone: [{ phone, name: 'Ada' }] });

@@ -6,6 +6,7 @@ import { epochOf, wallTimeIn } from '../../../lib/runtime/dates';
 import { numbers } from '../../support/numbers';
 import { nodeTypes } from '../../support/examples/node-types';
 import { root } from '../../support/installation';
+import { idOfExample } from '../../../nodes/environment/dialog/example-ids';
 import type { FlowNode } from '../../support/node-red';
 import { examples, examplesIn, examplesWithDashboard, nameOf } from '../../support/examples/setup';
 
@@ -32,6 +33,13 @@ describe('the example flows, as files', () => {
     );
     const ids = examples.flatMap(({ nodes }) => nodes.map(({ id }) => id));
     should(new Set(ids).size).equal(ids.length);
+  });
+
+  it('have environments that the form knows, so that it keeps them on the simulator', () => {
+    const nodes = [...examples, ...recipes, ...examplesWithDashboard].flatMap((each) => each.nodes);
+    const ids = nodes.filter(({ type }) => type === 'advisor-environment').map(({ id }) => id);
+    should(ids.length).be.above(examples.length);
+    should(ids.filter((id) => !idOfExample.test(id))).deepEqual([]);
   });
 
   it('of the recipes are on a tab each, named like the recipe', () => {
