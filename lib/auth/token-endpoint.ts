@@ -294,7 +294,6 @@ export class TokenEndpoints {
     });
   }
 
-  /** Makes one request; `run` handles what it throws. */
   async refresh(connection: Connection, refreshToken: string): Promise<TokenResult> {
     const fields = { grant_type: 'refresh_token', refresh_token: refreshToken };
     const result = await this.ask(connection, fields);
@@ -303,7 +302,6 @@ export class TokenEndpoints {
     throw new Trouble({ what: 'refused', status: 400 }, fault);
   }
 
-  /** Makes one request; `run` handles what it throws. */
   async clientCredentials(connection: Connection): Promise<TokenAnswer> {
     const scopes = clientScopes(connection);
     const result = await this.ask(connection, {

@@ -116,13 +116,28 @@ class SlotEngine implements Engine, Leased, Peers {
   readonly since = performance.now();
   /** When the database was last known to have lost commits of this slot. */
   doubt = -Infinity;
+  readonly processName: string;
+  readonly part: string;
+  readonly isElsewhere: boolean;
+  readonly crashes: number;
+  readonly commits: CommitQueue;
+  readonly onChange: Engine['onChange'];
+  readonly warn: Engine['warn'];
 
   /** The kind `elsewhere` means that another process has the slot: it is only read here. */
   constructor(
     readonly database: SlotRegister,
     readonly lease: Lease,
     readonly kind: 'own' | 'orphan' | 'elsewhere',
-  ) {}
+  ) {
+    this.processName = database.holder;
+    this.part = String(lease.slot);
+    this.isElsewhere = kind === 'elsewhere';
+    this.crashes = lease.crashes;
+    this.commits = database.commits;
+    this.onChange = database.onChange;
+    this.warn = database.options.warn;
+  }
 
   get trouble(): string | undefined {
     if (!this.isLost) return this.database.trouble;
@@ -133,33 +148,13 @@ class SlotEngine implements Engine, Leased, Peers {
     return this.database.isGone;
   }
 
-  get crashes(): number {
-    return this.lease.crashes;
-  }
-
   get sealing(): Sealing {
     return this.database.connection.sealing;
-  }
-
-  get commits(): CommitQueue {
-    return this.database.commits;
   }
 
   get fence(): Leased {
     if (this.isElsewhere) throw new Error('it belongs to another process');
     return this;
-  }
-
-  get part(): string {
-    return String(this.lease.slot);
-  }
-
-  get processName(): string {
-    return this.database.holder;
-  }
-
-  get isElsewhere(): boolean {
-    return this.kind === 'elsewhere';
   }
 
   isInDoubt(at: number): boolean {
@@ -180,10 +175,6 @@ class SlotEngine implements Engine, Leased, Peers {
 
   carryOut(isMeant: (command: StoreCommand) => boolean): Promise<void> {
     return this.database.carryOut(this.lease.slot, isMeant);
-  }
-
-  onChange(listener: () => void): () => void {
-    return this.database.onChange(listener);
   }
 
   now(): number {
@@ -289,10 +280,6 @@ class SlotEngine implements Engine, Leased, Peers {
     return this.database.patiently(read, () => {
       if (this.isLost) throw new TakenOver(false);
     });
-  }
-
-  warn(text: string): void {
-    this.database.options.warn(text);
   }
 }
 

@@ -44,7 +44,7 @@ export interface Engine {
   readonly hasLostKeys?: boolean;
   readonly peers?: Peers;
   /** Called when `trouble` begins or ends. */
-  onChange(listener: () => void): () => void;
+  readonly onChange: (listener: () => void) => () => void;
   now(): number;
   /** The key among those of all processes, where several share the database. */
   fullKey(key: Buffer): Buffer;
@@ -53,7 +53,7 @@ export interface Engine {
   range(table: Table, range: Range): Answer<readonly Row[]>;
   keys(table: Table, range: Range): Answer<readonly Buffer[]>;
   count(table: Table, from: Buffer, to: Buffer): Answer<number>;
-  warn(text: string): void;
+  readonly warn: (text: string) => void;
 }
 
 /** Only for processes that share a store: each has a part of it. */
