@@ -1,7 +1,4 @@
-/**
- * Values of the contract (*Limits* and the tables of its searches) that forms need too. They are kept apart from the
- * schemas, which load zod: neither the editor nor the registration of a node needs it.
- */
+/** Values of the contract (*Limits*, searches) that forms need too: apart from the schemas, which load zod. */
 
 /** The pattern of every phone field (E.164): a plus sign, a digit 1-9, then 7 to 14 more digits. */
 export const e164 = /^\+[1-9]\d{7,14}$/;

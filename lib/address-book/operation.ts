@@ -119,10 +119,7 @@ export const searchAtService = (
   },
 });
 
-/**
- * A node that keeps contacts, groups or content. `operationsOf` gives all its operations: an item is carried out by the
- * one it was accepted for, even if the node was changed since.
- */
+/** An item is carried out by the operation that it was accepted for, even if the node was changed since. */
 export const operationNode = (
   spec: NodeSpec,
   operationsOf: (tools: Tools, config: Config) => Readonly<Record<string, BookOperation>>,

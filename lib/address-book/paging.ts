@@ -20,10 +20,7 @@ const repeats = (before: ResultPage, page: ResultPage): boolean => {
   return page.data.every((record) => known.has(JSON.stringify(record)));
 };
 
-/**
- * Throws `invalid_response` for a page that was not requested: a service that has another name for the page number
- * returns the first one forever. `before` is the previous page, if that was read.
- */
+/** Throws for another page: a service that has another name for the page number returns the first one forever. */
 const checkPage = (page: ResultPage, asked: number, before?: ResultPage): void => {
   const given = pageNumberOf(page);
   // If there is nothing at all, there is no page to number.

@@ -52,10 +52,7 @@ export interface ReadCredentials {
   readonly prefixes?: Prefixes;
 }
 
-/**
- * Makes reads within the limits of the environment, and retries them as a node does, until `patience` is used up. After
- * a 429 that asks for a longer pause, no further read is made.
- */
+/** Reads within the environment's limits, and retries until `patience` is used up or a 429 asks for a longer pause. */
 export class ServiceReader {
   private readonly settings: ReadSettings & typeof defaults;
   private readonly transport: Transport;

@@ -130,10 +130,7 @@ const longestGap = 5 * minute;
 const isSameStatus = (one: ConsentStatus | undefined, other: ConsentStatus): boolean =>
   one?.memberId === other.memberId && one.state === other.state && one.lastChanged === other.lastChanged;
 
-/**
- * The waits of an environment in one store, and its request history: the same for all its nodes. The work of a wait is
- * one look at the consent of whom it is for; an acceptance ends all waits for the same number.
- */
+/** The waits of an environment in one store, for all its nodes: an acceptance ends all waits for the same number. */
 export class Consent {
   readonly history: RequestHistory;
   readonly clock: Clock;

@@ -400,10 +400,7 @@ export const createClient = (options: ClientOptions) => {
       }
     },
     limits,
-    /**
-     * Lets requests under way finish, fails those that have not started with `cancelled`, and frees the connections.
-     * Requests that are still under way after `within` milliseconds are cut, and reported accordingly.
-     */
+    /** Requests under way may finish `within` milliseconds, then they are cut; all others fail with `cancelled`. */
     close: (within = closeLimit): Promise<void> => (closed ??= close(within)),
   };
 };
