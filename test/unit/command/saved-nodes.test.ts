@@ -75,10 +75,10 @@ it("a token endpoint has the environment's request timeout", async () => {
     },
   });
   const connection = connectionOf('env', {
-    ...{ service: 'sandbox', grant: 'client_credentials', timeout: 60 },
+    ...{ service: 'sandbox', grant: 'client_credentials', timeout: 20 },
     ...{ baseUrl: 'https://a.example/v1', tokenUrl: 'https://a.example/token' },
     ...{ clientId: 'c', clientSecret: 's' },
   });
   await endpoints.run(connection, () => endpoints.clientCredentials(connection));
-  should(timeouts).eql([60_000]);
+  should(timeouts).eql([20_000]);
 });
