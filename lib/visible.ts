@@ -6,10 +6,7 @@ const unseen = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu;
 
 const shortForms: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
-/**
- * Makes a text from elsewhere fit for a log, a status, a page or a terminal: what cannot be seen is escaped as in JSON.
- * `kept` is what the place can show, such as line feeds.
- */
+/** What cannot be seen is escaped as in JSON, for logs, statuses, pages and terminals; `kept` is shown. */
 export const visible = (text: string, kept = ''): string =>
   text.replace(unseen, (sign) =>
     kept.includes(sign)

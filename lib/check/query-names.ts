@@ -286,10 +286,7 @@ class Questions {
   }
 }
 
-/**
- * The first name that works. Where unknown names are ignored, one read with all names tells whether any does; where they
- * are refused, each is tried alone.
- */
+/** The first that works. One read with all names tells if any does; where unknown ones are refused, each is tried. */
 const findName = async (
   subject: Subject,
   check: Check,

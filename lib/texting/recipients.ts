@@ -93,10 +93,7 @@ const givenIn = (value: unknown, where: MessageValue, column: string): ReturnTyp
   return oneOrList(value, where);
 };
 
-/**
- * `msg.phone` for a recipient without a readable number: the entry itself, not the whole list, because a flow that
- * retries this message would text everybody again.
- */
+/** `msg.phone` without a readable number: the entry, not the list, or a flow that retries would text everybody again. */
 const asGiven = ({ given }: PhoneEntry): string | number | null =>
   typeof given === 'string' || typeof given === 'number' ? given : null;
 
