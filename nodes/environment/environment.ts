@@ -280,6 +280,8 @@ export class RunningEnvironment implements SharedStoreHost {
   }
 
   get opening(): Promise<void> | undefined {
+    // A store that was given up opens no more: whoever waited for it would ask again at once, forever.
+    if (this.isClosing) return undefined;
     // The vault stays open as long as this environment.
     if (!this.needsVault || (this.isVaultOpen ||= !this.placing && this.ownServices.vault.isOpen))
       return undefined;

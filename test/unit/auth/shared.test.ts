@@ -173,6 +173,14 @@ describe('an environment that several Node-RED instances keep in PostgreSQL', fu
     should(healthOf(next)).equal(503);
   });
 
+  it('is waited for no longer once it closes: a message in line would ask again at once, forever', async () => {
+    const one = start('one', 'a', { storeUrl: 'postgres://test@localhost/none?host=/nowhere' });
+    const opening = one.opening;
+    should(opening).be.a.Promise();
+    await Promise.all([opening, one.close()]);
+    should(one.opening).be.undefined();
+  });
+
   it('must be authorized again on all instances once one finds out, and stays healthy: messages can be saved', async () => {
     const [one, two] = [start('one', 'a'), start('two', 'a')];
     await Promise.all([one.opening, two.opening]);
