@@ -11,11 +11,14 @@ const visitsMark = Symbol.for('advisor-texting.visits');
 
 type Marked = Record<PropertyKey, unknown>;
 
+/** Saves something in one commit with an acceptance. */
+type Save = (emitted: Changed) => Promise<void>;
+
 /** Who offers an outcome. */
 interface Giver {
   readonly store: Store;
   /** Saves that the outcome was emitted. */
-  readonly emitted: () => Changed;
+  readonly emitted: (save?: Save) => void;
   /** Leaves it to the next start, which emits it again. */
   readonly keep: () => void;
   /** A close waits for this promise. */
@@ -24,8 +27,8 @@ interface Giver {
 
 /** Held by a node that has received an outcome, until it has called one of the functions. */
 export interface Claim extends Pick<Giver, 'store' | 'hold'> {
-  /** The message is saved, or has left: the last receiver gets what has to be saved in the same commit. */
-  conclude(): Changed | undefined;
+  /** The message is saved, or has left; with `save`, that saves it now. For the last receiver, the outcome counts as emitted. */
+  conclude(save?: Save): void;
   /** The message is not saved. */
   keep(): void;
 }
@@ -52,12 +55,11 @@ const concluding = processMemory('handOvers', {
 /** Milliseconds within which an outcome may reach another node of ours before it counts as emitted. */
 const grace = 100;
 
-const conclude = (id: number): Changed | undefined => {
+const conclude = (id: number, save?: Save): void => {
   const offer = offers.get(id);
   offers.delete(id);
-  if (!offer?.isKept) return offer?.giver.emitted();
-  offer.giver.keep();
-  return undefined;
+  if (offer?.isKept) offer.giver.keep();
+  else offer?.giver.emitted(save);
 };
 
 const concludeAll = (): void => {
@@ -120,15 +122,15 @@ export const handOver = {
     offer.claims += 1;
     if (offer.awaited > 0) offer.awaited -= 1;
     let isOpen = true;
-    const end = (isKept: boolean): Changed | undefined => {
-      if (!isOpen) return undefined;
+    const end = (isKept: boolean, save?: Save): void => {
+      if (!isOpen) return;
       isOpen = false;
       offer.claims -= 1;
       offer.isKept ||= isKept;
-      return offer.claims + offer.awaited === 0 ? conclude(id) : undefined;
+      if (offer.claims + offer.awaited === 0) conclude(id, save);
     };
     const { store, hold } = offer.giver;
-    return { store, hold, conclude: () => end(false), keep: () => void end(true) };
+    return { store, hold, conclude: (save) => end(false, save), keep: () => end(true) };
   },
   /** Called when a node closes: everything that has arrived counts as emitted now. */
   concludeAll,

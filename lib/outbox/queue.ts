@@ -189,7 +189,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.store = store;
     this.losses = store.losses;
     this.careful = carefulTurnsOf(store);
-    this.born = newArrival(store.now());
+    this.born = newArrival(store);
     this.waitClock = waitClock;
     this.held = new Lane(heldLane, keys.lane(heldLane), clock);
     this.later = new Lane(laterLane, keys.lane(laterLane), waitClock);
@@ -280,7 +280,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const { space, type, clock } = this.options;
     const at = this.store.now();
     const clockAt = clock.now();
-    const accepted = QueuedMessage.accepted(this.keys, newArrival(at), message, batch, {
+    const accepted = QueuedMessage.accepted(this.keys, newArrival(this.store), message, batch, {
       at,
       ...(Math.abs(clockAt - at) >= second && { clockAt }),
       space,
@@ -293,7 +293,10 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const added = isInParts ? [] : items.map((data) => this.added(accepted, data, isWait));
     const last = added.at(-1);
     const lane = this.lanes[last?.lane ?? -1];
+    const together = claim?.store.sharesCommits(this.store) ? claim : undefined;
+    // What is saved under another fence, too, must not start before that.
     const isAtHand =
+      (together?.store.engine ?? this.store.engine) === this.store.engine &&
       this.isStarted &&
       !this.isClosing &&
       last !== undefined &&
@@ -306,11 +309,8 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       lane.hand.push(...added);
       lane.readTo(nextKey(last.due));
     }
-    const together = claim?.store.sharesCommits(this.store) ? claim : undefined;
     const saving = (
-      isInParts
-        ? this.saveInParts(accepted, items, isWait, together)
-        : this.store.saveTogether(added, together?.conclude())
+      isInParts ? this.saveInParts(accepted, items, isWait, together) : this.saveWith(added, together)
     ).finally(() => {
       this.memory.saving.delete(accepted.id);
     });
@@ -537,7 +537,18 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       this.store.announce(-bytes);
     }
     message.complete();
-    await this.store.saveTogether([message], claim?.conclude());
+    await this.saveWith([message], claim);
+  }
+
+  /** Saves an acceptance, and in the same commit that the outcome that came with it was emitted. */
+  private saveWith(jobs: Changed['jobs'], claim: Claim | undefined): Promise<void> {
+    const saved: Promise<void>[] = [];
+    claim?.conclude((emitted) => {
+      const saving = this.store.saveTogether(jobs, emitted);
+      saved.push(saving);
+      return saving;
+    });
+    return saved[0] ?? this.store.saveTogether(jobs);
   }
 
   /** Emits the items of a message that was not saved; in doubt, another process may carry them out. */
@@ -1054,7 +1065,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     if (this.isClosing) return this.keepFinished(item, outcome);
     const offer = handOver.offer({
       store: this.store,
-      emitted: () => this.emitted(item),
+      emitted: (save) => this.emitted(item, save),
       keep: () => this.forget(item),
       hold: (until) => this.track(until.catch(() => undefined)),
     });
@@ -1075,9 +1086,11 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     if (!isEmitted) await this.keepFinished(item, outcome);
   }
 
-  private emitted(item: Item<D, S>): Changed {
+  private emitted(item: Item<D, S>, save?: (emitted: Changed) => Promise<void>): void {
     item.remove();
-    this.changed(item).then(
+    const isOurs = item.losses === this.store.losses;
+    const saving = save && isOurs ? save({ store: this.store, jobs: [item] }) : this.changed(item);
+    saving.then(
       () => {
         this.release(item);
         this.pump();
@@ -1087,7 +1100,6 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
         this.options.fault(fault);
       },
     );
-    return { store: this.store, jobs: [item] };
   }
 
   private async keepFinished(item: Item<D, S>, outcome: Outcome): Promise<void> {
@@ -1166,7 +1178,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   // Cancelling.
 
-  private cancelAll(record: CancelRecord, arrival = newArrival(this.store.now())): void {
+  private cancelAll(record: CancelRecord, arrival = newArrival(this.store)): void {
     this.cancels.add([arrival, record]);
     const { cancelling } = this.memory;
     const written = this.store.write([{ table: records, put: this.keys.cancel(arrival), value: record }]);

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { setImmediate as nextTick } from 'node:timers/promises';
-import { processMemory } from '../process-memory';
+import { orMake, processMemory } from '../process-memory';
 import { endOf, key, nextKey, type Store, type Table } from '../state/store';
 import type { Problem } from '../service/errors';
 import type { Outcome } from './outcome';
@@ -113,11 +113,16 @@ export const arrivalLength = 12;
 const timeLength = 6;
 export const indexLength = 6;
 
-const processTag = randomBytes(3);
-const last = processMemory('arrivals', { time: 0, sequence: 0 });
+/** By engine: each has a clock of its own. */
+const lastArrivals = processMemory(
+  'arrivals',
+  new WeakMap<object, { time: number; sequence: number; tag: Buffer }>(),
+);
 
 /** Unique, and in the order of arrival: by the store's time, then by count. */
-export const newArrival = (now: number): Buffer => {
+export const newArrival = (store: Store): Buffer => {
+  const last = orMake(lastArrivals, store.engine, () => ({ time: 0, sequence: 0, tag: randomBytes(3) }));
+  const now = store.now();
   if (now > last.time) {
     last.time = now;
     last.sequence = 0;
@@ -126,7 +131,7 @@ export const newArrival = (now: number): Buffer => {
   const bytes = Buffer.allocUnsafe(arrivalLength);
   bytes.writeUIntBE(last.time, 0, 6);
   bytes.writeUIntBE(last.sequence, 6, 3);
-  processTag.copy(bytes, 9);
+  last.tag.copy(bytes, 9);
   return bytes;
 };
 

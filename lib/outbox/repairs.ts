@@ -82,7 +82,7 @@ export const cancelPausedWait = async (
     const value: CancelRecord = { list: arrival, index };
     return store.write(
       [
-        { table: records, put: cancel(newArrival(store.now())), value },
+        { table: records, put: cancel(newArrival(store)), value },
         ...indexKeys.map((remove): Operation => ({ table: timetable, remove })),
       ],
       [unchanged(records, at, found), unchanged(timetable, first, indexed)],

@@ -331,8 +331,6 @@ export interface Changed {
 /** The steps that the next write saves, and those who wait for it. */
 interface GatheredSteps {
   readonly jobs: Set<Recordable>;
-  /** Writes of the same tick that are also to another store. */
-  readonly ahead: Promise<unknown>[];
   readonly written: Promise<void>;
   readonly resolve: (result: Promise<void>) => void;
   readonly write: () => void;
@@ -502,15 +500,17 @@ export class Store {
    * of an ended process, or of another environment, and the next node accepts it in its own store.
    */
   async saveTogether(jobs: readonly Recordable[], other?: Changed): Promise<void> {
-    const [written = Promise.resolve()] = jobs.map((job) => this.save(job));
-    if (!other || other.store === this) return written;
+    if (!other || other.store === this) {
+      const [written] = [...jobs, ...(other?.jobs ?? [])].map((job) => this.save(job));
+      return written;
+    }
     const parts: readonly Changed[] = [other, { store: this, jobs }];
     const writing = this.engine.commits.add({
       fences: parts.map(({ store }) => store.engine.fence),
-      changes: parts.flatMap(({ store, jobs }) => store.changesOf(store.withdraw(jobs))),
+      changes: parts.flatMap(({ store, jobs }) => store.changesOf(jobs.flatMap((job) => job.operations()))),
       conditions: [],
     });
-    for (const { store } of parts) store.gathered?.ahead.push(writing);
+    for (const { store } of parts) store.noteSettled(writing);
     await writing;
   }
 
@@ -548,12 +548,6 @@ export class Store {
     return written;
   }
 
-  /** The operations of jobs that are written otherwise. */
-  private withdraw(jobs: readonly Recordable[]): Operation[] {
-    for (const job of jobs) this.gathered?.jobs.delete(job);
-    return jobs.flatMap((job) => job.operations());
-  }
-
   private newSteps(): GatheredSteps {
     let resolve: GatheredSteps['resolve'] = () => undefined;
     const written = new Promise<void>((settle) => {
@@ -562,7 +556,6 @@ export class Store {
     written.catch(() => undefined);
     const steps: GatheredSteps = {
       jobs: new Set(),
-      ahead: [],
       written,
       resolve,
       write: () => this.writeSteps(steps),
@@ -576,8 +569,11 @@ export class Store {
     const operations = [...steps.jobs].flatMap((job) => job.operations());
     // The steps may be on their way already.
     const written = operations.length === 0 ? this.settled : this.write(operations);
-    const all = Promise.all([written, ...steps.ahead]).then(() => undefined);
-    this.settled = Promise.allSettled([this.settled, all]);
-    steps.resolve(all);
+    this.noteSettled(written);
+    steps.resolve(written.then(() => undefined));
+  }
+
+  private noteSettled(written: Promise<unknown>): void {
+    this.settled = Promise.allSettled([this.settled, written]);
   }
 }

@@ -33,6 +33,25 @@ describe(`${count} resets, each of one number`, () => {
   });
 });
 
+describe('a reset that another process has received', () => {
+  it('cancels what came before, even if this process has another store whose clock is ahead', async () => {
+    const told: string[] = [];
+    const nodeOn = (ahead: number) => {
+      const store = createMemoryStore({ clock: { now: () => Date.now() + ahead } });
+      return requestsOn(store, { work: async () => 'sent', ...tellingWhom(told) });
+    };
+    const [ahead, node] = [nodeOn(3_600_000), nodeOn(0)];
+    acceptOne(ahead, phoneOf(1));
+    acceptOne(node, phoneOf(2));
+    await node.whenSaved();
+    node.reset(undefined, node.store.now() + 1);
+    await node.start();
+    while (told.length < 1) await nextIteration();
+    should(told).eql([`${phoneOf(2)} reset`]);
+    await Promise.all([ahead.close(), node.close()]);
+  });
+});
+
 describe('a reset that comes while an earlier one is still searching for its waits', () => {
   it('finds its own, wherever they are', async () => {
     const world = new World();

@@ -134,6 +134,7 @@ const twoParts = () => {
     const over = Object.assign(Object.create(engine) as MemoryEngine, {
       commits: queue,
       peers: peers(),
+      fence: { isLost: false },
       fullKey,
     });
     return new Store(over);
@@ -178,6 +179,35 @@ describe('what a stopped process has left', () => {
     assert.equal(commits.filter((parts) => parts.size === 2).length, 1);
     assert.equal(await left.count('work', ...items), 0);
     await Promise.all([first.outbox.close(), second.outbox.close()]);
+  });
+
+  it('is not sent here if its emission could not be saved, and what was saved with it goes on', async () => {
+    const { left, own } = twoParts();
+    let sent = 0;
+    const first = nodeOn(left);
+    const second = nodeOn(own, async (item) => {
+      await item.start();
+      sent += 1;
+      return 'sent';
+    });
+    await Promise.all([first.outbox.start(), second.outbox.start()]);
+    await Promise.all([left.flush(), own.flush()]);
+    await until(() => left.unwritten === 0);
+    first.emitted.push((offer) => {
+      const msg = {};
+      handOver.mark(msg, msg, 'node', offer);
+      Object.assign(left.engine.fence, { isLost: true });
+      second.accept(1, handOver.claim(msg));
+      second.accept(2);
+    });
+    first.accept(1);
+    await until(() => second.told.length >= 2);
+    await second.outbox.close();
+    assert.deepEqual(
+      [sent, second.told.map(({ outcome }) => outcome), second.faults],
+      [2, ['sent', 'sent'], []],
+    );
+    await first.outbox.close();
   });
 });
 

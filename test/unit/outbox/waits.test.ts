@@ -176,7 +176,7 @@ describe('a flush or an acceptance right after the start', () => {
   it('asks nobody who was cancelled before it', async () => {
     const store = createMemoryStore();
     await waitingIn(store);
-    const at = keysOf('node').cancel(newArrival(store.now()));
+    const at = keysOf('node').cancel(newArrival(store));
     await store.write([{ table: records, put: at, value: {} }]);
     const told: string[] = [];
     const work = async (): Promise<string> => 'asked';
@@ -193,7 +193,7 @@ describe('a flush or an acceptance right after the start', () => {
     const store = createMemoryStore();
     await waitingIn(store);
     const { cancel, cancels, waits: prefix } = keysOf('node');
-    await store.write([{ table: records, put: cancel(newArrival(store.now())), value: {} }]);
+    await store.write([{ table: records, put: cancel(newArrival(store)), value: {} }]);
     const { opened, open } = gate();
     const slow = overStore(store, {
       page: async (...[table, range]: Parameters<Store['page']>) => {
