@@ -325,7 +325,8 @@ export const sendOnce = <D extends ItemData, S extends Shared>(
       return verdict?.kind === 'wait' && outcome.port === 0 ? alreadySent(outcome.payload) : outcome;
     }
     for (;;) {
-      const verdict = await once.claim(item.id, item.message.record.at);
+      // The item's own store may have another time.
+      const verdict = await once.claim(item.id, once.store.now() - item.age);
       if (verdict.kind === 'own') return sendClaimed(item, once.store, verdict.claim, next);
       if (verdict.kind === 'sent') return alreadySent(verdict.payload);
       if (verdict.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');

@@ -376,6 +376,11 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     return store.durable ? store : environment.store();
   }
 
+  /** Milliseconds since the message was accepted. */
+  get age(): number {
+    return this.tools.store.now() - this.message.record.at;
+  }
+
   /** Whether the steps of the item are saved in this store: then others can be in the same commit. */
   isSavedIn(store: Store): boolean {
     return this.tools.store === store;

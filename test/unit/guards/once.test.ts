@@ -14,7 +14,11 @@ import { Flow } from '../../support/flow';
 import { numbers } from '../../support/numbers';
 import { only } from '../../support/only';
 import { errorOf, inOrder } from '../../support/outcomes';
-import { sendFolder } from '../../support/texting/setup';
+import { environmentOn } from '../../support/environment';
+import { gate } from '../../support/gate';
+import { sent } from '../../support/sent';
+import { startServer } from '../../support/server';
+import { sendFolder, sendNode } from '../../support/texting/setup';
 import { environmentAt } from '../../support/guards/setup';
 import { overStore } from '../../support/state/over-store';
 
@@ -207,6 +211,27 @@ describe('a text with a key', () => {
     const payloads = (await sent).map(({ msg }) => msg.payload as { alreadySent?: boolean });
     should(payloads.filter(({ alreadySent }) => alreadySent).length).equal(1);
     should(texts().length).equal(1);
+  });
+
+  it('is sent after one with its key was cancelled, even if the store is ahead of the clock', async () => {
+    const { opened, open } = gate();
+    const server = await startServer(async () => {
+      await opened;
+      return { body: sent };
+    });
+    const ahead = createMemoryStore({ clock: { now: () => Date.now() + day } });
+    const service = { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' };
+    const environment = environmentOn(service, { store: ahead, client: { maxConcurrent: 1 } });
+    const flow = await sendNode(alsoClose(environment), { onceKeyType: 'text' });
+    const first = flow.arrivals.next(2);
+    flow.send({ phone: '+12025550101', text: 'Hi' });
+    flow.send({ phone: '+12025550102', text: 'Hi' });
+    while ((await ahead.count('work', key('known'), endOf(key('known')))) < 2) await nextIteration();
+    flow.send({ phone: '+12025550102', reset: true });
+    open();
+    should((await first).map(({ port }) => port).sort()).eql([0, 1]);
+    const again = only(await flow.ask({ phone: '+12025550102', text: 'Hi' }));
+    should(again.port).equal(0);
   });
 
   it('keeps its key when it is unknown whether it was sent, and releases it when it was not', async () => {
