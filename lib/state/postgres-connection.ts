@@ -1,6 +1,6 @@
 import type { Pool, PoolClient } from 'pg';
 import type { ReasonWord } from '../service/errors';
-import { schema } from './leases';
+import { schema } from './postgres-leases';
 import { sealingWith, type KeyHolder, type Sealer, type Sealing } from './sealing';
 import { NewerFormat, OtherSecret, storeClosed } from './store';
 import { second } from '../durations';

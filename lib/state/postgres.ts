@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { Pool } from 'pg';
 import { CommitQueue, TakenOver, type Batch, type Committer, type Table } from './commit-queue';
-import { GatheredReads } from './gathered-reads';
+import { GatheredReads } from './postgres-reads';
 import {
   common,
   leaseIn,
@@ -15,7 +15,7 @@ import {
   type Lease,
   type Leased,
   type LeaseRow,
-} from './leases';
+} from './postgres-leases';
 import { pause, PostgresConnection } from './postgres-connection';
 import type { KeyHolder, Sealer, Sealing } from './sealing';
 import {

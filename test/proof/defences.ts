@@ -409,7 +409,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'a process that lost its lease writes nothing more to PostgreSQL',
-      file: 'lib/state/leases.ts',
+      file: 'lib/state/postgres-leases.ts',
       changes: [
         [
           'and token = $3 and seq = $10 returning',
@@ -934,7 +934,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'each process that takes over the work of another counts the crashes before it',
-      file: 'lib/state/leases.ts',
+      file: 'lib/state/postgres-leases.ts',
       changes: [['starts = starts + 1', 'starts = 1']],
       shownBy: {
         'unit/outbox/poisoned.test.ts': [

@@ -12,7 +12,7 @@ import type { ItemData, Shared } from '../../lib/outbox/records';
 import type { Clock } from '../../lib/service/clock';
 import { ServiceError } from '../../lib/service/errors';
 import { CommitQueue, type Batch } from '../../lib/state/commit-queue';
-import { Leases, prefixOf, type Lease, type Leased } from '../../lib/state/leases';
+import { Leases, prefixOf, type Lease, type Leased } from '../../lib/state/postgres-leases';
 import { createMemoryStore } from '../../lib/state/memory';
 import { openPostgres } from '../../lib/state/postgres';
 import { TakenOver, type Store } from '../../lib/state/store';

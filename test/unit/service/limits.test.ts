@@ -1,7 +1,7 @@
 import should from 'should';
 import type { Clock } from '../../../lib/service/clock';
 import { Limits } from '../../../lib/service/limits';
-import { shareOf } from '../../../lib/state/leases';
+import { shareOf } from '../../../lib/state/postgres-leases';
 import type { QueuePlace } from '../../../lib/service/limits';
 import { nextIteration } from '../../support/event-loop';
 import { frozenClock } from '../../support/service/setup';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Pool } from 'pg';
-import { GatheredReads } from '../../../lib/state/gathered-reads';
+import { GatheredReads } from '../../../lib/state/postgres-reads';
 
 interface Query {
   readonly text: string;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { LeaseWatch, ServerTime, shareOf, type LeaseRow } from '../../../lib/state/leases';
+import { LeaseWatch, ServerTime, shareOf, type LeaseRow } from '../../../lib/state/postgres-leases';
 
 const leaseFor = 15_000;
 const row = (until: string, isOver: boolean, holder = 'another'): LeaseRow => ({

@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { schema } from './leases';
+import { schema } from './postgres-leases';
 import { asName, type Table } from './store';
 
 /** Lookups of one kind, and their answers in the same order. */
