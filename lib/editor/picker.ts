@@ -199,18 +199,8 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
   onKey(panel, 'Escape', close);
   const line = $('<div>', { class: 'advisor-line' }).append(filter);
   if (what === 'content') line.append(button('check', say('picker.content.use'), useTyped));
-  panel
-    .append(
-      line,
-      options.element,
-      more,
-      note,
-      $('<p>', {
-        class: 'advisor-hint',
-        text: say(what === 'content' ? 'picker.content.note' : 'picker.manual'),
-      }),
-    )
-    .hide();
+  panel.append(line, options.element, more, note).hide();
+  if (what === 'content') panel.append($('<p>', { class: 'advisor-hint', text: say('picker.content.note') }));
   placeBeside(row, opener);
   row.append(chosen, panel);
   form.onChange(({ [`${field.name}Name`]: name }) => chosen.text(typeof name === 'string' ? name : ''));

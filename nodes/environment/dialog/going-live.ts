@@ -82,29 +82,29 @@ export const warnOfUndo = (): void => {
   });
 };
 
-/**
- * Before the nodes of a simulator text real people: names them, and keeps *Done* disabled until somebody agrees. The
- * environment of an example stays a simulator.
- */
+/** The editor gives an imported node the environment that already has the id, so that of an example stays a simulator. */
+const keepSimulator = (form: Form): void => {
+  form.input('service').prop('disabled', true);
+  form.row('service').append($('<p>', { class: 'advisor-hint', text: say('live.example') }));
+};
+
+/** Before the nodes of a simulator text real people: names them, and keeps *Done* disabled until somebody agrees. */
 export const askBeforeGoingLive = (form: Form): void => {
   const { node } = form;
   const users = usersOf(node).filter(({ d }) => d !== true);
-  const isOfExample = idOfExample.test(node.id);
-  if (users.length === 0 && !isOfExample) return;
   const { service: before } = form.values();
+  if (before === 'simulator' && idOfExample.test(node.id)) keepSimulator(form);
+  if (users.length === 0) return;
   noteService(node, before);
   const starters = startersOf(users);
   const id = 'advisor-going-live';
   const nodes = $('<p>');
   const box = $('<input>', { type: 'checkbox', id });
-  const question = [
+  const note = $('<div>', { class: 'advisor-warning advisor-going-live', role: 'status' }).append(
     nodes,
     ...(starters.length > 0 ? [$('<p>', { text: say('live.starters', { nodes: namesOf(starters) }) })] : []),
     ...(before === 'simulator' ? [$('<p>', { text: say('live.list') })] : []),
     $('<label>', { for: id }).append(box, $('<span>', { text: say('live.agree') })),
-  ];
-  const note = $('<div>', { class: 'advisor-warning advisor-going-live', role: 'status' }).append(
-    ...(isOfExample ? [$('<p>', { text: say('live.example') })] : question),
   );
   form.row('service').after(note);
   const done = form.root.closest('.red-ui-tray').find('.red-ui-tray-toolbar .primary');
