@@ -76,9 +76,13 @@ class EventsNode {
     this.pausesToldUntil = environment.clock.now();
   }
 
-  async start(): Promise<void> {
+  start(): void {
     // The problem is reported before the store is opened, which may take long.
     this.lookAtStore();
+    this.looking = this.warned(() => this.readReported());
+  }
+
+  private async readReported(): Promise<void> {
     const store = await this.environment.store();
     this.hasBegun = (await store.get(table, this.marker)) !== undefined;
     for await (const page of pagesUnder<Reported>(store, table, this.prefix, eventsAtOnce))
@@ -116,6 +120,15 @@ class EventsNode {
     return key(this.prefix, store.hash(advisor));
   }
 
+  /** A store that closes with the node is no problem. */
+  private async warned(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (fault) {
+      if (!this.isClosed) this.node.warn(this.words.problem(problemOf(fault)));
+    }
+  }
+
   private schedule(): void {
     this.cancelLook();
     const rest = this.lastLook + leastInterval - systemClock.now();
@@ -127,13 +140,11 @@ class EventsNode {
     this.isLooking = true;
     this.isLookDue = false;
     this.lastLook = systemClock.now();
-    try {
+    await this.warned(async () => {
       const store = await this.environment.store();
       await this.lookAtPause(store);
       await this.lookAtAdvisors(store);
-    } catch (fault) {
-      if (!this.isClosed) this.node.warn(this.words.problem(problemOf(fault)));
-    }
+    });
     this.isLooking = false;
     if (!this.isClosed) this.schedule();
   }
@@ -274,25 +285,20 @@ export const create = (RED: NodeAPI, created: Node, config: Config): void => {
   const prefix = (): string => simulatorMark(words, environment.service);
   const status = createStatus(node, prefix, systemClock, environment.clock);
   const events = new EventsNode(node, environment, words, status);
-  const fault = (thrown: unknown): void => node.warn(words.problem(problemOf(thrown)));
   let unlisten = (): void => undefined;
-  let starting: Promise<void> = Promise.resolve();
   // The nodes that receive the events must have started.
   const forgetStart = atNextStart(RED, () => {
     unlisten = environment.onChange(() => events.changed());
-    starting = events.start().catch(fault);
+    events.start();
   });
   node.on('close', (done: () => void) => {
     forgetStart();
     unlisten();
     status.close();
-    const ended = starting.then(() => events.close());
     // A read that an unavailable store does not answer ends only with the store, and that waits for its nodes.
-    within(systemClock, closeLimit, ended)
-      .catch(fault)
-      .finally(() => {
-        release();
-        done();
-      });
+    void within(systemClock, closeLimit, events.close()).finally(() => {
+      release();
+      done();
+    });
   });
 };

@@ -177,7 +177,13 @@ export class Flow {
         if (this.statuses.length > 0 || Object.keys(call.args[0]).length > 0)
           this.statuses.push(call.args[0]);
       });
-      node?.on('call:warn', (call: { args: [string] }) => this.warnings.push(call.args[0]));
+      if (!node) continue;
+      // The helper's spies are gone while the flows stop.
+      const { warn } = node;
+      node.warn = (said) => {
+        this.warnings.push(said as string);
+        warn.call(node, said);
+      };
     }
     helper.getNode('on-catch')?.on('input', (msg: Message) => {
       this.errors.add(msg as Message & { error: Record<string, unknown> });

@@ -370,6 +370,26 @@ describe('texting events node', () => {
     should(flow.arrivals.all).have.length(2);
   });
 
+  it('warns of nothing when its environment closes before its store has been reached', async () => {
+    const { environment } = await office(createMemoryStore());
+    let giveUp = (): void => undefined;
+    const opening = new Promise<Store>((_, reject) => {
+      giveUp = () => reject(new Error('the store is closed'));
+    });
+    const asked = gate();
+    const store = (): Promise<Store> => {
+      asked.open();
+      return opening;
+    };
+    Object.assign(environment, { store });
+    const flow = await load(environment);
+    await asked.opened;
+    const closing = Flow.unload();
+    giveUp();
+    await closing;
+    should(flow.warnings).be.empty();
+  });
+
   it('leaves to another instance what that has claimed to report, unless that has died', async () => {
     const store: Store = Object.assign(createMemoryStore(), { peers: peers() });
     const { environment, states, changed } = await office(store);
