@@ -123,6 +123,24 @@ const isLinked = (next: string, path: string): boolean => {
   }
 };
 
+interface SavedKey {
+  readonly id: string;
+  /** By a secret of the runtime; null for a key in the key file. */
+  readonly wrapped: Wrapped | null;
+}
+
+/** Undefined when there is none, or when it is damaged. */
+const savedIn = (stored: unknown): SavedKey | undefined => {
+  const { active: id, keys } = isRecord(stored) ? stored : {};
+  const wrapped = typeof id === 'string' && isRecord(keys) ? keys[id] : undefined;
+  if (typeof id !== 'string' || (wrapped !== null && !isRecord(wrapped))) return undefined;
+  if (!wrapped) return { id, wrapped };
+  const { salt, sealed } = wrapped;
+  return typeof salt === 'string' && typeof sealed === 'string'
+    ? { id, wrapped: { salt, sealed } }
+    : undefined;
+};
+
 /**
  * Keeps the key in the runtime's settings and beside the store. The file decides: of two processes with one user
  * directory, each writes the settings without what the other has added.
@@ -136,7 +154,8 @@ export const keyHolderOf = (settings: RuntimeSettings): KeyHolder => {
     read() {
       // A file that cannot be read is a damaged key, and not the lack of one; another process may make it right after.
       const isThere = existsSync(path);
-      return readJson(path) ?? inSettings() ?? (isThere ? {} : undefined);
+      const inFile = readJson(path);
+      return savedIn(inFile) ? inFile : (inSettings() ?? (isThere ? {} : undefined));
     },
     async write(document, isFirst) {
       if (!writePrivate(path, document, isFirst)) return false;
@@ -182,24 +201,6 @@ class KeyFile {
     return isRecord(found) ? found : {};
   }
 }
-
-interface SavedKey {
-  readonly id: string;
-  /** By a secret of the runtime; null for a key in the key file. */
-  readonly wrapped: Wrapped | null;
-}
-
-/** Undefined when there is none, or when it is damaged. */
-const savedIn = (stored: unknown): SavedKey | undefined => {
-  const { active: id, keys } = isRecord(stored) ? stored : {};
-  const wrapped = typeof id === 'string' && isRecord(keys) ? keys[id] : undefined;
-  if (typeof id !== 'string' || (wrapped !== null && !isRecord(wrapped))) return undefined;
-  if (!wrapped) return { id, wrapped };
-  const { salt, sealed } = wrapped;
-  return typeof salt === 'string' && typeof sealed === 'string'
-    ? { id, wrapped: { salt, sealed } }
-    : undefined;
-};
 
 export interface StoreKeyOptions {
   readonly holder: KeyHolder;

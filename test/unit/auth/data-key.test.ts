@@ -288,8 +288,10 @@ describe('the data key', () => {
 
   it('is found in the settings if the file is damaged; without them it is locked, and replaced only if nothing needs it', async () => {
     const before = await start().seal('text');
-    fs.writeFileSync(wrappedPath(folder), '{"version":1,"act');
-    should(start().open(before)).equal('text');
+    for (const damaged of ['{"version":1,"act', '{}']) {
+      fs.writeFileSync(wrappedPath(folder), damaged);
+      should(start().open(before)).equal('text');
+    }
     await start().settings.set(property, undefined);
     const locked = start();
     await locked.key.ready();
