@@ -1,4 +1,5 @@
 import { nodeCloseTime, second } from '../durations';
+import { Listeners } from '../listeners';
 import { ofAConnection, removeUnreadable } from '../outbox/storable-message';
 import { handOver, type Claim } from '../outbox/hand-over';
 import { processMemory } from '../process-memory';
@@ -354,6 +355,14 @@ interface Flows {
   stoppedAt: number;
   /** Tasks for the next start of the flows. */
   readonly tasks: Set<() => void>;
+  /** Called when a deploy is over, or the flows were only stopped. */
+  readonly rested: Listeners;
+}
+
+/** What Node-RED emits when the flows have stopped; `deploy` when they start again at once. */
+interface StateEvent {
+  readonly id: string;
+  readonly payload?: { readonly state?: string; readonly deploy?: boolean };
 }
 
 const flowsByEvents = processMemory('flows', new WeakMap<RuntimeEvents, Flows>());
@@ -362,7 +371,7 @@ const flowsByEvents = processMemory('flows', new WeakMap<RuntimeEvents, Flows>()
 const flowsOf = ({ events }: Red): Flows => {
   const found = flowsByEvents.get(events);
   if (found) return found;
-  const flows: Flows = { isStopping: false, stoppedAt: 0, tasks: new Set() };
+  const flows: Flows = { isStopping: false, stoppedAt: 0, tasks: new Set(), rested: new Listeners() };
   flowsByEvents.set(events, flows);
   events.on('flows:stopping', () => {
     flows.isStopping = true;
@@ -371,6 +380,12 @@ const flowsOf = ({ events }: Red): Flows => {
   events.on('flows:started', () => {
     flows.isStopping = false;
     runTasks(flows);
+    flows.rested.call();
+  });
+  events.on('runtime-event', ({ id, payload }: StateEvent) => {
+    if (id !== 'runtime-state' || payload?.state !== 'stop' || payload.deploy) return;
+    flows.stoppedAt = -Infinity;
+    flows.rested.call();
   });
   return flows;
 };
@@ -398,13 +413,10 @@ export const madeLate = (RED: Red): void => {
 
 /** Resolves when the deploy that is under way is over. */
 export const deployEnd = async (RED: Red): Promise<void> => {
-  const { isStopping, stoppedAt } = flowsOf(RED);
+  const { isStopping, stoppedAt, rested } = flowsOf(RED);
   const left = stoppedAt + longestDeploy - elapsedBy(systemClock);
   if (!isStopping || left <= 0) return;
-  await wokenBy(
-    (wake) => atNextStart(RED, wake),
-    (wake) => systemClock.after(left, wake),
-  );
+  await wokenBy(rested.add, (wake) => systemClock.after(left, wake));
 };
 
 /** Node-RED keeps a node's input handler in one of these members, until it closes the node. */

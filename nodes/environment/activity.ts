@@ -91,7 +91,7 @@ export const health = (RED: Red, response: Response): void => {
 };
 
 export const runningIn = ({ form }: RouteRequest): RunningEnvironment => {
-  if (!form.running) throw new Refused(404, 'refused.notDeployed');
+  if (!form.running) throw new Refused(404, 'refused.notRunning');
   return form.running;
 };
 
