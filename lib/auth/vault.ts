@@ -321,10 +321,28 @@ export class Vault {
   async authorized(connection: Connection, grant: Grant): Promise<VaultEntry> {
     const name = this.name(connection, grant.advisor);
     const before = this.kept.get(name)?.entry.grant;
-    const isOther = before !== undefined && isInUse(before) && isOtherPerson(before, grant);
-    const entry: VaultEntry = isOther ? { grant: before, awaiting: grant } : { grant, awaiting: null };
-    await this.save(isOther ? name : entryName(grant.environment, grant.advisor), entry);
+    if (before !== undefined && isInUse(before) && isOtherPerson(before, grant)) {
+      const entry = { grant: before, awaiting: grant };
+      await this.setAwaiting(name, entry);
+      return entry;
+    }
+    const entry = { grant, awaiting: null };
+    await this.save(entryName(grant.environment, grant.advisor), entry);
     return entry;
+  }
+
+  /** Changes nothing else in the record: another process may have refreshed the authorization since it was read here. */
+  private async setAwaiting(name: string, entry: VaultEntry): Promise<void> {
+    const store = await this.store();
+    const put = placeOf(store, name);
+    for (;;) {
+      const found = await store.get<GrantRecord>(table, put);
+      if (!found) return this.save(name, entry);
+      const operations: Operation[] = [{ table, put, value: { ...found.value, awaiting: entry.awaiting } }];
+      if (store.peers) operations.push(authorizationsChanged());
+      if (await store.write(operations, [unchanged(table, put, found)])) break;
+    }
+    await this.reread(name);
   }
 
   /**
@@ -338,7 +356,7 @@ export class Vault {
       const entry = this.kept.get(name)?.entry;
       if (entry?.awaiting?.environment !== environment) return false;
       await this.save(own, { grant: entry.awaiting, awaiting: null });
-      if (name !== own) await this.save(name, { ...entry, awaiting: null });
+      if (name !== own) await this.setAwaiting(name, { ...entry, awaiting: null });
       return true;
     });
   }

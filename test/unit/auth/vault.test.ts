@@ -169,6 +169,56 @@ describe('the vault', () => {
       should(vault.get(connection(), 'bob')?.grant.refreshToken).equal(`renewed ${renewals}`);
       await release();
     });
+
+    it('keeps a refresh of another process when somebody else authorizes here, and the intent of one', async () => {
+      const person = (advisor: string, refreshToken: string, subject: string): Grant => ({
+        ...grant(advisor, refreshToken),
+        identity: { subject, label: subject },
+      });
+      const stored = async (): Promise<string[]> => {
+        const later = vaultOn('later', (table, range) => memory.page(table, range));
+        await later.opening;
+        const { grant: used, awaiting } = later.get(connection(), 'alice') ?? {};
+        return [used?.refreshToken ?? '', awaiting?.refreshToken ?? ''];
+      };
+      const vault = vaultOn('ours', (table, range) => memory.page(table, range));
+      await other.authorized(connection(), person('alice', 'first', 'Alice'));
+      await vault.opening;
+      const name = other.name(connection(), 'alice');
+      const refreshed = { grant: person('alice', 'second', 'Alice'), awaiting: null };
+      await other.intend(name, { ...refreshed, grant: person('alice', 'first', 'Alice') });
+      await other.refreshed(name, refreshed, 'first');
+      await vault.authorized(connection(), person('alice', 'of Bob', 'Bob'));
+      should(await stored()).deepEqual(['second', 'of Bob']);
+
+      await other.reread(name);
+      should(await other.intend(name, refreshed)).be.true();
+      await vault.authorized(connection(), person('alice', 'of Carol', 'Carol'));
+      should(await vault.intend(name, refreshed)).be.false();
+      should(await stored()).deepEqual(['second', 'of Carol']);
+    });
+
+    it('keeps a refresh of a shared refresh token when an authorization beside it is confirmed', async () => {
+      const seeded = { ...connection(), seed: 'first' };
+      const person = (refreshToken: string, subject: string): Grant => ({
+        ...newGrant(seeded, 'default'),
+        refreshToken,
+        identity: { subject, label: subject },
+      });
+      const vault = vaultOn('ours', (table, range) => memory.page(table, range));
+      const name = other.name(seeded, 'default');
+      await other.refreshed(name, { grant: person('second', 'Alice'), awaiting: null }, 'first');
+      await vault.opening;
+      await vault.authorized(seeded, person('of Bob', 'Bob'));
+      await other.reread(name);
+      const third = { grant: person('third', 'Alice'), awaiting: null };
+      await other.refreshed(name, third, 'second');
+      should(await vault.confirm('env1', 'default', seeded)).be.true();
+      await other.reread(name);
+      const kept = other.get({ ...seeded, environment: 'env2' }, 'default');
+      should([kept?.grant.refreshToken, kept?.awaiting]).deepEqual(['third', null]);
+      should(vault.get(seeded, 'default')?.grant.refreshToken).equal('of Bob');
+    });
   });
 
   it('leaves nothing readable on disk', async () => {
