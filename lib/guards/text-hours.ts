@@ -181,19 +181,18 @@ export const textHours = <S extends TextShared>(
       if (hours.outside === 'fail') throw nodeError('quiet_hours', 'quiet_hours', {}, { notBefore: opening });
       return spreadFrom(hours, whose, opening);
     };
+    // A text may wait until its delivery date is over: the service would send it at once.
+    const openingFor = (date = 0): number | undefined => openingAfter(Math.max(date, clock.now()));
     const deliveryDate = deliveryDateOf?.(item);
-    const notBefore = openingAfter(deliveryDate ?? clock.now());
+    const notBefore = openingFor(deliveryDate);
     if (deliveryDate !== undefined) item.movedTo = notBefore;
-    else if (item.shared.dryRun) {
-      if (notBefore !== undefined) item.wouldHoldUntil = Math.max(notBefore, item.wouldHoldUntil ?? 0);
-    } else {
-      if (notBefore !== undefined) throw new Later(notBefore);
-      const permit = (): undefined => {
-        const later = openingAfter(clock.now());
-        if (later !== undefined) throw new Later(later);
-      };
-      item.add({ permit });
-    }
+    else if (item.shared.dryRun && notBefore !== undefined)
+      item.wouldHoldUntil = Math.max(notBefore, item.wouldHoldUntil ?? 0);
+    else if (notBefore !== undefined) throw new Later(notBefore);
+    const permit = (): undefined => {
+      if (openingFor(item.movedTo ?? deliveryDate) !== undefined) throw new Later(clock.now());
+    };
+    item.add({ permit });
     return next();
   };
   return [{ pass, mayHold: hours.outside === 'hold' }];

@@ -261,6 +261,22 @@ describe('text hours', () => {
     should(plain.msg.payload).not.have.property('movedFrom');
   });
 
+  it('move a scheduled text again that has waited beyond its delivery date: the service may send it at once', async () => {
+    // Ten minutes before nine, when the hours end.
+    await start(evening + 2 * hour + 50 * minute);
+    const schedule = { schedule: 'at', deliveryDate: 'deliveryDate', deliveryDateType: 'msg' };
+    const flow = await load('hold', schedule);
+    const asked = simulator.clock.now() + 5 * minute;
+    const client = await environment.client();
+    client.limits.pause(15 * minute);
+    const coming = flow.ask({ phone: consented, text: 'Hi', deliveryDate: asked });
+    await simulator.clock.move(16 * minute);
+    const { deliveryDate, movedFrom } = only(await coming).msg.payload as Record<string, number>;
+    should(movedFrom).equal(asked);
+    should(wallTime('America/New_York', deliveryDate ?? 0)).match(/^08:(0\d|1[0-4])$/);
+    should(texts()).have.length(1);
+  });
+
   it('hold consent requests too, and nothing of a node that may text at any time', async () => {
     await start(evening + 4 * hour);
     const flow = await Flow.load({
