@@ -64,6 +64,40 @@ export const sortingOf = ({ plain }: Tools, ...names: readonly string[]): Readon
     names.map((name) => [name, plain.text(name)] as const).filter(([, value]) => value !== ''),
   );
 
+/**
+ * Makes pages of one read from start to end. Records come and go meanwhile, so reading by page number would skip some of
+ * them. Pages must be fetched in order, one after the other.
+ */
+export const inOrder = <T>(
+  readAll: () => AsyncIterable<T> | Promise<readonly T[]>,
+  count: () => Promise<number | null | undefined>,
+): Search<T>['fetch'] => {
+  let total: number | null | undefined;
+  const items = (async function* () {
+    const all = await readAll();
+    total = 'length' in all ? all.length : await count();
+    yield* all;
+  })();
+  let before: Promise<unknown> = Promise.resolve();
+  const read = async (page: number, pageSize: number): Promise<ResultPage<T>> => {
+    const data: T[] = [];
+    while (data.length < pageSize) {
+      const next = await items.next();
+      if (next.done === true) break;
+      data.push(next.value);
+    }
+    if (page > 1) return { data, pageInfo: { page, pageSize, totalRecord: null } };
+    // A first page that is not full contains everything, so its count is certain.
+    const totalRecord = data.length < pageSize ? data.length : total;
+    return { data, pageInfo: { page, pageSize, totalRecord } };
+  };
+  return (page, pageSize) => {
+    const answer = before.then(() => read(page, pageSize));
+    before = answer.catch(() => undefined);
+    return answer;
+  };
+};
+
 const itemOutcome = <T>(item: T, { set }: Search<T>): Outcome => ({
   port: 0,
   payload: item,

@@ -83,6 +83,12 @@ class StoreList {
     return { data: found.map(({ value }) => value), total };
   }
 
+  /** Everybody on the list, also if others leave it meanwhile. */
+  async *all(): AsyncGenerator<Blocked> {
+    for await (const page of pagesUnder<Blocked>(this.store, table, this.prefix, pageSize))
+      for (const { value } of page) yield value;
+  }
+
   /**
    * When this resolves, requests to the number have finished and no other starts. A number that is already blocked
    * keeps its time, and its reason unless a new one is given.
@@ -234,6 +240,11 @@ class JointList {
   async page(skip: number, limit: number): Promise<BlockedPage> {
     await this.copy();
     return this.parts[0].page(skip, limit);
+  }
+
+  async *all(): AsyncGenerator<Blocked> {
+    await this.copy();
+    yield* this.parts[0].all();
   }
 
   async block(phone: string, reason: string | null, now: number): Promise<Blocked> {

@@ -1,6 +1,6 @@
 import { operationNode, type SearchOperation } from '../../lib/address-book/operation';
 import type { ResultPage } from '../../lib/service/endpoints';
-import { runSearch, searchSettings, type Search } from '../../lib/address-book/search';
+import { inOrder, runSearch, searchSettings, type Search } from '../../lib/address-book/search';
 import { activityOf, type Activity } from '../../lib/runtime/activity';
 import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
@@ -43,40 +43,6 @@ const readingOf = (what: string, activity: Activity, tools: Tools): ActivityRead
   }
 };
 
-/**
- * Makes pages of one read from start to end. Items come and go meanwhile, so reading by page number would skip some of
- * them. Pages must be fetched in order, one after the other.
- */
-const inOrder = (
-  reading: ActivityReading,
-): ((page: number, pageSize: number) => Promise<ResultPage<ActivityItem>>) => {
-  let total: number | null | undefined;
-  const items = (async function* () {
-    const all = await reading.all();
-    total =
-      'length' in all ? all.length : (await reading.page({ page: 1, pageSize: 1 })).pageInfo?.totalRecord;
-    yield* all;
-  })();
-  let before: Promise<unknown> = Promise.resolve();
-  const read = async (page: number, pageSize: number): Promise<ResultPage<ActivityItem>> => {
-    const data: ActivityItem[] = [];
-    while (data.length < pageSize) {
-      const next = await items.next();
-      if (next.done === true) break;
-      data.push(next.value);
-    }
-    if (page > 1) return { data, pageInfo: { page, pageSize, totalRecord: null } };
-    // A first page that is not full contains everything, so its count is certain.
-    const totalRecord = data.length < pageSize ? data.length : total;
-    return { data, pageInfo: { page, pageSize, totalRecord } };
-  };
-  return (page, pageSize) => {
-    const answer = before.then(() => read(page, pageSize));
-    before = answer.catch(() => undefined);
-    return answer;
-  };
-};
-
 const checked = (tools: Tools): Environment => {
   tools.checkSettings();
   return tools.environment();
@@ -101,7 +67,10 @@ const listing = (tools: Tools, what: string): SearchOperation => {
       const isCounted = !settings.all || (advisor === undefined && what !== 'queue');
       const search: Search<ActivityItem> = {
         fetch: settings.all
-          ? inOrder(reading)
+          ? inOrder(
+              () => reading.all(),
+              async () => (await reading.page({ page: 1, pageSize: 1 })).pageInfo?.totalRecord,
+            )
           : (page, pageSize) => reading.page({ page, pageSize, ...(advisor !== undefined && { advisor }) }),
         isOwn: true,
         idOf: ({ id }) => id,
