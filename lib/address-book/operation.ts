@@ -44,8 +44,8 @@ export interface OperationTurn {
   readonly data: unknown;
   /** What the operation finds out is added here. */
   readonly known: Fields;
-  /** Finds something out once for all items of a message. */
-  readonly once: <T>(find: () => Promise<T>) => Promise<T>;
+  /** Finds something out once for all items of a message: it goes on if one of them is cancelled. */
+  readonly once: <T>(find: (caller: Caller) => Promise<T>) => Promise<T>;
 }
 
 /** An operation on single records: each has its own outcome. */
@@ -158,9 +158,11 @@ export const operationNode = (
         if (!of) throw nodeError('cancelled', 'cancelled');
         const list = shared.list !== undefined;
         const known = of.carries(entry, list);
-        const caller = callerOf(tools.environment(), item.advisor, (name, request, signal) =>
-          item.call(name, request, { signal }),
-        );
+        const callerUntil = (end?: AbortSignal): Caller =>
+          callerOf(tools.environment(), item.advisor, (name, request, signal = end) =>
+            item.call(name, request, { signal }),
+          );
+        const caller = callerUntil();
         try {
           const payload = await of.work({
             caller,
@@ -169,7 +171,8 @@ export const operationNode = (
             list,
             data: shared.data,
             known,
-            once: (find) => orMake(found, message, find) as ReturnType<typeof find>,
+            once: (find) =>
+              orMake(found, message, () => find(callerUntil(tools.closed))) as ReturnType<typeof find>,
           });
           return { port: 0, payload, set: known };
         } catch (thrown) {

@@ -2,6 +2,7 @@ import type { MessageValue } from '../../lib/service/errors';
 import {
   operationNode,
   contactKey,
+  type Caller,
   type ItemOperation,
   type OperationTurn,
   type BookOperation,
@@ -110,7 +111,7 @@ const saving = (tools: Tools, config: Config): ItemOperation => {
     const body = contactBody(item, where, caller.environment.settings.country);
     const value = matchValueOf(body, matchBy);
     return oneAtATime(matchKey(caller, matchBy, value), async () => {
-      const ofList = async () => new Matcher(matchBy, await readMatches(caller, matchBy));
+      const ofList = async (all: Caller) => new Matcher(matchBy, await readMatches(all, matchBy));
       const matcher = list ? await once(ofList) : new Matcher(matchBy);
       const match = await matcher.find(caller, value);
       return match === undefined

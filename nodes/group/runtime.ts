@@ -96,7 +96,7 @@ const changing = (
     async work({ caller, item, data, known, once }) {
       const id = idFrom(item, contactId.where);
       known.contactId = id;
-      const change = await once(() => prepare(caller, data));
+      const change = await once((all) => prepare(all, data));
       Object.assign(known, change.known);
       return oneAtATime(contactKey(caller, id), () => change.make(caller, id));
     },

@@ -1,5 +1,7 @@
 import should from 'should';
+import { activityOf } from '../../../lib/runtime/activity';
 import type { Message } from '../../../lib/runtime/red';
+import type { Problem } from '../../../lib/service/errors';
 import { MovableClock } from '../../../simulator/movable-clock';
 import { closeAll } from '../../support/closing';
 import { Flow } from '../../support/flow';
@@ -249,6 +251,33 @@ describe('contact node, save', () => {
     should(writes()).have.length(4);
     should(book.people).have.length(4);
     should(book.people.map(({ city }) => city)).eql(['Reno', 'X', undefined, 'Bend']);
+  });
+
+  it('goes on with a list while it reads the address book for it and one contact is cancelled', async () => {
+    const [reached, held] = [gate(), gate()];
+    const book = new Book();
+    const { environment } = await scripted(async (request) => {
+      reached.open();
+      await held.opened;
+      return book.answer(request);
+    });
+    const flow = await contactNode(environment, { operation: 'save', matchBy: 'email' });
+    const coming = flow.arrivals.next(2);
+    flow.send({
+      payload: ['Ann', 'Ben'].map((firstName) => ({ firstName, emailAddress: `${firstName}@example.com` })),
+    });
+    await reached.opened;
+    const activity = activityOf(environment);
+    const [first] = (await activity.queue({ page: 1, pageSize: 1 })).data;
+    should(await activity.cancel(first?.id ?? '')).be.true();
+    held.open();
+    should(
+      (await coming).map(({ msg }) => [msg.outcome, (msg.error as Problem | undefined)?.code]),
+    ).deepEqual([
+      ['failed', 'cancelled'],
+      ['done', undefined],
+    ]);
+    should(book.people.map(({ firstName }) => firstName)).deepEqual(['Ben']);
   });
 
   it('reads the address book again for a person of a list whose creation had an unknown outcome', async () => {
