@@ -57,7 +57,8 @@ export class ConsentLimit extends Error {
   }
 }
 
-const keptFor = 30 * day;
+/** Longer than a number may not be asked again: else no request would count against the limit. */
+const keptFor = ({ every }: RequestRules): number => Math.max(30 * day, 2 * every);
 /** Milliseconds by which the saved time may differ from when a request left. */
 const unrecorded = second;
 const noAnswer: RequestAnswer = { memberId: null, consentState: null };
@@ -148,7 +149,7 @@ export class RequestHistory {
     const timeNow = (): typeof intent.time => ({
       at: clock.now(),
       shownAt: wallTime(),
-      until: store.now() + keptFor,
+      until: store.now() + keptFor(rules),
     });
     const start = async (): Promise<void> => {
       if (intent.isBegun) return;
@@ -203,10 +204,11 @@ export class RequestHistory {
   /** What is known of earlier requests, and whether the last was within `every`. Throws `ConsentLimit`. */
   private check(
     entry: StoreEntry<RequestRecord> | undefined,
-    { every, limit }: RequestRules,
+    rules: RequestRules,
   ): { readonly last: RequestRecord | undefined; readonly isRecent: boolean } {
+    const { every, limit } = rules;
     const now = this.clock.now();
-    const last = entry && now - entry.value.at < keptFor ? entry.value : undefined;
+    const last = entry && now - entry.value.at < keptFor(rules) ? entry.value : undefined;
     const isRecent = last !== undefined && now - last.at < every;
     const unanswered = last?.unanswered ?? 0;
     if (!isRecent && limit > 0 && unanswered >= limit)

@@ -210,13 +210,25 @@ describe('the history of consent requests', () => {
   });
 
   it('forgets after 30 days, and has no readable number in its keys', async () => {
-    await history().ask('default', ann, { every: hours(24 * 365), limit: 0 }, request);
+    await history().ask('default', ann, daily, request);
     const [entry] = await store.page('work', { from: known, to: endOf(known), limit: 1 });
     should(entry?.key.toString('latin1')).not.match(/2025550101/);
     await clock.move(hours(24 * 31));
     await history().ask('default', bob, daily, request);
     await until(async () => (await remembered()) === 1);
     should((await history().ask('default', ann, daily, request)).requested).be.true();
+  });
+
+  it('keeps to "every" and the limit, also if "every" is more than 30 days', async () => {
+    const yearly = { every: hours(24 * 365), limit: 2 };
+    await history().ask('default', ann, yearly, request);
+    await clock.move(hours(24 * 364));
+    await history().ask('default', bob, daily, request);
+    should((await history().ask('default', ann, yearly, request)).requested).be.false();
+    await clock.move(hours(24));
+    should((await history().ask('default', ann, yearly, request)).requested).be.true();
+    await clock.move(hours(24 * 365));
+    await should(history().ask('default', ann, yearly, request)).be.rejectedWith(ConsentLimit);
   });
 
   it('counts a request made while the clock was years ahead from when the clock is right again', async () => {
