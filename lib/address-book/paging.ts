@@ -49,9 +49,10 @@ const mostAhead = 3;
 const positive = (value: number | null | undefined): number | undefined =>
   typeof value === 'number' && value > 0 ? value : undefined;
 
-export const totalOf = (page: ResultPage): number | undefined => {
-  const total = page.pageInfo?.totalRecord;
-  return typeof total === 'number' && total >= 0 ? total : undefined;
+/** Undefined where the service names none, or fewer than the page has. */
+export const totalOf = ({ pageInfo, data }: ResultPage): number | undefined => {
+  const total = pageInfo?.totalRecord;
+  return typeof total === 'number' && total >= data.length ? total : undefined;
 };
 
 /** The number of pages of a search; the service may return pages of another size than requested. */

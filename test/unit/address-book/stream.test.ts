@@ -147,6 +147,8 @@ describe('a search of all pages', () => {
       );
       const flow = await readAll(environment);
       should(idsOf(flow.arrivals.all)).deepEqual(upTo(30));
+      const { count } = partsOf(flow.arrivals.all).at(-1) ?? {};
+      should(count).equal(totalRecord || 30);
       await Flow.unload();
     }
   });
