@@ -380,7 +380,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
 
     /** Emits an outcome, for the duplicates of its item too. */
     const emit = (
-      startId: string,
+      { startId, space }: { readonly startId: string; readonly space: string },
       item: Item<D, S>,
       outcome: Outcome,
       offer: number | undefined,
@@ -405,7 +405,9 @@ export const itemNode = <D extends ItemData, S extends Shared>(
         };
       });
       const left = jobOf(message, indexes, startId).deliver(parts, closed);
-      show(outcome, kinds, count === 1 ? undefined : { ...counts, alreadySent: alreadySentIn(counts) });
+      // The counts of a list from another service would read as if this one had sent its texts.
+      const isList = count > 1 && message.record.space === space;
+      show(outcome, kinds, isList ? { ...counts, alreadySent: alreadySentIn(counts) } : undefined);
       return left;
     };
 
@@ -413,18 +415,19 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     const openQueue = async (from: Environment, store: Store): Promise<() => Promise<void>> => {
       const { maxConcurrent, resumeWithin } = from.settings;
       let starting: Promise<void> | undefined;
+      const space = isLocal ? `${from.id}/local` : from.space;
       const opened: Queue<D, S> = new Queue<D, S>({
         store,
         node: node.id,
         type: node.type,
-        space: isLocal ? `${from.id}/local` : from.space,
+        space,
         width: maxConcurrent,
         resumeWithin,
         clock,
         waitClock: ageClock(from, store),
         service: from,
         work: (item, reason) => (reason ? endWithout(item, reason) : work(item)),
-        emit: (item, outcome, offer) => emit(opened.startId, item, outcome, offer),
+        emit: (item, outcome, offer) => emit({ startId: opened.startId, space }, item, outcome, offer),
         changed: () => {
           waiting?.draw();
           shown.heldChanged();

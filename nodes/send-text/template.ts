@@ -77,7 +77,8 @@ const noField = (
   if (!authored) return invalidInput('placeholder_own', { field });
   if (asText(pick(payload, name)) !== undefined) return invalidInput('placeholder_in_payload', { field });
   if (record) return invalidInput('placeholder_of_recipient', { field, fields: fieldNames(record) });
-  const isPage = name.startsWith('payload.') && isRecord(payload) && Array.isArray(payload.data);
+  const results = isRecord(payload) && Array.isArray(payload.data) ? payload.data : undefined;
+  const isPage = results && (name.startsWith('payload.') || asText(pick(results[0], name)) !== undefined);
   return invalidInput(isPage ? 'placeholder_in_page' : 'placeholder_missing', { field });
 };
 

@@ -469,6 +469,7 @@ for (const version of versions) {
       );
       should(inSight).be.above(0.9);
       await field('apiKey').fill('wrong');
+      await results.first().waitFor({ state: 'detached' });
       await press('default', 'Test connection').click();
       await results.filter({ hasText: 'correct it' }).waitFor();
       (await ticks()).should.eql(['OK', 'OK', 'problem', 'OK', 'not tested', 'not tested']);

@@ -47,6 +47,8 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
   let shown = '';
   /** The window in which somebody is expected to authorize; undefined when there is none. */
   let awaited: object | undefined;
+  /** The values whose test is under way or shown. */
+  let tested: string | undefined;
 
   const put = (...content: (JQuery | string)[]): void => {
     panel
@@ -55,6 +57,7 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
   };
   const show = (...content: (JQuery | string)[]): void => {
     awaited = undefined;
+    tested = undefined;
     put(...content);
   };
   const warning = (text: string): JQuery => $('<p>', { class: 'advisor-warning', text });
@@ -128,10 +131,17 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
 
   const test = button('stethoscope', say('advisors.test'), () => {
     begin(async () => {
-      const body = { advisor, form: form.values() };
-      show(results(await ask(say, 'POST', path('test'), body), say));
+      const values = form.values();
+      const now = (tested = JSON.stringify(values));
+      const found = await ask(say, 'POST', path('test'), { advisor, form: values });
+      if (tested !== now) return;
+      show(results(found, say));
+      tested = now;
       reload();
     });
+  });
+  form.onChange((values) => {
+    if (tested !== undefined && tested !== JSON.stringify(values)) show();
   });
 
   const disconnect = button('chain-broken', say('advisors.disconnect'), () => {

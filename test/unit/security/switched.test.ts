@@ -247,6 +247,16 @@ describe('an environment that is pointed to another service', function () {
       should(requests(second).length).equal(isSame ? before : 0);
     });
 
+  it('does not count what the other service has sent', async () => {
+    await begin('simulator');
+    const inHoursNow = { phone: numbers.consented, timeZone: 'Etc/GMT-2' };
+    send('holder', { phone: [inHoursNow, ...phones(2, 40).map((phone) => ({ phone }))], text: 'A test' });
+    await until(() => (told.length === 1 ? true : undefined), 'The text that is sent at once');
+    await deploy('production', 'full', () => undefined);
+    await until(() => statuses.get('holder') === '2 failed' || undefined, 'The status');
+    should(told.map(({ msg }) => msg.outcome)).deepEqual(['sent', 'failed', 'failed']);
+  });
+
   it('says so while that is not filled in, and cancels when it is', async () => {
     await begin('simulator');
     await work('simulator');

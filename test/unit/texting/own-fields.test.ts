@@ -186,7 +186,7 @@ describe("a recipient's own fields", () => {
       );
       await Flow.unload();
       should(await saidOf({ name: 'Ann', town: 'Bonn' }, { phoneField: 'mobile' })).match(
-        /has no field "mobile": add it, .+ \(name, town\), enter that one under "Column" in the node\.$/,
+        /has no "mobile": fill in its phone number\. .+ \(name, town\), enter that one under "Column" in the node\.$/,
       );
     });
 

@@ -297,10 +297,13 @@ describe('send text node', () => {
     });
 
     it('says how to get the results of a page one by one', async () => {
-      const flow = await sendNode(on.environment, { text: 'See {{payload.title}}', textType: 'str' });
       const payload = { data: [{ title: 'One' }], pageInfo: {} };
-      const { msg } = only(await flow.ask({ phone: numbers.consented, payload }));
-      should(errorOf(msg).message).match(/no "payload\.title" .+ page of results: set "Output"/);
+      for (const field of ['payload.title', 'title']) {
+        const flow = await sendNode(on.environment, { text: `See {{${field}}}`, textType: 'str' });
+        const { msg } = only(await flow.ask({ phone: numbers.consented, payload }));
+        should(errorOf(msg).message).match(new RegExp(`no "${field}" .+ page of results: set "Output"`));
+        await Flow.unload();
+      }
     });
 
     it('is not sent with double braces where a field was meant', async () => {
