@@ -19,6 +19,8 @@ interface Giver {
   readonly store: Store;
   /** Saves that the outcome was emitted. */
   readonly emitted: (save?: Save) => void;
+  /** Saves that this node has the outcome, while others are still to save it. */
+  readonly taken: (node: string, save?: Save) => void;
   /** Leaves it to the next start, which emits it again. */
   readonly keep: () => void;
   /** A close waits for this promise. */
@@ -39,8 +41,10 @@ interface Offer {
   isMarked: boolean;
   /** The number of our nodes that have received it and not saved it yet. */
   claims: number;
-  /** The number of our nodes that have not received it yet. */
+  /** The number of nodes that have not received it yet: of others than ours, it is not known. */
   awaited: number;
+  /** The nodes that had saved it before a crash: for them, it is not emitted again. */
+  readonly taken: string[];
   isKept: boolean;
 }
 
@@ -78,17 +82,19 @@ const concludeAll = (): void => {
 /**
  * When one node of ours accepts a message from another, it saves that in one commit with the other's *emitted*: a
  * crash leaves both or neither, so that a text behind a wait is not sent twice. Where their stores have no common commit,
- * *emitted* is saved after that. At any other node, an outcome counts as emitted a moment after it has arrived.
+ * *emitted* is saved after that. At any other node, an outcome counts as emitted a moment after it has arrived. Of several
+ * receivers, each of ours that has saved it is noted, until the last has.
  */
 export const handOver = {
   /** Called before an outcome leaves. */
-  offer(giver: Giver): number {
+  offer(giver: Giver, taken: readonly string[]): number {
     concluding.lastOffer += 1;
-    offers.set(concluding.lastOffer, { giver, isMarked: false, claims: 0, awaited: 0, isKept: false });
+    const offer = { giver, isMarked: false, claims: 0, awaited: 0, taken: [...taken], isKept: false };
+    offers.set(concluding.lastOffer, offer);
     return concluding.lastOffer;
   },
   /**
-   * Called with each message that leaves a node for so many of our nodes: `received` is the one that it was made from, `id`
+   * Called with each message that leaves a node for so many receivers: `received` is the one that it was made from, `id`
    * that of its outcome.
    */
   mark(msg: object, received: object, node: string, id?: number, receivers = 0): void {
@@ -112,15 +118,21 @@ export const handOver = {
   withdraw(id: number): void {
     offers.delete(id);
   },
-  /** Called by the node of ours that receives a message. */
-  claim(msg: object): Claim | undefined {
+  /** Called by the node of ours that receives a message; `taken` if the node had saved the outcome before a crash. */
+  claim(msg: object, node: string): Claim | 'taken' | undefined {
     const id = (msg as Marked)[outcomeMark];
     if (id === undefined) return undefined;
     Reflect.deleteProperty(msg, outcomeMark);
     const offer = typeof id === 'number' ? offers.get(id) : undefined;
     if (!offer || typeof id !== 'number') return undefined;
-    offer.claims += 1;
     if (offer.awaited > 0) offer.awaited -= 1;
+    const known = offer.taken.indexOf(node);
+    if (known >= 0) {
+      offer.taken.splice(known, 1);
+      if (offer.claims + offer.awaited === 0) conclude(id);
+      return 'taken';
+    }
+    offer.claims += 1;
     let isOpen = true;
     const end = (isKept: boolean, save?: Save): void => {
       if (!isOpen) return;
@@ -128,6 +140,7 @@ export const handOver = {
       offer.claims -= 1;
       offer.isKept ||= isKept;
       if (offer.claims + offer.awaited === 0) conclude(id, save);
+      else if (!isKept) offer.giver.taken(node, save);
     };
     const { store, hold } = offer.giver;
     return { store, hold, conclude: (save) => end(false, save), keep: () => end(true) };

@@ -290,6 +290,8 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   outcome: Outcome | undefined;
   /** The outcome may have been emitted before the process was killed. */
   readonly isRepeated: boolean = false;
+  /** The nodes that have saved the outcome, while others are still to save it. */
+  taken: readonly string[] = [];
   heldUntil: number | undefined;
   lane: number;
   hasPlace: boolean;
@@ -339,9 +341,10 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     // If the database has lost commits, the removal may be among them.
     const isInDoubt = tools.store.peers?.isInDoubt(message.record.at) ?? false;
     this.isRepeated = isInDoubt || found.record.state === 'emitting';
-    const { state, outcome, delays, notBefore, seen } = found.record;
+    const { state, outcome, taken = [], delays, notBefore, seen } = found.record;
     this.state = state;
     this.outcome = outcome;
+    this.taken = taken;
     this.delays = delays ?? 0;
     this.heldUntil = notBefore;
     this.seen = this.savedSeen = seen;
@@ -533,6 +536,11 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.state = 'gone';
   }
 
+  take(node: string): void {
+    this.taken = [...this.taken, node];
+    this.isChanged = true;
+  }
+
   get isToSave(): boolean {
     return this.isChanged || !this.isSaved;
   }
@@ -567,7 +575,7 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
       return operations;
     }
     if (this.isToSave) {
-      const { outcome, delays, heldUntil, seen } = this;
+      const { outcome, taken, delays, heldUntil, seen } = this;
       const value: ItemRecord<D, S> = {
         state,
         item: data,
@@ -575,6 +583,7 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
         ...(heldUntil !== undefined && { notBefore: heldUntil }),
         ...(seen && { seen }),
         ...(outcome !== undefined && { outcome }),
+        ...(taken.length > 0 && { taken }),
         ...(!message.isList && { single: message.single }),
       };
       operations.push({ table: records, put: at, value });

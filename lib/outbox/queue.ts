@@ -1063,12 +1063,19 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const loading = item.message.load(this.store);
     if (loading) await loading;
     if (this.isClosing) return this.keepFinished(item, outcome);
-    const offer = handOver.offer({
-      store: this.store,
-      emitted: (save) => this.emitted(item, save),
-      keep: () => this.forget(item),
-      hold: (until) => this.track(until.catch(() => undefined)),
-    });
+    const offer = handOver.offer(
+      {
+        store: this.store,
+        emitted: (save) => this.emitted(item, save),
+        taken: (by, save) => {
+          item.take(by);
+          this.track(this.savedWith(item, save));
+        },
+        keep: () => this.forget(item),
+        hold: (until) => this.track(until.catch(() => undefined)),
+      },
+      item.taken,
+    );
     let isEmitted = false;
     try {
       isEmitted = await this.options.emit(item, outcome, offer);
@@ -1086,11 +1093,15 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     if (!isEmitted) await this.keepFinished(item, outcome);
   }
 
-  private emitted(item: Item<D, S>, save?: (emitted: Changed) => Promise<void>): void {
-    item.remove();
+  /** Saves the steps of an item, with `save` together with others. */
+  private savedWith(item: Item<D, S>, save?: (changed: Changed) => Promise<void>): Promise<void> {
     const isOurs = item.losses === this.store.losses;
-    const saving = save && isOurs ? save({ store: this.store, jobs: [item] }) : this.changed(item);
-    saving.then(
+    return save && isOurs ? save({ store: this.store, jobs: [item] }) : this.changed(item);
+  }
+
+  private emitted(item: Item<D, S>, save?: (changed: Changed) => Promise<void>): void {
+    item.remove();
+    this.savedWith(item, save).then(
       () => {
         this.release(item);
         this.pump();

@@ -84,6 +84,8 @@ export interface ItemRecord<D extends ItemData = ItemData, S extends Shared = Sh
   readonly notBefore?: number;
   readonly seen?: Seen;
   readonly outcome?: Outcome;
+  /** The nodes that have saved the outcome, while others are still to save it. */
+  readonly taken?: readonly string[];
   /** For an item that came alone; a message of more than a kilobyte has its own record. */
   readonly single?: SharedRecord<S> & { readonly message?: MessageRecord };
 }

@@ -57,9 +57,6 @@ export const outputsOf = (
 
   const portOf = ({ port }: Outcome): number => (port === 2 && !isWired(2) ? 1 : port);
 
-  const isOurs = (id: string): boolean =>
-    (RED.nodes.getNode(id) as { readonly type?: string } | null)?.type?.startsWith('advisor-') === true;
-
   const send = (msg: Message, port: number): void => {
     msg.outcome = names[port];
     node.send(port === 0 ? msg : port === 1 ? [null, msg] : [null, null, msg]);
@@ -76,8 +73,8 @@ export const outputsOf = (
       const port = portOf(outcome);
       onEmitted?.(msg, names[port] ?? '', port === 1 ? outcome.problem : undefined);
     },
-    /** The number of our nodes that an outcome goes to directly. */
-    receivers: (outcome: Outcome): number => (node.wires[portOf(outcome)] ?? []).filter(isOurs).length,
+    /** The number of nodes that an outcome goes to. */
+    receivers: (outcome: Outcome): number => node.wires[portOf(outcome)]?.length ?? 0,
     /** Sends the outcome by its output; returns the error to raise when nothing is wired to any output for it. */
     emit(msg: Message, outcome: Outcome): Error | undefined {
       writeFields(msg, outcome.set);

@@ -728,8 +728,13 @@ export const itemNode = <D extends ItemData, S extends Shared>(
 
     node.on('input', (received, _send, done) => {
       const [msg, unreadable] = readable(received) as [Message, Error | undefined];
+      const claim = handOver.claim(msg, node.id);
+      if (claim === 'taken') {
+        done();
+        return;
+      }
       const job = new Job(RED, node, outputs, msg, done);
-      job.handOver = handOver.claim(msg);
+      job.handOver = claim;
       const { summary, parts } = msg as { summary?: { id?: unknown }; parts?: { id?: unknown } };
       // This is the summary of the list that the message belongs to, not of this node's outcomes.
       if (summary && parts && summary.id === parts.id) delete msg.summary;

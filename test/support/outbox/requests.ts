@@ -1,5 +1,5 @@
 import { hour } from '../../../lib/durations';
-import type { Claim } from '../../../lib/outbox/hand-over';
+import { handOver, type Claim } from '../../../lib/outbox/hand-over';
 import type { Item, QueuedMessage } from '../../../lib/outbox/item';
 import { Queue, type QueueOptions, type Reason } from '../../../lib/outbox/queue';
 import type { Counts, ItemData, Shared } from '../../../lib/outbox/records';
@@ -97,3 +97,10 @@ export const tellingWhom = (told: string[]) => ({
     return true;
   },
 });
+
+/** What a node of ours gets with a message that it has not saved before. */
+export const claimOf = (msg: object, node = 'next'): Claim | undefined => {
+  const claim = handOver.claim(msg, node);
+  if (claim === 'taken') throw new Error('it was saved before');
+  return claim;
+};

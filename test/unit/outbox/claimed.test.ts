@@ -3,7 +3,15 @@ import { handOver, type Claim } from '../../../lib/outbox/hand-over';
 import { createMemoryStore, MemoryEngine } from '../../../lib/state/memory';
 import { Store } from '../../../lib/state/store';
 import { nextIteration } from '../../support/event-loop';
-import { acceptMany, acceptOne, requestsOn, type Host, type Requests } from '../../support/outbox/requests';
+import { overStore } from '../../support/state/over-store';
+import {
+  acceptMany,
+  acceptOne,
+  claimOf,
+  requestsOn,
+  type Host,
+  type Requests,
+} from '../../support/outbox/requests';
 
 const pass = async (turns: number): Promise<void> => {
   for (; turns > 0; turns--) await nextIteration();
@@ -17,7 +25,7 @@ describe('an outcome that another of our nodes has received and not saved yet', 
       emitted.push(`${phone} ${outcome}${repeated ? ' repeated' : ''}`);
       const msg = {};
       handOver.mark(msg, msg, 'node', offer);
-      const claim = handOver.claim(msg);
+      const claim = claimOf(msg);
       if (claim) claims.push(claim);
       return true;
     };
@@ -68,7 +76,7 @@ describe('an outcome that another of our nodes has received and not saved yet', 
     const emit: Host['emit'] = async (_message, _data, { offer = 0 }) => {
       const msg = {};
       handOver.mark(msg, msg, 'node', offer);
-      acceptMany(next, 1, handOver.claim(msg));
+      acceptMany(next, 1, claimOf(msg));
       return true;
     };
     const queue = requestsOn(store, { work: async () => 'sent', emit });
@@ -93,7 +101,7 @@ describe('an outcome that another of our nodes has received and not saved yet', 
         if (phone === '') return true;
         const msg = {};
         handOver.mark(msg, msg, 'node', offer);
-        acceptMany(next(), 1, handOver.claim(msg));
+        acceptMany(next(), 1, claimOf(msg));
         return true;
       };
       return requestsOn(createMemoryStore(), { work: async () => 'sent', emit });
@@ -127,7 +135,7 @@ describe('an outcome that another of our nodes has received and not saved yet', 
       const msg = {};
       handOver.mark(msg, msg, 'node', offer);
       commits.length = 0;
-      acceptMany(next, 1, handOver.claim(msg));
+      acceptMany(next, 1, claimOf(msg));
       return true;
     };
     const queue = requestsOn(store, { work: async () => 'sent', emit });
@@ -155,7 +163,7 @@ describe('an outcome that another of our nodes has received and not saved yet', 
       const msg = {};
       handOver.mark(msg, msg, 'node', offer, nodes.length);
       // Each receives its copy when the one before it has accepted its own.
-      for (const node of nodes) acceptMany(node, 1, handOver.claim({ ...msg }));
+      for (const node of nodes) acceptMany(node, 1, claimOf({ ...msg }));
       return true;
     };
     const queue = requestsOn(store, { work: async () => 'sent', emit });
@@ -167,5 +175,41 @@ describe('an outcome that another of our nodes has received and not saved yet', 
     await pass(20);
     should(await queue.reader.count()).equal(0);
     await Promise.all([queue, ...nodes].map((each) => each.close()));
+  });
+
+  it('goes again only to those that had not saved it when the process was killed', async () => {
+    const store = createMemoryStore();
+    const received: (string | undefined)[] = [];
+    const fast = requestsOn(store, { work: async () => undefined, emit: async () => true }, { node: 'fast' });
+    const nodeOn = (on: Store, receive: (msg: object) => void): Requests => {
+      const emit: Host['emit'] = async (_message, _data, { offer = 0 }) => {
+        const msg = {};
+        handOver.mark(msg, msg, 'node', offer, 2);
+        receive(msg);
+        return true;
+      };
+      return requestsOn(on, { work: async () => 'sent', emit });
+    };
+    const before = nodeOn(store, (msg) => {
+      acceptMany(fast, 1, claimOf({ ...msg }, 'fast'));
+      claimOf({ ...msg }, 'slow');
+    });
+    await Promise.all([before.start(), fast.start()]);
+    acceptMany(before, 1);
+    await pass(20);
+    should(await fast.reader.count()).equal(1);
+
+    const after = nodeOn(overStore(store), (msg) => {
+      for (const node of ['fast', 'slow']) {
+        const claim = handOver.claim({ ...msg }, node);
+        received.push(claim === 'taken' ? 'taken' : node);
+        if (claim !== 'taken') claim?.conclude();
+      }
+    });
+    await after.start();
+    await pass(20);
+    should(received).eql(['taken', 'slow']);
+    should(await after.reader.count()).equal(0);
+    await Promise.all([after.close(), fast.close()]);
   });
 });

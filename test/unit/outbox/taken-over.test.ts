@@ -9,7 +9,14 @@ import { gate } from '../../support/gate';
 import { until } from '../../support/until';
 import { Instance } from '../../support/instance';
 import { sendFolder } from '../../support/texting/setup';
-import { acceptMany, acceptOne, nobodys, requestsOn, type Host } from '../../support/outbox/requests';
+import {
+  acceptMany,
+  acceptOne,
+  claimOf,
+  nobodys,
+  requestsOn,
+  type Host,
+} from '../../support/outbox/requests';
 import { peers } from '../../support/state/peers';
 import { overStore } from '../../support/state/over-store';
 
@@ -172,7 +179,7 @@ describe('what a stopped process has left', () => {
     first.emitted.push((offer) => {
       const msg = {};
       handOver.mark(msg, msg, 'node', offer);
-      second.accept(1, handOver.claim(msg));
+      second.accept(1, claimOf(msg));
     });
     first.accept(1);
     await until(() => second.told.length === 1);
@@ -197,7 +204,7 @@ describe('what a stopped process has left', () => {
       const msg = {};
       handOver.mark(msg, msg, 'node', offer);
       Object.assign(left.engine.fence, { isLost: true });
-      second.accept(1, handOver.claim(msg));
+      second.accept(1, claimOf(msg));
       second.accept(2);
     });
     first.accept(1);
