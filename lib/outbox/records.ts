@@ -115,7 +115,7 @@ export const arrivalLength = 12;
 const timeLength = 6;
 export const indexLength = 6;
 
-/** By engine: each has a clock of its own. */
+/** By database: each has a clock of its own. */
 const lastArrivals = processMemory(
   'arrivals',
   new WeakMap<object, { time: number; sequence: number; tag: Buffer }>(),
@@ -123,8 +123,9 @@ const lastArrivals = processMemory(
 
 /** Unique, and in the order of arrival: by the store's time, then by count. */
 export const newArrival = (store: Store): Buffer => {
-  const last = orMake(lastArrivals, store.engine, () => ({ time: 0, sequence: 0, tag: randomBytes(3) }));
   const now = store.now();
+  const first = () => ({ time: 0, sequence: 0, tag: randomBytes(3) });
+  const last = orMake(lastArrivals, store.engine.commits, first);
   if (now > last.time) {
     last.time = now;
     last.sequence = 0;

@@ -384,7 +384,8 @@ class EmbeddedEngine implements Engine, Committer {
   }
 
   private async takeOver(file: DatabaseFile, before: FoundOwner | undefined): Promise<boolean> {
-    const time = Math.max(this.clock.now(), before?.value.time ?? 0, this.now());
+    // What is accepted now sorts after everything on record.
+    const time = Math.max(this.clock.now(), (before?.value.time ?? 0) + 1, this.now());
     const epoch = time - elapsedBy(this.clock);
     const commit = (before?.value.commit ?? 0) + 1;
     const format = { ...file.meta('format')?.value, keyId: this.sealer.key?.id };
