@@ -464,20 +464,19 @@ export class RunningEnvironment implements SharedStoreHost {
   replaceStore(opening: Promise<Store>): void {
     this.openedStore = opening;
     forgetLists();
-    opening.then((store) => this.recognize(store)).catch(() => undefined);
   }
 
-  private async openDatabase(
-    { openDatabase, openFile }: SharedServices,
-    shared: SharedStore,
-  ): Promise<Store> {
+  async prepareStore(store: Store): Promise<void> {
+    this.giveUpStore = undefined;
+    await this.moveTo(store, await this.shared?.openFile());
+    await this.recognize(store);
+  }
+
+  private async openDatabase({ openDatabase }: SharedServices, shared: SharedStore): Promise<Store> {
     const handle = openDatabase();
     this.giveUpStore = () => handle.abandon();
     this.endings.push(() => shared.close());
     const store = await shared.open(handle);
-    this.giveUpStore = undefined;
-    await this.moveTo(store, await openFile());
-    await this.recognize(store);
     shared.look();
     this.useServices();
     return store;

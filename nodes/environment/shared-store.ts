@@ -15,6 +15,8 @@ export interface SharedStoreHost extends Environment {
   uses(): readonly { readonly sharedStore: SharedStore | undefined }[];
   /** The store was lost to another process: this one takes its place. */
   replaceStore(opening: Promise<Store>): void;
+  /** Called with a slot before anything else uses it. */
+  prepareStore(store: Store): Promise<void>;
   noteTrouble(trouble: string | undefined, isOpen: boolean, isGone: boolean): void;
   readonly changed: () => void;
   /** The most requests at once that were wanted since the last call. */
@@ -75,8 +77,20 @@ export class SharedStore {
       }),
     ];
     this.look();
-    this.own = await handle.opened;
-    return this.own;
+    return this.ready(handle);
+  }
+
+  /** A slot that is lost while it is prepared is replaced by the next. */
+  private async ready(handle: PostgresHandle): Promise<Slot> {
+    for (;;) {
+      const slot = await handle.opened;
+      try {
+        await this.environment.prepareStore(slot);
+        return (this.own = slot);
+      } catch (fault) {
+        if (!slot.peers.isLost) throw fault;
+      }
+    }
   }
 
   async close(): Promise<void> {
@@ -114,7 +128,7 @@ export class SharedStore {
 
   private renew(handle: PostgresHandle): void {
     this.isRenewing = true;
-    const opening = handle.opened.then((slot) => (this.own = slot));
+    const opening = this.ready(handle);
     this.environment.replaceStore(opening);
     opening
       .then((slot) => this.notifyNodes(slot, 'own'))

@@ -4,7 +4,9 @@ import should from 'should';
 import { doNotTextOf } from '../../../lib/guards/do-not-text';
 import { keysOf } from '../../../lib/outbox/records';
 import type { Store } from '../../../lib/state/store';
+import type { Mutable } from '../../../lib/mutable';
 import type { RunningEnvironment } from '../../../nodes/environment/environment';
+import type { SharedServices } from '../../../nodes/environment/services';
 import { startSimulator, type Simulator } from '../../../simulator';
 import { authorize, freshFolder, removeFolders } from '../../support/auth/setup';
 import { Postgres } from '../../support/postgres';
@@ -123,6 +125,30 @@ describe('instances whose environment moves from their user directories to Postg
     should(second.isInDatabase).be.true();
     for (const each of [first, second])
       should([await each.isBlocked(phone), await each.isBlocked('+13005550101')]).eql([true, true]);
+  });
+
+  it('move everything, even if the slot in the database is lost meanwhile', async () => {
+    const where = { userDir: freshFolder() };
+    await once('embedded', where, async (environment) => {
+      await (await doNotTextOf(environment)).block(phone, null, 1);
+    });
+    const environment = environments.start('one', 'a', {}, where);
+    const { shared } = environment as unknown as { readonly shared: Mutable<SharedServices> };
+    const { openFile } = shared;
+    let opened = 0;
+    shared.openFile = () => {
+      opened += 1;
+      if (opened === 2)
+        server.query(
+          `update advisor_texting.lease set token = token + 1, holder = 'another' where holder <> '' and slot > 0`,
+        );
+      return openFile();
+    };
+    await environment.store();
+    await environment.opening;
+    should(opened).be.above(2);
+    should(await environment.isBlocked(phone, true)).be.true();
+    should(environment.services.vault.isOpen).be.true();
   });
 
   it('use the latest authorization after a return to the user directory', async () => {
