@@ -384,7 +384,7 @@ class EmbeddedEngine implements Engine, Committer {
   }
 
   private async takeOver(file: DatabaseFile, before: FoundOwner | undefined): Promise<boolean> {
-    // What is accepted now sorts after everything on record.
+    // What is accepted now sorts after everything saved before.
     const time = Math.max(this.clock.now(), (before?.value.time ?? 0) + 1, this.now());
     const epoch = time - elapsedBy(this.clock);
     const commit = (before?.value.commit ?? 0) + 1;

@@ -380,7 +380,7 @@ describe('a failing store', function () {
       wall = 0;
       store = await open({ clock, earliest });
       assert.equal(store.trouble, undefined);
-      assert.equal(store.now(), Date.UTC(2027, 0, 1) + 1, 'everything on record is older');
+      assert.equal(store.now(), Date.UTC(2027, 0, 1) + 1, 'everything saved is older');
       wall = Date.UTC(2027, 0, 3);
       while (store.now() < wall) await turn(20);
       wall += 1e12;
