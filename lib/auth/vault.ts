@@ -399,7 +399,7 @@ export class Vault {
   ): Promise<void> {
     const shared = new Set(connections.map(seedName));
     const store = await this.store();
-    const now = this.options.clock.now();
+    const now = store.now();
     const gone = new Set<string>();
     for (const id of this.environments()) {
       const missed = key(missedKind, store.hash(id));

@@ -145,8 +145,8 @@ export class Disk {
 
 const memories = new Map<string, Store>();
 
-const memoryOf = (userDir: string): Store => {
-  const memory = memories.get(userDir) ?? createMemoryStore();
+const memoryOf = (userDir: string, clock: Clock): Store => {
+  const memory = memories.get(userDir) ?? createMemoryStore({ clock });
   memories.set(userDir, memory);
   return overStore(memory, { close: () => Promise.resolve() });
 };
@@ -178,7 +178,7 @@ export const startProcess = async (userDir: string, options: ProcessOptions = {}
   });
   const disk = new Disk();
   const openStore = async (): Promise<Store> => {
-    if (!options.isOnDisk) return disk.over(memoryOf(userDir));
+    if (!options.isOnDisk) return disk.over(memoryOf(userDir, clock));
     await key.ready();
     return disk.over(await openEmbedded({ directory: join(userDir, 'advisor-texting'), sealer: key, warn }));
   };

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import should from 'should';
+import { day } from '../../../lib/durations';
 import { newGrant, type Grant, Vault } from '../../../lib/auth/vault';
 import type { MovableClock } from '../../../simulator/movable-clock';
 import { postForm } from '../../../lib/service/transport';
@@ -219,6 +220,16 @@ describe('the vault', () => {
       should([kept?.grant.refreshToken, kept?.awaiting]).deepEqual(['third', null]);
       should(vault.get(seeded, 'default')?.grant.refreshToken).equal('of Bob');
     });
+  });
+
+  it('forgets no missing environment early because the clock was wrong when it was missed', async () => {
+    const store = createMemoryStore();
+    const ours = new Vault({ openStore: async () => store, clock, startId: 'a', warn: () => undefined });
+    await ours.authorized(connection(), newGrant(connection(), 'alice'));
+    await ours.forgetMissing(new Set(), day);
+    await clock.move(3650 * day);
+    await ours.forgetMissing(new Set(), day);
+    should(ours.list('env1')).have.length(1);
   });
 
   it('leaves nothing readable on disk', async () => {
