@@ -5,6 +5,7 @@ import type { Connection } from './connection';
 import { Flights, wokenBy } from '../service/concurrency';
 import { serviceError, ServiceError } from '../service/errors';
 import {
+  isGrantFor,
   isNearEnd,
   newGrant,
   renewed,
@@ -36,15 +37,6 @@ const lookAgain = 250;
 
 /** Milliseconds between two attempts to refresh a token ahead of its end: meanwhile the old one still works. */
 const pauseAhead = 30 * second;
-
-/**
- * Whether a grant was issued to this application at this service. If not, it is never sent, and somebody must authorize
- * again.
- */
-export const isGrantFor = ({ tokenUrl, clientId, service }: Grant, connection: Connection): boolean =>
-  clientId === connection.clientId &&
-  (service === undefined || service === connection.service) &&
-  (tokenUrl === connection.tokenUrl || new URL(tokenUrl).origin === new URL(connection.tokenUrl).origin);
 
 const names = new WeakMap<Connection, string>();
 

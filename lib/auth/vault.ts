@@ -35,6 +35,15 @@ export interface Grant {
   readonly refused: boolean;
 }
 
+/**
+ * Whether a grant was issued to this application at this service. If not, it is never sent, and somebody must authorize
+ * again.
+ */
+export const isGrantFor = ({ tokenUrl, clientId, service }: Grant, connection: Connection): boolean =>
+  clientId === connection.clientId &&
+  (service === undefined || service === connection.service) &&
+  (tokenUrl === connection.tokenUrl || new URL(tokenUrl).origin === new URL(connection.tokenUrl).origin);
+
 /** A grant that has no tokens yet. */
 export const newGrant = (connection: Connection, advisor: string): Grant => ({
   environment: connection.environment,
@@ -321,7 +330,9 @@ export class Vault {
   async authorized(connection: Connection, grant: Grant): Promise<VaultEntry> {
     const name = this.name(connection, grant.advisor);
     const before = this.kept.get(name)?.entry.grant;
-    if (before !== undefined && isInUse(before) && isOtherPerson(before, grant)) {
+    // Another service names the same person in its own way.
+    const isUsed = before !== undefined && isInUse(before) && isGrantFor(before, connection);
+    if (isUsed && isOtherPerson(before, grant)) {
       const entry = { grant: before, awaiting: grant };
       await this.setAwaiting(name, entry);
       return entry;

@@ -1,9 +1,8 @@
 import { defaultAdvisor } from '../../lib/default-advisor';
 import { isDeepStrictEqual } from 'node:util';
 import type { Connection } from '../../lib/auth/connection';
-import { missingScopes, type Grant, stateOf, type VaultEntry } from '../../lib/auth/vault';
+import { isGrantFor, missingScopes, type Grant, stateOf, type VaultEntry } from '../../lib/auth/vault';
 import { operationScopesOf } from '../../lib/auth/token-endpoint';
-import { isGrantFor } from '../../lib/auth/tokens';
 import type { AdvisorItem } from '../../lib/runtime/activity-items';
 import { systemClock } from '../../lib/service/clock';
 import { connectionIn, serviceOf, type EnvironmentValues } from './config';

@@ -1,8 +1,7 @@
 import { defaultAdvisor } from '../../lib/default-advisor';
 import { mailedLinkLifetime } from '../../lib/auth/authorization';
 import type { Connection } from '../../lib/auth/connection';
-import { isOver } from '../../lib/auth/vault';
-import { isGrantFor } from '../../lib/auth/tokens';
+import { isGrantFor, isOver } from '../../lib/auth/vault';
 import { consentIn, type AcceptedCommand } from '../../lib/consent/consent';
 import { activityOf, type ItemCommand } from '../../lib/runtime/activity';
 import type { AdvisorItem } from '../../lib/runtime/activity-items';

@@ -222,6 +222,18 @@ describe('the vault', () => {
     });
   });
 
+  it('asks nobody to confirm the first authorization for another service, which names people in its own way', async () => {
+    const { vault } = await start();
+    const sandbox = { ...connection(), service: 'sandbox' };
+    const production = { ...connection(), service: 'production' };
+    const person = (subject: string): Grant['identity'] => ({ subject, label: subject });
+    const first = { ...newGrant(sandbox, 'alice'), refreshToken: 'first', identity: person('7') };
+    await vault.authorized(sandbox, first);
+    const second = { ...newGrant(production, 'alice'), refreshToken: 'second', identity: person('a1') };
+    await vault.authorized(production, second);
+    should(vault.get(production, 'alice')).containDeep({ grant: second, awaiting: null });
+  });
+
   it('forgets no missing environment early because the clock was wrong when it was missed', async () => {
     const store = createMemoryStore();
     const ours = new Vault({ openStore: async () => store, clock, startId: 'a', warn: () => undefined });
