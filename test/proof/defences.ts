@@ -336,7 +336,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'an authorization is sent only to its issuer',
-      file: 'lib/auth/tokens.ts',
+      file: 'lib/auth/vault.ts',
       changes: [['new URL(tokenUrl).origin === new URL(connection.tokenUrl).origin', 'true']],
       shownBy: {
         'unit/auth/tokens.test.ts': ['are never sent to a server other than the one that issued them'],
@@ -599,8 +599,8 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       what: 'nobody is texted outside the hours',
       file: 'lib/guards/text-hours.ts',
       changes: [
-        ['openingAfter(deliveryDate ?? clock.now())', 'deliveryDate && openingAfter(deliveryDate)'],
-        ['      item.add({ permit });\n', ''],
+        ['openingAfter(Math.max(date, clock.now()))', 'date > 0 ? openingAfter(date) : undefined'],
+        ['    item.add({ permit });\n', ''],
       ],
       shownBy: {
         'unit/guards/text-hours.test.ts': [
@@ -765,7 +765,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'an authorization belongs to its service',
-      file: 'lib/auth/tokens.ts',
+      file: 'lib/auth/vault.ts',
       changes: [['  (service === undefined || service === connection.service) &&\n', '']],
       shownBy: {
         'unit/auth/tokens.test.ts': [
