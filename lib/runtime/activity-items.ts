@@ -84,7 +84,8 @@ export interface AdvisorItem {
 
 /** The state of an environment's service and store. */
 export interface ServiceState {
-  readonly service: 'simulator' | 'sandbox' | 'production';
+  /** Null while nothing says which service it is, such as an environment variable that is not set. */
+  readonly service: 'simulator' | 'sandbox' | 'production' | null;
   readonly pausedUntil: number | null;
   readonly store: 'embedded' | 'postgres' | 'memory' | null;
   /** Milliseconds. */

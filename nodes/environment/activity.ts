@@ -26,6 +26,7 @@ import { ownWords, plainCode } from '../../lib/runtime/own-words';
 import type { Red } from '../../lib/runtime/red';
 import { elapsedBy, systemClock, within } from '../../lib/service/clock';
 import { phoneNumber } from '../../lib/texting/recipients';
+import { serviceOf } from './config';
 import { isOf, type RunningEnvironment } from './environment';
 import type { RouteRequest } from './form';
 import { numberIn, Refused, textIn, wordsForRequest } from './reply';
@@ -221,7 +222,8 @@ export const gaugesOf = (environment: RunningEnvironment): Gauges => {
 export const serviceState = async (RED: Red, asked: RouteRequest): Promise<ServiceState> => {
   const { request, mayWrite } = asked;
   const running = runningIn(asked);
-  const { service, clock, trouble = null } = running;
+  const { clock, trouble = null } = running;
+  const service = serviceOf(running.values) ?? null;
   const until = Math.max(...running.uses().map(pausedUntil));
   const open = trouble === null ? await within(systemClock, mostPatient, stateIn(RED, running)) : 'late';
   return {

@@ -460,4 +460,12 @@ describe('the sidebar, for each kind of user', function () {
     should(await admin.part('service', 'Real').textContent()).not.match(/store/);
     await admin.part('advisors', 'Real').getByText('Nobody has authorized yet').waitFor();
   });
+
+  it('names no service where a variable that is not set decides it', async () => {
+    await red.deploy(
+      flows.map((node) => (node.id === 'env' ? { ...node, service: '${NOT_SET}', name: 'Real' } : node)),
+    );
+    await admin.page.evaluate(acceptsDeploy);
+    await admin.part('service', 'Real').getByText('No service is chosen yet').waitFor();
+  });
 });

@@ -40,7 +40,7 @@ export interface SidebarSection {
   readonly id: string;
   /** The user's right, as the server last reported it: rights may change while the editor is open. */
   readonly mayWrite: boolean;
-  readonly service: string | undefined;
+  readonly service: string | null | undefined;
   /** The time of the environment's clock: a simulator's can be moved. */
   now(): number;
   /** Reads everything again immediately. */

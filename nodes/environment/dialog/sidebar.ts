@@ -101,7 +101,7 @@ class Reader {
 class Section implements SidebarSection {
   readonly element: JQuery;
   mayWrite = false;
-  service: string | undefined;
+  service: string | null | undefined;
   paused = 0;
   /** Something is in progress, or needs attention. */
   isActive = false;
@@ -271,7 +271,7 @@ class BlockedSection implements SidebarSection {
   get mayWrite(): boolean {
     return this.through?.mayWrite ?? false;
   }
-  get service(): string | undefined {
+  get service(): string | null | undefined {
     return this.through?.service;
   }
   now(): number {
