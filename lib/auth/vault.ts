@@ -588,10 +588,7 @@ export class Vault {
     await this.readAll(store);
     this.isLoaded = true;
     this.changed();
-    if (store.peers)
-      setImmediate(
-        () => void this.watch(store, this.openingStore, lastGrant?.version).catch(() => undefined),
-      );
+    if (store.peers) setImmediate(() => void this.watch(store, this.openingStore, lastGrant?.version));
     return store;
   }
 
@@ -634,11 +631,17 @@ export class Vault {
   ): Promise<void> {
     for (let known = before; ;) {
       await new Promise((resolve) => setTimeout(resolve, lookEvery).unref());
-      if (this.openingStore !== opening || store.peers?.isLost) return;
-      const now = (await store.get(table, granted))?.version;
-      if (now === known || this.openingStore !== opening) continue;
-      known = now;
-      await this.readAll(store);
+      if (!opening || this.openingStore !== opening) return;
+      try {
+        // A store that was lost is replaced by another, which is watched instead.
+        if ((await this.store()) !== store) return;
+        const now = (await store.get(table, granted))?.version;
+        if (now === known || this.openingStore !== opening) continue;
+        await this.readAll(store);
+        known = now;
+      } catch {
+        // It cannot be read now: the next look tries again.
+      }
     }
   }
 

@@ -171,6 +171,20 @@ describe('the vault', () => {
       await release();
     });
 
+    it('notices one that another process saves after it has lost its own slot', async () => {
+      const close = (): Promise<void> => Promise.resolve();
+      const lost = { ...peers() };
+      const stores = [lost, peers()].map((each) => overStore(memory, { peers: each, close }));
+      const openStore = (): Promise<Store> => Promise.resolve(stores.shift() as Store);
+      const vault = new Vault({ openStore, clock, startId: 'ours', warn: () => undefined });
+      const release = vault.keepOpen();
+      await vault.opening;
+      Object.assign(lost, { isLost: true });
+      await other.authorized(connection(), grant('alice', 'first'));
+      await hears(vault, 'alice');
+      await release();
+    });
+
     it('keeps a refresh of another process when somebody else authorizes here, and the intent of one', async () => {
       const person = (advisor: string, refreshToken: string, subject: string): Grant => ({
         ...grant(advisor, refreshToken),
