@@ -371,7 +371,7 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     });
     should(answer.status).equal(400);
     should(answer.json).containEql({ code: 'not_configured' });
-    should((await red.request('POST', 'advisor-texting/undeployed/link', {})).text).match(/not running/);
+    should((await red.request('POST', 'advisor-texting/undeployed/link', {})).text).match(/not deployed/);
   });
 
   it('have no simulator page while no environment uses the simulator', async () => {
