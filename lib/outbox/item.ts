@@ -291,7 +291,7 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** The outcome may have been emitted before the process was killed. */
   readonly isRepeated: boolean = false;
   /** The nodes that have saved the outcome, while others are still to save it. */
-  taken: readonly string[] = [];
+  readonly taken: string[] = [];
   heldUntil: number | undefined;
   lane: number;
   hasPlace: boolean;
@@ -344,7 +344,7 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     const { state, outcome, taken = [], delays, notBefore, seen } = found.record;
     this.state = state;
     this.outcome = outcome;
-    this.taken = taken;
+    this.taken.push(...taken);
     this.delays = delays ?? 0;
     this.heldUntil = notBefore;
     this.seen = this.savedSeen = seen;
@@ -537,7 +537,7 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   take(node: string): void {
-    this.taken = [...this.taken, node];
+    this.taken.push(node);
     this.isChanged = true;
   }
 

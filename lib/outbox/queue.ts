@@ -310,7 +310,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       lane.readTo(nextKey(last.due));
     }
     const saving = (
-      isInParts ? this.saveInParts(accepted, items, isWait, together) : this.saveWith(added, together)
+      isInParts ? this.saveInParts(accepted, items, isWait, together) : this.saveAcceptance(added, together)
     ).finally(() => {
       this.memory.saving.delete(accepted.id);
     });
@@ -537,11 +537,11 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       this.store.announce(-bytes);
     }
     message.complete();
-    await this.saveWith([message], claim);
+    await this.saveAcceptance([message], claim);
   }
 
   /** Saves an acceptance, and in the same commit that the outcome that came with it was emitted. */
-  private saveWith(jobs: Changed['jobs'], claim: Claim | undefined): Promise<void> {
+  private saveAcceptance(jobs: Changed['jobs'], claim: Claim | undefined): Promise<void> {
     const saved: Promise<void>[] = [];
     claim?.conclude((emitted) => {
       const saving = this.store.saveTogether(jobs, emitted);
@@ -1069,7 +1069,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
         emitted: (save) => this.emitted(item, save),
         taken: (by, save) => {
           item.take(by);
-          this.track(this.savedWith(item, save));
+          this.track(this.saveEmission(item, save));
         },
         keep: () => this.forget(item),
         hold: (until) => this.track(until.catch(() => undefined)),
@@ -1093,15 +1093,15 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     if (!isEmitted) await this.keepFinished(item, outcome);
   }
 
-  /** Saves the steps of an item, with `save` together with others. */
-  private savedWith(item: Item<D, S>, save?: (changed: Changed) => Promise<void>): Promise<void> {
+  /** Saves how far the outcome has been emitted; with `save`, in one commit with its acceptance by another node. */
+  private saveEmission(item: Item<D, S>, save?: (changed: Changed) => Promise<void>): Promise<void> {
     const isOurs = item.losses === this.store.losses;
     return save && isOurs ? save({ store: this.store, jobs: [item] }) : this.changed(item);
   }
 
   private emitted(item: Item<D, S>, save?: (changed: Changed) => Promise<void>): void {
     item.remove();
-    this.savedWith(item, save).then(
+    this.saveEmission(item, save).then(
       () => {
         this.release(item);
         this.pump();

@@ -33,7 +33,7 @@ interface Declaration<
   /** The name of a search in the setting `names`, as in `contacts.page`. */
   readonly search?: S;
   readonly body?: B;
-  /** Ids in a body are integers in the contract: those that are strings because of their length are sent so. */
+  /** Ids in its body are sent as integers, as in the contract, even those that we keep as strings for their length. */
   readonly hasIdsInBody?: true;
   readonly response: R;
   /** The sentences of refusals that mean something particular here. */
