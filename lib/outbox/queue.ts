@@ -999,7 +999,8 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   // The end of an item.
 
   private endWithout(reason: Reason, item: Item<D, S>): void {
-    if (item.isEnding) return;
+    // A look may have ended it while others were read.
+    if (item.isEnding || item.isFinished) return;
     item.isEnding = true;
     // Only a damaged record says that a wait has started.
     const unindexed = item.isWait && reason === 'unknown' ? this.unindex(item) : Promise.resolve();

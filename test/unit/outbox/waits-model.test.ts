@@ -197,7 +197,26 @@ describe('the waits of a node against a naive list', () => {
         }
         for (const name of machine.accepted) assert.ok(first.has(name), `${name} is emitted`);
       }),
-      { numRuns: howOften(60) },
+      {
+        numRuns: howOften(60),
+        // A look ends a wait while a reset reads it.
+        examples: [
+          [
+            [
+              { do: 'reset', phone: undefined },
+              { do: 'kill', commits: 1 },
+              { do: 'accept', count: 130 },
+              { do: 'deploy' },
+              { do: 'pass', turns: 3 },
+              { do: 'move', ms: 0 },
+              { do: 'pass', turns: 4 },
+              { do: 'move', ms: 0 },
+              { do: 'reset', phone: undefined },
+            ],
+            [0, 5, 5, 4],
+          ],
+        ],
+      },
     );
   });
 });
