@@ -20,12 +20,12 @@ const passes = (args, env = {}) =>
 /** Gets what these files need; returns false if it is missing. */
 const isReady = (files) => getPrograms(new Set(files.flatMap((file) => [...reachedFrom(file)]))).length === 0;
 
-/** Whether test files pass with a seed: the one in the variable, else a fresh one, which is printed. */
-const seeded = (files, variable, env) => {
+/** Whether test files pass with a seed: the one in `TEST_SEED`, else a fresh one, which is printed. */
+const seeded = (files, env = {}) => {
   if (!isReady(files)) return false;
-  const { [variable]: seed = String(randomInt(2 ** 31)) } = process.env;
-  console.log(`${variable}=${seed}`);
-  return passes([mocha, '--timeout', '0', ...files], { ...env, [variable]: seed });
+  const { TEST_SEED = String(randomInt(2 ** 31)) } = process.env;
+  console.log(`TEST_SEED=${TEST_SEED}`);
+  return passes([mocha, '--timeout', '0', ...files], { ...env, TEST_SEED });
 };
 
 const script = (file, args) => isReady([file]) && passes(['--import', 'tsx', at(file), ...args]);
@@ -38,14 +38,13 @@ const proofs = {
   'crash-images': {
     shows: 'a power cut at any moment loses nothing that was on record (strace)',
     takes: '5 minutes',
-    arguments: '[images: 5000]; CRASH_SEED repeats a run',
-    run: (images = '5000') =>
-      seeded(['test/unit/state/power-cut.test.ts'], 'CRASH_SEED', { CRASH_IMAGES: images }),
+    arguments: '[images: 5000]; TEST_SEED repeats a run',
+    run: (images = '5000') => seeded(['test/unit/state/power-cut.test.ts'], { CRASH_IMAGES: images }),
   },
   instances: {
     shows: 'three Node-REDs on one PostgreSQL lose and repeat nothing when killed, stopped and cut off',
     takes: '30 minutes',
-    arguments: '[waits texts faults]; INSTANCES_SEED repeats a run, INSTANCES_VERSIONS=5 takes one version',
+    arguments: '[waits texts faults]; TEST_SEED repeats a run, INSTANCES_VERSIONS=5 takes one version',
     run: (waits, texts, faults) =>
       isReady(['test/proof/instances.ts']) &&
       passes([mocha, '--exit', 'test/proof/instances.ts'], {
@@ -57,29 +56,27 @@ const proofs = {
   fuzz: {
     shows: 'every answer of the service and of its token endpoint, and every message, comes to an outcome',
     takes: '30 minutes',
-    arguments: '[cases: 1000000]; FUZZ_SEED repeats a batch',
-    run: (cases = '1000000') => seeded(['test/proof/fuzz.test.ts'], 'FUZZ_SEED', { FUZZ_RUNS: cases }),
+    arguments: '[cases: 1000000]; TEST_SEED repeats a batch',
+    run: (cases = '1000000') => seeded(['test/proof/fuzz.test.ts'], { FUZZ_RUNS: cases }),
   },
   weeks: {
     shows: 'weeks with faults, kills, deploys and clocks that are set: nothing twice, nothing lost',
     takes: '7 minutes',
     arguments:
-      '[seeds: 1000]; WEEK_SEED repeats from one; what finds something is kept in test/proof/seeds.json',
-    run: (seeds = '1000') => seeded(['test/proof/week.test.ts'], 'WEEK_SEED', { WEEKS: seeds }),
+      '[seeds: 1000]; TEST_SEED repeats from one; what finds something is kept in test/proof/seeds.json',
+    run: (seeds = '1000') => seeded(['test/proof/week.test.ts'], { WEEKS: seeds }),
   },
   models: {
     shows: 'all tests with generated cases pass with others',
     takes: '20 minutes',
-    arguments: '[times: 20]; MODEL_SEED repeats one',
-    run: (times = '20') =>
-      Array.from({ length: Number(times) }).every(() => seeded(withGeneratedCases(), 'MODEL_SEED', {})),
+    arguments: '[times: 20]; TEST_SEED repeats one',
+    run: (times = '20') => Array.from({ length: Number(times) }).every(() => seeded(withGeneratedCases())),
   },
   'guard-kills': {
     shows: 'kills around texts with a key, held texts and blocks send nothing twice',
     takes: '10 minutes',
-    arguments: '[kills of each version: 10]; GUARD_KILLS_SEED repeats a run',
-    run: (kills = '10') =>
-      seeded(['test/node-red/guard-kills.test.ts'], 'GUARD_KILLS_SEED', { GUARD_KILLS: kills }),
+    arguments: '[kills of each version: 10]; TEST_SEED repeats a run',
+    run: (kills = '10') => seeded(['test/node-red/guard-kills.test.ts'], { GUARD_KILLS: kills }),
   },
   sidebar: {
     shows: 'everything in the sidebar, by mouse and keyboard, for each as they may, with very many waits',

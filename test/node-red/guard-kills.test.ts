@@ -1,12 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
-import { versions } from '../support/extent';
+import { seed, versions } from '../support/extent';
 import type { FlowNode, Message, RealRed } from '../support/node-red';
 import { environmentId, numbers, randomFrom, Sandbox } from '../support/sandbox';
 
 /** `npm run proof -- guard-kills 10`: so many kills of each version, and the start of the hours waited for. */
 const kills = Number(process.env['GUARD_KILLS'] ?? 0);
-const seed = Number(process.env['GUARD_KILLS_SEED'] ?? 20);
 const limit = 120_000;
 const minute = 60_000;
 

@@ -18,6 +18,7 @@ import { connectionTo, freshFolder, removeFolders, startProcess } from '../suppo
 import { frozenClock } from '../support/service/setup';
 import { alsoClose, closeAll } from '../support/closing';
 import { environmentOn, type TestEnvironment } from '../support/environment';
+import { seed } from '../support/extent';
 import { Flow } from '../support/flow';
 import { listen } from '../support/server';
 import { checkFolder, folders as texting, requestFolder } from '../support/texting/setup';
@@ -38,7 +39,6 @@ import { randomOf, type Random } from './week';
  * seed.
  */
 const wanted = Number(process.env.FUZZ_RUNS ?? 0);
-const seed = Number(process.env.FUZZ_SEED ?? 1);
 /** Milliseconds for each part of a run without a number. */
 const share = 1500;
 /** Cases between two lines of progress. */
@@ -53,7 +53,7 @@ const inBatches = async (cases: number, batch: (seed: number) => Promise<number>
     try {
       done += await batch(seed + n);
     } catch (fault) {
-      throw new Error(`FUZZ_SEED=${String(seed + n)}: ${String(fault)}`, { cause: fault });
+      throw new Error(`TEST_SEED=${String(seed + n)}: ${String(fault)}`, { cause: fault });
     }
     if (wanted > 0 && Math.floor(done / progress) > before) {
       const { rss } = process.memoryUsage();
@@ -163,7 +163,7 @@ const likely = (method: string, path: string): readonly unknown[] => {
   return /contacts\/[^?]/.test(path) ? [contact] : [page, sent];
 };
 
-describe(`generated answers and messages (FUZZ_SEED=${String(seed)})`, function () {
+describe('generated answers and messages', function () {
   this.timeout(wanted > 0 ? 0 : 120_000);
   const rejections: unknown[] = [];
   const note = (reason: unknown): void => void rejections.push(reason);

@@ -19,7 +19,7 @@ import {
 /** `npm run proof -- instances`: three Node-RED instances on one PostgreSQL, and what may happen to any of them. */
 
 const given = (name: string, otherwise: number): number => Number(process.env[name] ?? otherwise);
-const seed = given('INSTANCES_SEED', Math.floor(Math.random() * 2 ** 31));
+const seed = given('TEST_SEED', Math.floor(Math.random() * 2 ** 31));
 const waitCount = given('INSTANCES_WAITS', 5000);
 const textCount = given('INSTANCES_TEXTS', 10_000);
 const faultCount = given('INSTANCES_FAULTS', 10);
@@ -31,7 +31,7 @@ const ends = ['accepted', 'wait failed', 'not accepted'];
 const longerThanLease = 20_000;
 
 for (const version of versions)
-  describe(`three Node-RED ${version} on one PostgreSQL (INSTANCES_SEED=${seed})`, function () {
+  describe(`three Node-RED ${version} on one PostgreSQL (TEST_SEED=${seed})`, function () {
     this.timeout(3_600_000);
     let server: Postgres;
     let on: Sandbox;

@@ -1,20 +1,19 @@
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isLong, seedFrom } from '../support/extent';
+import { isLong, seed } from '../support/extent';
 import { faultsIn, type Evidence, type Step } from './history';
 import { day, hour, minute, World } from './week';
 
 /** `npm run proof -- weeks` asks for so many seeds. */
 const wanted = Number(process.env.WEEKS ?? 0);
-const seed = seedFrom('WEEK_SEED');
 /** Seeds that have found something, by scenario. */
 const kept = join(__dirname, 'seeds.json');
 /** So many moments of one process, and of three, unless seeds were given. */
 const moments = isLong ? 1200 : 70;
 /** The latest of the seeds that have found something. */
 const latest = isLong ? Infinity : 2;
-const which = isLong || wanted > 0 ? 'fresh seeds' : 'fixed seeds';
+const which = isLong || wanted > 0 ? 'other seeds' : 'fixed seeds';
 
 interface Life {
   readonly instances: number;
@@ -55,7 +54,7 @@ const live = async (name: LifeName, each: number): Promise<void> => {
   const wrong = await world.live(duration, events).catch((fault: unknown) => [String(fault)]);
   if (wrong.length === 0) return;
   if (wanted > 0) keep(name, each);
-  assert.deepEqual(wrong, [], `WEEK_SEED=${String(each)}, ${name}`);
+  assert.deepEqual(wrong, [], `TEST_SEED=${String(each)}, ${name}`);
 };
 
 /** Runs the given seeds, or those that have found something and others. */

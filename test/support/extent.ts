@@ -1,5 +1,3 @@
-import { randomInt } from 'node:crypto';
-
 /**
  * `npm run test:long`: everything is on. What a file otherwise leaves out has different titles, so that `--rest` finds
  * it.
@@ -18,6 +16,5 @@ export const describeInLongRun = (title: string, tests: (this: Mocha.Suite) => v
   if (isLong) describe(title, tests);
 };
 
-/** The same seed in each `npm test`, a fresh one in the long run; its variable reproduces a failed run. */
-export const seedFrom = (variable: string): number =>
-  Number(process.env[variable] ?? (isLong ? randomInt(2 ** 31) : 1));
+/** The same in each `npm test`, another for each commit in the long run; `TEST_SEED` reproduces a failed run. */
+export const seed = Number(process.env['TEST_SEED'] ?? 1);

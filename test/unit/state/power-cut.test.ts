@@ -4,14 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openEmbedded } from '../../../lib/state/embedded';
 import { endOf, key, type Store } from '../../../lib/state/store';
-import { isLong, seedFrom } from '../../support/extent';
+import { isLong, seed } from '../../support/extent';
 import { sealerOf } from '../../support/state/sealer';
 import { imageAt, traceOf, type Event } from '../../support/state/power-cut';
 import { childCommand } from '../../support/state/processes';
 
 /** `npm run proof -- crash-images` takes thousands. */
 const images = Number(process.env['CRASH_IMAGES'] ?? (isLong ? 200 : 50));
-const seed = seedFrom('CRASH_SEED');
 
 /** Pseudo-random numbers, reproducible by their seed (mulberry32). */
 const randomFrom = (start: number): (() => number) => {
