@@ -99,7 +99,7 @@ const isRemoved = (path: string): boolean => {
  * Only its owner can read the file. False when it cannot be written. With `isFirst`, a file that another process has made
  * meanwhile stays.
  */
-const writePrivate = (path: string, content: object, isFirst = false): boolean => {
+const writePrivate = (path: string, content: unknown, isFirst = false): boolean => {
   const next = `${path}.${randomBytes(6).toString('hex')}.next`;
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -125,7 +125,7 @@ const isLinked = (next: string, path: string): boolean => {
 
 interface SavedKey {
   readonly id: string;
-  /** By a secret of the runtime; null for a key in the key file. */
+  /** By a secret of the runtime; null for a key in a key file. */
   readonly wrapped: Wrapped | null;
 }
 
@@ -169,36 +169,34 @@ export const keyHolderOf = (settings: RuntimeSettings): KeyHolder => {
   };
 };
 
-/** Data keys in plain: for a runtime that has no secret to wrap them with. */
-class KeyFile {
-  readonly path: string;
+/** The id may come from a damaged file. */
+const keyId = /^[0-9a-f]{16}$/;
 
-  constructor(userDir: string) {
-    this.path = join(userDir, 'advisor-texting', 'data-key.json');
+/**
+ * Data keys in plain: for a runtime that has no secret to wrap them with. Each has a file of its own, as other processes
+ * may save theirs at the same time.
+ */
+class KeyFiles {
+  constructor(private readonly userDir: string) {}
+
+  pathOf(id: string): string {
+    return join(this.userDir, 'advisor-texting', `data-key-${id}.json`);
   }
 
   get(id: string): DataKey | undefined {
-    const { [id]: key } = this.keys();
+    const key = keyId.test(id) ? readJson(this.pathOf(id)) : undefined;
     const bytes = typeof key === 'string' ? Buffer.from(key, 'base64') : undefined;
     return bytes?.length === 32 ? dataKey(id, bytes) : undefined;
   }
 
   /** False when the file cannot be written. */
   add({ id, bytes }: DataKey): boolean {
-    return writePrivate(this.path, { ...this.keys(), [id]: bytes.toString('base64') });
+    return writePrivate(this.pathOf(id), bytes.toString('base64'));
   }
 
-  /** False when the key is still in the file. */
+  /** False when the key is still there. */
   remove(id: string): boolean {
-    const { [id]: key, ...others } = this.keys();
-    if (key === undefined) return true;
-    if (Object.keys(others).length > 0) return writePrivate(this.path, others);
-    return isRemoved(this.path);
-  }
-
-  private keys(): Readonly<Record<string, unknown>> {
-    const found = readJson(this.path);
-    return isRecord(found) ? found : {};
+    return isRemoved(this.pathOf(id));
   }
 }
 
@@ -207,7 +205,7 @@ export interface StoreKeyOptions {
   readonly secrets: () => Secrets;
   /** Whether there are records that only the saved key can decrypt. Else a key that cannot be unwrapped is replaced. */
   readonly isNeeded: () => boolean;
-  /** Undefined where the runtime has none: then there is no key file either. */
+  /** Undefined where the runtime has none: then there are no key files either. */
   readonly userDir?: string | undefined;
   readonly warn: (message: string) => void;
   /** Milliseconds until a failed write is retried; without them, it is not. */
@@ -219,7 +217,7 @@ export interface StoreKeyOptions {
  * new secret needs a new wrapping, but no new key.
  */
 export class StoreKey implements Sealer {
-  private readonly file: KeyFile | undefined;
+  private readonly files: KeyFiles | undefined;
   private readonly warned = new Set<string>();
   key: DataKey | undefined;
   private wrapped: Wrapped | null = null;
@@ -233,7 +231,7 @@ export class StoreKey implements Sealer {
   private retry: NodeJS.Timeout | undefined;
 
   constructor(private readonly options: StoreKeyOptions) {
-    this.file = options.userDir ? new KeyFile(options.userDir) : undefined;
+    this.files = options.userDir ? new KeyFiles(options.userDir) : undefined;
     this.unlock(options.holder.read());
     if (this.isDirty) void this.save();
   }
@@ -256,7 +254,7 @@ export class StoreKey implements Sealer {
     const { candidates, current } = this.options.secrets();
     const open = (secret: string): DataKey | undefined =>
       saved?.wrapped ? unwrap(saved.id, saved.wrapped, secret) : undefined;
-    const key = saved?.wrapped === null ? this.file?.get(saved.id) : candidates.map(open).find(Boolean);
+    const key = saved?.wrapped === null ? this.files?.get(saved.id) : candidates.map(open).find(Boolean);
     this.isLocked = !key && (this.isLocked || stored != null);
     if (!saved || !key) return;
     [this.key, this.wrapped] = [key, saved.wrapped];
@@ -270,24 +268,24 @@ export class StoreKey implements Sealer {
     return this.saving;
   }
 
-  /** Wraps the key by the current secret, or puts it into the file. If the file cannot be written, the old wrapping stays. */
+  /** Wraps the key by the current secret, or puts it into its file. If the file cannot be written, the old wrapping stays. */
   private async saveNow(): Promise<void> {
-    const { key, file, options } = this;
+    const { key, files, options } = this;
     if (!this.isDirty || !key) return;
     this.isDirty = false;
     const { current } = options.secrets();
-    const isFiled = current === undefined && file !== undefined && this.putInto(file, key);
+    const isFiled = current === undefined && files !== undefined && this.putInto(files, key);
     if (current !== undefined) this.wrapped = wrap(key, current);
     else if (isFiled) this.wrapped = null;
     const { wrapped } = this;
     const document = { version: 1, active: key.id, keys: { [key.id]: wrapped } };
     const isWritten = await options.holder.write(document, this.isFirst);
     if (isWritten && this.isFirst && this.takeOther(key)) return;
-    if (isWritten && (wrapped || isFiled || !file)) this.isUnsaved = false;
+    if (isWritten && (wrapped || isFiled || !files)) this.isUnsaved = false;
     else this.saveLater();
-    if (isWritten && wrapped && file?.remove(key.id) === false)
+    if (isWritten && wrapped && files?.remove(key.id) === false)
       this.warn(
-        `The credential secret now protects the encryption key, but the unprotected copy in ${file.path} could not be deleted: delete that file.`,
+        `The credential secret now protects the encryption key, but the unprotected copy in ${files.pathOf(key.id)} could not be deleted: delete that file.`,
       );
     if (!isWritten)
       this.warn(
@@ -300,7 +298,7 @@ export class StoreKey implements Sealer {
     this.isFirst = false;
     const stored = this.options.holder.read();
     if (stored == null || savedIn(stored)?.id === own.id) return false;
-    this.file?.remove(own.id);
+    this.files?.remove(own.id);
     this.key = undefined;
     this.isUnsaved = false;
     this.unlock(stored);
@@ -316,12 +314,13 @@ export class StoreKey implements Sealer {
     this.retry = setTimeout(() => void this.save(), retryAfter).unref();
   }
 
-  private putInto(file: KeyFile, key: DataKey): boolean {
-    const isKept = file.add(key);
+  private putInto(files: KeyFiles, key: DataKey): boolean {
+    const isKept = files.add(key);
+    const path = files.pathOf(key.id);
     this.warn(
       isKept
-        ? `This Node-RED has no credential secret, so the encryption key is kept in ${file.path}, which only its owner can read. Set credentialSecret in settings.js to protect it.`
-        : `The encryption key could not be written to ${file.path}, so authorizations will be lost when Node-RED stops: make the user directory writable.`,
+        ? `This Node-RED has no credential secret, so the encryption key is kept in ${path}, which only its owner can read. Set credentialSecret in settings.js to protect it.`
+        : `The encryption key could not be written to ${path}, so authorizations will be lost when Node-RED stops: make the user directory writable.`,
     );
     return isKept;
   }

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import fs, { chmodSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import fs, { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { mock } from 'node:test';
-import { setTimeout as pause } from 'node:timers/promises';
+import { setImmediate as nextTick, setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
 import { StoreKey, keyHolderOf, readSecrets } from '../../../lib/auth/data-key';
 import { sealingWith } from '../../../lib/state/sealing';
@@ -16,7 +16,13 @@ import {
 } from '../../support/auth/setup';
 
 const property = 'advisorTextingKeys';
-const keyPath = (folder: string): string => join(folder, 'advisor-texting', 'data-key.json');
+/** The only file with a key in plain. */
+const keyPath = (folder: string): string => {
+  const place = join(folder, 'advisor-texting');
+  const [name = 'none', ...others] = readdirSync(place).filter((each) => each.startsWith('data-key'));
+  should(others).be.empty();
+  return join(place, name);
+};
 const wrappedPath = (folder: string): string => join(folder, 'advisor-texting', 'wrapped-key.json');
 const noSecret = { local: { credentialSecret: false } };
 
@@ -191,8 +197,9 @@ describe('the data key', () => {
   });
 
   it('keeps the wrapping of the old secret when it cannot be written to the file', async () => {
-    const sealed = await start().seal('text');
-    mkdirSync(keyPath(folder), { recursive: true });
+    const first = start();
+    const sealed = await first.seal('text');
+    mkdirSync(join(folder, 'advisor-texting', `data-key-${first.key.key?.id}.json`));
     const variables = { ADVISOR_TEXTING_PREVIOUS_SECRET: 'a' };
     const given = start({ ...noSecret, variables });
     const more = await given.seal('more');
@@ -227,21 +234,23 @@ describe('the data key', () => {
     }
   });
 
-  it('replaces a pipe in the place of the key file, which nobody would ever write to', async function () {
+  it('replaces a pipe in the place of its file, which nobody would ever write to', async function () {
     if (process.platform === 'win32') leaveOut(this, 'pipes need another system');
     mkdirSync(join(folder, 'advisor-texting'));
-    execFileSync('mkfifo', [keyPath(folder)]);
-    const sealed = await start(noSecret).seal('text');
-    should(start(noSecret).open(sealed)).equal('text');
+    execFileSync('mkfifo', [wrappedPath(folder)]);
+    isNeeded = false;
+    const sealed = await start().seal('text');
+    should(start().open(sealed)).equal('text');
   });
 
   it('is put into the file as soon as it can be written, without another change', async () => {
     const place = join(folder, 'advisor-texting');
     fs.writeFileSync(place, '');
-    const sealed = await start({ ...noSecret, retryAfter: 5 }).seal('text');
+    const { key, seal } = start({ ...noSecret, retryAfter: 5 });
+    const sealed = await seal('text');
     should(start(noSecret).open(sealed)).be.undefined();
     fs.rmSync(place);
-    while (!existsSync(keyPath(folder))) await pause(5);
+    while (key.isUnsaved) await pause(5);
     should(start(noSecret).open(sealed)).equal('text');
   });
 
@@ -308,6 +317,21 @@ describe('the data key', () => {
     const sealed = await Promise.all(processes.map(({ seal }, index) => seal(`by ${index}`)));
     const all = ['by 0', 'by 1', 'by 2', 'by 3', 'by 4'];
     for (const { open } of [...processes, start()]) should(sealed.map(open)).deepEqual(all);
+  });
+
+  it('is the same without a secret, though each process reads the key files before the others write theirs', async () => {
+    const processes = [start({ ...noSecret, savesAfter: 10 }), start({ ...noSecret, savesAfter: 10 })];
+    const { statSync: read } = fs;
+    const early = mock.method(fs, 'statSync', (path: string) => {
+      if (path.includes('data-key')) throw new Error('ENOENT');
+      return read(path);
+    });
+    const sealing = processes.map(({ seal }, index) => seal(`by ${index}`));
+    await nextTick();
+    early.mock.restore();
+    const sealed = await Promise.all(sealing);
+    for (const { open } of [...processes, start(noSecret)])
+      should(sealed.map(open)).deepEqual(['by 0', 'by 1']);
   });
 
   it('is not taken for damaged when another process makes it just after it was looked for', async () => {
