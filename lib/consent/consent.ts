@@ -7,11 +7,11 @@ import type { Item } from '../outbox/item';
 import type { Outcome } from '../outbox/outcome';
 import { Later, type Queue } from '../outbox/queue';
 import {
-  after,
   indexedIn,
   indexedUnder,
   indexOf,
   keysOf,
+  keysUnder,
   records,
   timetable,
   type Indexed,
@@ -95,8 +95,6 @@ interface Waiter {
 export interface ListedWait extends Wait {
   /** When it looks next, if its node runs. */
   readonly next: number;
-  /** Its place in the list. */
-  readonly key: Buffer;
   readonly item: Indexed;
 }
 
@@ -392,15 +390,11 @@ export class Consent {
     this.forgetTimer = this.clock.after(observedEvery, () => this.observe());
   }
 
-  /** Some of the waits that there are, to be shown; `last` is the key of one that was listed before. */
-  async list(
-    limit: number,
-    { phone, last, skip }: { phone?: string | undefined; last?: Buffer | undefined; skip?: number } = {},
-  ): Promise<ListedWait[]> {
-    const range = { ...after(this.prefixOf(phone), last), limit, ...(skip !== undefined && { skip }) };
-    const keys = await this.store.keys(timetable, range);
-    const found = await Promise.all(keys.map((each) => this.read(each)));
-    return found.filter((each) => each !== undefined);
+  /** The waits that there are, or those for one number, to be shown; without the first few. */
+  async *list(phone?: string, skip = 0): AsyncGenerator<ListedWait> {
+    for await (const page of keysUnder(this.store, timetable, this.prefixOf(phone), batch, skip))
+      // Those that have ended meanwhile are left out.
+      for (const found of await Promise.all(page.map((each) => this.read(each)))) if (found) yield found;
   }
 
   /** How many wait, or wait for one number: also those whose node has left the flow. */
@@ -423,7 +417,7 @@ export class Consent {
     const shared = single ?? (await this.store.get<SharedRecord<WaitShared>>(records, list))?.value;
     if (!shared) return undefined;
     const found = waitOf({ data, shared: shared.shared, seen });
-    return { ...found, next: this.next(found), key: at, item };
+    return { ...found, next: this.next(found), item };
   }
 
   private async recordOf({ node, arrival, index }: Indexed): Promise<WaitRecord | undefined> {

@@ -270,9 +270,10 @@ export async function* keysUnder(
   table: Table,
   prefix: Buffer,
   limit: number,
+  skip = 0,
 ): AsyncGenerator<readonly Buffer[]> {
   for (let last: Buffer | undefined; ;) {
-    const found = await store.keys(table, { ...after(prefix, last), limit });
+    const found = await store.keys(table, { ...after(prefix, last), limit, ...(!last && { skip }) });
     yield found;
     last = found.at(-1);
     if (!last || found.length < limit) return;

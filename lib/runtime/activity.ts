@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { consentIn, type Consent, type ListedWait } from '../consent/consent';
+import { consentIn, type Consent } from '../consent/consent';
 import type { Queue } from '../outbox/queue';
 import { pendingIn, QueueReader, type Pending } from '../outbox/queue-reader';
 import { arrivalIn, arrivalLength, indexLength, itemAt, records } from '../outbox/records';
@@ -14,8 +14,6 @@ import type { Environment } from './environment';
 import { visible } from '../visible';
 import { folded } from './kinds';
 import type { NodeName, WaitItem, QueueItem, ListItem, Failure, Listed } from './activity-items';
-
-export type { WaitItem, QueueItem, ListItem, Failure, Listed } from './activity-items';
 
 export interface ActivityQuery {
   readonly page: number;
@@ -71,7 +69,6 @@ const failuresGatheredFor = 200;
 const writtenWithin = second;
 /** Up to this number, waits are sorted by start; above it, they come in the order of their keys. */
 const mostSorted = 1000;
-const itemsAtOnce = 200;
 /** The most items that are read for a filter that no key answers; the user must narrow a longer search. */
 const mostScanned = 20_000;
 
@@ -101,83 +98,87 @@ const namedBy = (id: string, kinds: readonly IdKind[] = ['w', 'q', 'l']): Named 
   return { node: name.toString('utf8', 0, end), ...place, isWait: kind === 'w' };
 };
 
-interface Searched {
-  readonly whole?: string;
-  readonly digits?: string;
-  readonly name?: string;
-}
+/** The digits that a search asks for; none where it asks for a name. */
+const digitsIn = (phone: string): string => (/\p{L}/u.test(phone) ? '' : phone.replaceAll(/\D/g, ''));
 
-/** What a search asks for: a whole number, some digits, or a part of a name. Empty when it asks for everything. */
-const searched = (phone = ''): Searched => {
-  const text = phone.trim();
-  if (/\p{L}/u.test(text)) return { name: folded(text) };
-  const digits = text.replaceAll(/\D/g, '');
-  if (digits === '') return text === '' ? {} : { name: text };
-  return text.startsWith('+') && digits.length >= 8 ? { whole: `+${digits}` } : { digits };
+/** The whole number that a search asks for: a key finds it. */
+const wholeIn = ({ phone = '' }: ActivityQuery): string | undefined => {
+  const digits = digitsIn(phone);
+  return phone.trim().startsWith('+') && digits.length >= 8 ? `+${digits}` : undefined;
 };
 
-/** The same if no key finds a whole number. */
-const partIn = ({ phone }: ActivityQuery): Searched => {
-  const { whole, ...part } = searched(phone);
-  return whole === undefined ? part : { digits: whole.slice(1) };
-};
+type Searchable = Pick<Failure, 'phone' | 'advisor'> & Partial<Pick<QueueItem, 'name' | 'state'>>;
 
-const listedPage = <T>(
-  data: readonly T[],
-  { page, pageSize }: ActivityQuery,
-  totalRecord: number | null,
-): Listed<T> => ({
-  data,
-  pageInfo: { page, pageSize, totalRecord },
-});
+/** Whether an item is searched for; undefined for a search of everything. */
+const filterOf = ({ phone = '', advisor, state }: ActivityQuery) => {
+  const digits = digitsIn(phone);
+  const name = digits === '' ? folded(phone.trim()) : '';
+  if (digits + name === '' && advisor === undefined && state === undefined) return undefined;
+  return (item: Searchable): boolean =>
+    (item.phone ?? '').includes(digits) &&
+    folded(item.name ?? '').includes(name) &&
+    (advisor === undefined || item.advisor === advisor) &&
+    (state === undefined || item.state === state);
+};
 
 const sumOf = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0);
 
-const skippedBy = ({ page, pageSize }: ActivityQuery): number => (page - 1) * pageSize;
+/** One page of what was found. */
+const pageIn = <T>(
+  found: readonly T[],
+  { page, pageSize }: ActivityQuery,
+  totalRecord: number | null = found.length,
+): Listed<T> => ({
+  data: found.slice((page - 1) * pageSize, page * pageSize),
+  pageInfo: { page, pageSize, totalRecord },
+});
+
+/** What one node or one part of the store adds to a list: how much, and all after the first few. */
+interface Part<T> {
+  count(): Promise<number>;
+  items(skip: number): AsyncIterable<T>;
+}
+
+async function* allOf<T>(parts: readonly Part<T>[]): AsyncGenerator<T> {
+  for (const part of parts) yield* part.items(0);
+}
 
 /** One page of the items that match; reads no further than needed. */
 const filteredPage = async <T>(
-  items: AsyncIterable<T>,
+  parts: readonly Part<T>[],
   asked: ActivityQuery,
   isMeant: (item: T) => boolean,
 ): Promise<Listed<T>> => {
-  const skip = skippedBy(asked);
-  const data: T[] = [];
-  let matches = 0;
+  const found: T[] = [];
   let scanned = 0;
-  for await (const item of items) {
-    if (isMeant(item)) {
-      matches += 1;
-      if (matches > skip && data.length < asked.pageSize) data.push(item);
-    }
+  for await (const item of allOf(parts)) {
+    if (isMeant(item)) found.push(item);
     scanned += 1;
-    if (matches > skip + asked.pageSize || scanned >= mostScanned) return listedPage(data, asked, null);
+    if (found.length > asked.page * asked.pageSize || scanned >= mostScanned)
+      return pageIn(found, asked, null);
   }
-  return listedPage(data, asked, matches);
+  return pageIn(found, asked);
 };
 
-/** One page of the items of several places; those of other pages are only counted. */
-const pageOver = async <P, T>(
-  places: readonly P[],
+/** One page of the items; without a filter, those of other pages are only counted. */
+const pageOf = async <T>(
+  parts: readonly Part<T>[],
   asked: ActivityQuery,
-  count: (place: P) => number | Promise<number>,
-  read: (place: P, skip: number, limit: number) => AsyncIterable<T> | Promise<readonly T[]>,
+  isMeant?: (item: T) => boolean,
 ): Promise<Listed<T>> => {
-  let skip = skippedBy(asked);
-  let total = 0;
+  if (isMeant) return filteredPage(parts, asked, isMeant);
+  const { page, pageSize } = asked;
+  let skip = (page - 1) * pageSize;
+  let totalRecord = 0;
   const data: T[] = [];
-  for (const place of places) {
-    const size = await count(place);
-    const limit = asked.pageSize - data.length;
-    total += size;
-    if (skip < size && limit > 0)
-      for await (const item of await read(place, skip, limit)) {
-        data.push(item);
-        if (data.length === asked.pageSize) break;
-      }
+  for (const part of parts) {
+    const size = await part.count();
+    totalRecord += size;
+    if (skip < size && data.length < pageSize)
+      for await (const item of part.items(skip)) if (data.push(item) === pageSize) break;
     skip = Math.max(skip - size, 0);
   }
-  return listedPage(data, asked, total);
+  return { data, pageInfo: { page, pageSize, totalRecord } };
 };
 
 interface Read {
@@ -212,15 +213,6 @@ async function* listsOf({ node, reader }: Read, skip: number): AsyncGenerator<Li
     yield { id: idOf('l', node.id, arrival), node, ...list };
 }
 
-const isFor = (
-  item: { readonly phone: string | null; readonly advisor: string | null; readonly name?: string },
-  { digits, name }: Searched,
-  advisor: string | undefined,
-): boolean =>
-  (digits === undefined || (item.phone?.includes(digits) ?? false)) &&
-  (name === undefined || (item.name !== undefined && folded(item.name).includes(name))) &&
-  (advisor === undefined || item.advisor === advisor);
-
 /**
  * The activity of one environment, read from the store page by page: for the sidebar, the routes and the activity node.
  */
@@ -246,35 +238,20 @@ export class Activity {
   }
 
   async waits(asked: ActivityQuery): Promise<Listed<WaitItem>> {
-    const { whole, ...part } = searched(asked.phone);
-    const { advisor } = asked;
-    if (part.digits !== undefined || part.name !== undefined || advisor !== undefined)
-      return filteredPage(this.allWaits(whole), asked, (item) => isFor(item, part, advisor));
-    const places = await this.waitPlaces();
-    const counts = await Promise.all(places.map((waits) => waits.count(whole)));
-    if (sumOf(counts) <= mostSorted) {
-      const found = await Promise.all(places.map((waits) => waits.list(mostSorted, { phone: whole })));
-      const all = this.waitItems(found.flat()).toSorted((one, other) => one.since - other.since);
-      const skip = skippedBy(asked);
-      return listedPage(all.slice(skip, skip + asked.pageSize), asked, all.length);
-    }
-    return pageOver(
-      places.map((waits, at) => ({ waits, size: counts[at] ?? 0 })),
+    const whole = wholeIn(asked);
+    const parts = await this.waitParts(whole);
+    const isMeant = filterOf(whole === undefined ? asked : { ...asked, phone: '' });
+    const found = await pageOf(parts, asked, isMeant);
+    if (isMeant || (found.pageInfo.totalRecord ?? 0) > mostSorted) return found;
+    const { data } = await pageOf(parts, { page: 1, pageSize: mostSorted });
+    return pageIn(
+      data.toSorted((one, other) => one.since - other.since),
       asked,
-      ({ size }) => size,
-      async ({ waits }, skip, limit) => this.waitItems(await waits.list(limit, { phone: whole, skip })),
     );
   }
 
-  async *allWaits(phone?: string): AsyncGenerator<WaitItem> {
-    for (const waits of await this.waitPlaces())
-      for (let last: Buffer | undefined; ;) {
-        const found = await waits.list(itemsAtOnce, { phone, last });
-        yield* this.waitItems(found);
-        last = found.at(-1)?.key;
-        // A page may be short: those that have ended meanwhile are left out.
-        if (!last) break;
-      }
+  async *allWaits(): AsyncGenerator<WaitItem> {
+    yield* allOf(await this.waitParts());
   }
 
   /** Polls a wait now; false when there is none. */
@@ -335,21 +312,19 @@ export class Activity {
   }
 
   async queue(asked: ActivityQuery): Promise<Listed<QueueItem>> {
-    const part = partIn(asked);
-    const { advisor, state } = asked;
-    if (part.digits !== undefined || part.name !== undefined || advisor !== undefined || state !== undefined)
-      return filteredPage(
-        this.allQueued(),
-        asked,
-        (item) => isFor(item, part, advisor) && (state === undefined || item.state === state),
-      );
-    const now = this.environment.clock.now();
-    return pageOver(
-      await this.readers(),
-      asked,
-      ({ reader }) => reader.count(),
-      (read, skip) => queuedOf(read, skip, now),
-    );
+    return pageOf(await this.queueParts(), asked, filterOf(asked));
+  }
+
+  async *allQueued(): AsyncGenerator<QueueItem> {
+    yield* allOf(await this.queueParts());
+  }
+
+  async lists(asked: ActivityQuery): Promise<Listed<ListItem>> {
+    const parts = (await this.readers()).map((read) => ({
+      count: () => read.reader.count('lists'),
+      items: (skip: number) => listsOf(read, skip),
+    }));
+    return pageOf(parts, asked);
   }
 
   /** Of this process. */
@@ -378,15 +353,7 @@ export class Activity {
   async waitsOf(isMeant: (node: string) => boolean, most: number): Promise<readonly WaitItem[]> {
     const asked = { page: 1, pageSize: most };
     const isRunning = ({ node, next }: WaitItem): boolean => next !== null && isMeant(node.id);
-    return (await filteredPage(this.allWaits(), asked, isRunning)).data;
-  }
-
-  async *allQueued(): AsyncGenerator<QueueItem> {
-    for (const read of await this.readers()) yield* queuedOf(read, 0, this.environment.clock.now());
-  }
-
-  async lists(asked: ActivityQuery): Promise<Listed<ListItem>> {
-    return pageOver(await this.readers(), asked, ({ reader }) => reader.count('lists'), listsOf);
+    return (await pageOf(await this.waitParts(), asked, isRunning)).data;
   }
 
   async failures(asked: ActivityQuery): Promise<Listed<Failure>> {
@@ -406,13 +373,14 @@ export class Activity {
     const found = await store.page<SavedFailure>(table, range);
     const oldest = this.environment.clock.now() - failuresKeptFor;
     const spaces = new Set([undefined, ...this.all().map((activity) => activity.space)]);
-    const part = partIn(asked);
+    const isMeant = filterOf(asked);
     const meant = found
       .map(({ value }) => value)
-      .filter((item) => item.at >= oldest && spaces.has(item.space) && isFor(item, part, asked.advisor));
-    const skip = skippedBy(asked);
-    const data = meant.slice(skip, skip + asked.pageSize).map(({ space: _, ...failure }) => failure);
-    return listedPage(data, asked, meant.length);
+      .filter((item) => item.at >= oldest && spaces.has(item.space) && (isMeant?.(item) ?? true));
+    return pageIn(
+      meant.map(({ space: _, ...failure }) => failure),
+      asked,
+    );
   }
 
   /** Records a failure that has left a node. The record never holds the text. */
@@ -552,18 +520,34 @@ export class Activity {
     return [...places.values()];
   }
 
-  private waitItems(found: readonly ListedWait[]): WaitItem[] {
+  private async waitParts(phone?: string): Promise<Part<WaitItem>[]> {
+    return (await this.waitPlaces()).map((waits) => ({
+      count: () => waits.count(phone),
+      items: (skip) => this.waitsIn(waits, phone, skip),
+    }));
+  }
+
+  private async *waitsIn(waits: Consent, phone: string | undefined, skip: number): AsyncGenerator<WaitItem> {
     const nodes = this.nodesHere();
-    return found.map(({ item: { node, arrival, index }, advisor, subject, start, pace, name, next }) => ({
-      id: idOf('w', node, arrival, index),
-      node: nodes.get(node) ?? { id: node, name: '' },
-      phone: 'phone' in subject ? subject.phone : null,
-      ...('memberId' in subject && { memberId: subject.memberId }),
-      ...(name !== undefined && { name }),
-      advisor,
-      since: start,
-      next: nodes.has(node) ? next : null,
-      until: start + pace.giveUpAfter,
+    for await (const { item, advisor, subject, start, pace, name, next } of waits.list(phone, skip))
+      yield {
+        id: idOf('w', item.node, item.arrival, item.index),
+        node: nodes.get(item.node) ?? { id: item.node, name: '' },
+        phone: 'phone' in subject ? subject.phone : null,
+        ...('memberId' in subject && { memberId: subject.memberId }),
+        ...(name !== undefined && { name }),
+        advisor,
+        since: start,
+        next: nodes.has(item.node) ? next : null,
+        until: start + pace.giveUpAfter,
+      };
+  }
+
+  private async queueParts(): Promise<Part<QueueItem>[]> {
+    const now = this.environment.clock.now();
+    return (await this.readers()).map((read) => ({
+      count: () => read.reader.count(),
+      items: (skip) => queuedOf(read, skip, now),
     }));
   }
 }

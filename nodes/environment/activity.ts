@@ -7,8 +7,6 @@ import {
   type Activity,
   type ActivityQuery,
   type FailureRecord,
-  type Listed,
-  type WaitItem,
 } from '../../lib/runtime/activity';
 import { sumOfPending } from '../../lib/outbox/queue-reader';
 import { processMemory } from '../../lib/process-memory';
@@ -16,7 +14,9 @@ import {
   changedTopic,
   type AdvisorItem,
   type ChangeNews,
+  type Listed,
   type ServiceState,
+  type WaitItem,
 } from '../../lib/runtime/activity-items';
 import { pausedUntil } from '../../lib/runtime/tools';
 import type { Gauges } from '../../lib/runtime/metrics';

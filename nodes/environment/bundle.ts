@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { activityOf, type Failure } from '../../lib/runtime/activity';
+import { activityOf } from '../../lib/runtime/activity';
+import type { Failure } from '../../lib/runtime/activity-items';
 import { lastFour } from '../../lib/runtime/log';
 import { plainCode } from '../../lib/runtime/own-words';
 import type { Red } from '../../lib/runtime/red';
