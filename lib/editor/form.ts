@@ -7,8 +7,8 @@ import { describe, showProblem } from './problems';
 import type { EditedNode, EditorSpec, Form, OwnEditor, Say, Values } from './red';
 import { clearStatuses, environmentOf, leavesEnvironment } from './flow';
 import { addSuggestions, countries, countryName, timeZones } from './suggestions';
-import { fieldProblem, succeeds, type ValidationContext } from './validate';
-import { applies, withDefaults } from '../runtime/settings';
+import { fieldProblem, type ValidationContext } from './validate';
+import { applies, succeeds, withDefaults } from '../runtime/settings';
 
 /** With client credentials the application has one advisor, so the field is hidden, unless something is filled in. */
 const hideOnlyAdvisor = (form: Form): void => {
@@ -203,7 +203,7 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
     if (field.kind === 'typed' && field.lookup) addPicker(form, field, field.lookup);
     if (field.kind === 'text' && field.format === 'country')
       addSuggestions(form, field.name, countries, countryName);
-    if (field.kind === 'text' && field.format === 'timeZone') addSuggestions(form, field.name, timeZones);
+    if (field.kind === 'text' && field.format === 'time_zone') addSuggestions(form, field.name, timeZones);
   }
   if (spec.category !== 'config') {
     reachButtons(form.row('environment'), say);

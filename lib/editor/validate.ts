@@ -1,13 +1,11 @@
-import { isConfidential } from '../addresses';
 import { e164 } from '../contract-values';
-import { epochOf, isTimeZone, minutesOf } from '../runtime/dates';
+import { epochOf } from '../runtime/dates';
 import {
   anyId,
   digitsTogether,
   fieldOf,
   fitting,
   hasBrokenPlaceholder,
-  isCountry,
   isJsonText,
   isLeftOut,
   isNothing,
@@ -15,7 +13,17 @@ import {
   wholeId,
   withoutMarks,
 } from '../runtime/kinds';
-import { applies, isMet, isVariable, mayBeMet, numberFault, type Values } from '../runtime/settings';
+import {
+  applies,
+  isMet,
+  isVariable,
+  mayBeMet,
+  numberFault,
+  succeeds,
+  textFault,
+  writtenPassword,
+  type Values,
+} from '../runtime/settings';
 import type {
   ChoiceField,
   Field,
@@ -25,7 +33,6 @@ import type {
   TypedField,
   ValueType,
 } from '../runtime/spec';
-import { prefixPattern } from '../service/prefixes';
 import { holdsVariable, isSource, isUnknown, noVariable, type Say } from './values';
 
 interface EnvironmentSeen {
@@ -153,15 +160,6 @@ const literalProblem = (
   }
 };
 
-export const succeeds = (attempt: () => unknown): boolean => {
-  try {
-    attempt();
-    return true;
-  } catch {
-    return false;
-  }
-};
-
 /** Spaces alone are an empty literal, but they are neither a name nor JSON. */
 const isBlank = (text: string, type: string): boolean =>
   (['str', 'num', 'env'].includes(type) ? text.trim() : text) === '';
@@ -254,37 +252,17 @@ const numberProblem = (field: NumberField, value: unknown, say: Say): string | u
   return fault && say(`invalid.${fault}`, { min: field.min, max: field.max });
 };
 
-const urlProblem = (field: TextField, text: string, say: Say): string | undefined => {
-  if (!succeeds(() => new URL(text))) return say('invalid.url');
-  const url = new URL(text);
-  if (!isConfidential(url)) return say('invalid.https');
-  if (field.name === 'baseUrl' && !/\/v1\/*$/.test(url.pathname)) return say('invalid.version');
-  if (field.name !== 'redirectUri') return undefined;
-  if (text.includes('#')) return say('invalid.fragment');
-  return text.includes('*') ? say('invalid.wildcard') : undefined;
-};
-
-/** A flow is readable, so a user and a password must come from variables. */
-const proxyProblem = (text: string, say: Say): string | undefined => {
-  if (!succeeds(() => new URL(text))) return say('invalid.proxy');
-  const { protocol, username, password } = new URL(text);
-  if (protocol !== 'http:' && protocol !== 'https:') return say('invalid.proxy');
-  return username + password === '' ? undefined : say('invalid.proxyPassword');
-};
-
-const textProblem = (field: TextField, value: unknown, { say }: ValidationContext): string | undefined => {
+const textProblem = (field: TextField, value: unknown, say: Say): string | undefined => {
   const text = typeof value === 'string' ? value.trim() : '';
+  // A flow is readable, so a user and a password must come from variables.
+  if (field.format === 'proxy' && writtenPassword.test(text)) return say('invalid.proxyPassword');
   if (holdsVariable(text)) return undefined;
   if (text === '')
     return field.required ? say('invalid.empty', { label: say(`label.${field.name}`) }) : undefined;
-  if (field.format === 'url') return urlProblem(field, text, say);
-  if (field.format === 'prefix' && !prefixPattern.test(text)) return say('invalid.prefix');
-  if (field.format === 'proxy') return proxyProblem(text, say);
-  if (field.format === 'country' && !isCountry(text)) return say('invalid.country');
-  if (field.format === 'time' && minutesOf(text) === undefined) return say('invalid.time');
-  if (field.format === 'timeZone' && !isTimeZone(text)) return say('invalid.timeZone');
-  if (field.format === 'pattern' && !succeeds(() => new RegExp(text))) return say('invalid.pattern');
-  return undefined;
+  const fault = textFault(field, text);
+  if (fault) return say(`invalid.${fault}`);
+  const isUnversioned = field.name === 'baseUrl' && !/\/v1\/*$/.test(new URL(text).pathname);
+  return isUnversioned ? say('invalid.version') : undefined;
 };
 
 const environmentProblem = (value: unknown, { say, environment }: ValidationContext): string | undefined => {
@@ -308,7 +286,7 @@ export const fieldProblem = (
     case 'number':
       return numberProblem(field, value, around.say);
     case 'text':
-      return textProblem(field, value, around);
+      return textProblem(field, value, around.say);
     case 'choice':
       return choiceProblem(field, value, around.say);
     case 'ticks':

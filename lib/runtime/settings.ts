@@ -1,5 +1,8 @@
-import { isNothing } from './kinds';
-import type { ChoiceField, Field, FlagField, NumberField, When } from './spec';
+import { isConfidential } from '../addresses';
+import { prefixPattern } from '../service/prefixes';
+import { isTimeZone, minutesOf } from './dates';
+import { isCountry, isNothing } from './kinds';
+import type { ChoiceField, Field, FlagField, NumberField, TextField, When } from './spec';
 
 /**
  * What counts as a setting of a node. Nodes check their settings with these functions, and so do their forms, so that
@@ -43,6 +46,40 @@ export const numberFault = (field: NumberField, value: unknown): NumberFault | u
   if (field.whole && !Number.isInteger(number)) return 'whole';
   if (field.min !== undefined && number < field.min) return 'min';
   return field.max !== undefined && number > field.max ? 'max' : undefined;
+};
+
+export const succeeds = (attempt: () => unknown): boolean => {
+  try {
+    attempt();
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+const formats: Record<Exclude<NonNullable<TextField['format']>, 'url'>, (text: string) => boolean> = {
+  country: isCountry,
+  pattern: (text) => succeeds(() => new RegExp(text)),
+  prefix: (text) => prefixPattern.test(text),
+  proxy: (text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol),
+  time: (text) => minutesOf(text) !== undefined,
+  time_zone: isTimeZone,
+};
+
+/** Matches an address with a user or a password that is written out, instead of `${VARIABLE}`. */
+export const writtenPassword = /^[a-z]+:\/\/(?!(?:\$\{[^}]+\})?(?::(?:\$\{[^}]+\})?)?@)[^/?#]*@/i;
+
+/** What is wrong with a text that must have a format; nothing is wrong with an empty one. */
+export const textFault = ({ name, format }: TextField, value: unknown) => {
+  const text = typeof value === 'string' ? value.trim() : undefined;
+  if (format === undefined || text === '' || isNothing(value)) return undefined;
+  if (format !== 'url') return text !== undefined && formats[format](text) ? undefined : format;
+  if (text === undefined || !URL.canParse(text)) return 'address';
+  if (!isConfidential(new URL(text))) return 'insecure';
+  if (name !== 'redirectUri') return undefined;
+  // The contract: no wildcards and no fragments (*Authentication*, 5).
+  if (text.includes('#')) return 'fragment';
+  return text.includes('*') ? 'wildcard' : undefined;
 };
 
 const isFlag = (value: unknown): boolean =>

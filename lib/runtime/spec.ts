@@ -90,7 +90,7 @@ export interface TextField extends Common {
   readonly default: string;
   readonly required?: boolean;
   /** The format of a text that is neither empty nor a `${VARIABLE}`. */
-  readonly format?: 'url' | 'country' | 'pattern' | 'prefix' | 'proxy' | 'timeZone' | 'time';
+  readonly format?: 'url' | 'country' | 'pattern' | 'prefix' | 'proxy' | 'time_zone' | 'time';
 }
 
 export interface JsonField extends Common {

@@ -45,7 +45,7 @@ export const installedVersions = (nodeRed: unknown): object => ({
 const kinds: Readonly<Record<string, RegExp>> = {
   country: /^[A-Za-z]{2}$/,
   time: /^\d{2}:\d{2}$/,
-  timeZone: /^[A-Za-z_]+(\/[A-Za-z_+-]+){0,2}$/,
+  time_zone: /^[A-Za-z_]+(\/[A-Za-z_+-]+){0,2}$/,
 };
 const knownScopes: readonly unknown[] = [...scopes, 'openid'];
 

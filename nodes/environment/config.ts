@@ -1,15 +1,15 @@
-import { isConfidential } from '../../lib/addresses';
 import type { Connection } from '../../lib/auth/connection';
 import { splitScopes } from '../../lib/auth/token-endpoint';
-import { isTimeZone, minutesOf } from '../../lib/runtime/dates';
+import { minutesOf } from '../../lib/runtime/dates';
 import type { EnvironmentSettings } from '../../lib/runtime/environment';
 import { faultInSettings, plainSettings, excerpt } from '../../lib/runtime/inputs';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
-import { isCountry, isNothing, isRecord } from '../../lib/runtime/kinds';
+import { isNothing, isRecord } from '../../lib/runtime/kinds';
 import { lazy } from '../../lib/runtime/lazy';
-import { contractScope, prefixPattern, usualPrefixes, type Prefixes } from '../../lib/service/prefixes';
+import { applies, textFault, withDefaults, writtenPassword } from '../../lib/runtime/settings';
+import { contractScope, usualPrefixes, type Prefixes } from '../../lib/service/prefixes';
 import type { RepeatSends } from '../../lib/service/retry';
-import { ServiceError, type ErrorKey } from '../../lib/service/errors';
+import { ServiceError } from '../../lib/service/errors';
 import { spec, usualScopes } from './spec';
 import { second } from '../../lib/durations';
 
@@ -20,23 +20,22 @@ export type EnvironmentValues = Readonly<Record<string, unknown>>;
 
 const text = (value: unknown): string => (typeof value === 'string' ? value.trim() : '');
 
-const prefixSetting = (
-  values: EnvironmentValues,
-  setting: 'corePrefix' | 'textPrefix',
-  usual: string,
-): string => {
-  const prefix = text(values[setting]) || usual;
-  if (prefixPattern.test(prefix)) return prefix;
-  throw nodeError('not_configured', 'setting_prefix', {
-    name: environmentName(values),
-    setting: { setting },
-  });
+/** Throws when one of these texts does not have the format of its field. */
+const checkTexts = (values: EnvironmentValues, settings: readonly string[]): void => {
+  const all = withDefaults(spec.fields, values);
+  for (const field of spec.fields) {
+    if (field.kind !== 'text' || !settings.includes(field.name) || !applies(field, all)) continue;
+    const fault = textFault(field, values[field.name]);
+    if (fault === 'country' || fault === 'time' || fault === 'time_zone')
+      throw invalidInput(`setting_${fault}`, { value: excerpt(values[field.name]) });
+    const said = { name: environmentName(values), setting: { setting: field.name } };
+    if (fault) throw nodeError('not_configured', `setting_${fault}`, said);
+  }
 };
 
-/** Throws `not_configured`. */
 const prefixesOf = (values: EnvironmentValues): Prefixes => ({
-  core: prefixSetting(values, 'corePrefix', usualPrefixes.core),
-  text: prefixSetting(values, 'textPrefix', usualPrefixes.text),
+  core: text(values['corePrefix']) || usualPrefixes.core,
+  text: text(values['textPrefix']) || usualPrefixes.text,
 });
 
 /** The scopes in the contract's words; scopes with the service's own prefixes are translated. */
@@ -53,25 +52,17 @@ const scopesOf = (
   return [...new Set([...always, ...given.filter(Boolean).map(inContractWords)])];
 };
 
-/** Matches an address with a user or a password that is written out, instead of `${VARIABLE}`. */
-const writtenPassword = /^[a-z]+:\/\/(?!(?:\$\{[^}]+\})?(?::(?:\$\{[^}]+\})?)?@)[^/?#]*@/i;
-
 /**
  * Throws `not_configured`. `proxyAsWritten` is the setting as written in the flow: flows are readable, so it must not
  * contain a password.
  */
 const proxyOf = (values: EnvironmentValues): string => {
-  const proxy = text(values['proxy']);
-  const name = environmentName(values);
-  const unset = /\$\{([^}]+)\}/.exec(proxy)?.[1];
-  if (unset !== undefined) throw nodeError('not_configured', 'variables_unset', { name, variables: unset });
   if (writtenPassword.test(text(values['proxyAsWritten'])))
-    throw nodeError('not_configured', 'setting_proxy_password', { name, setting: { setting: 'proxy' } });
-  // A variable may hold something else: without this check, requests would go around the proxy.
-  const isText = isNothing(values['proxy']) || typeof values['proxy'] === 'string';
-  if (!isText || (proxy !== '' && !(URL.canParse(proxy) && /^https?:$/.test(new URL(proxy).protocol))))
-    throw nodeError('not_configured', 'setting_proxy', { name, setting: { setting: 'proxy' } });
-  return proxy;
+    throw nodeError('not_configured', 'setting_proxy_password', {
+      name: environmentName(values),
+      setting: { setting: 'proxy' },
+    });
+  return text(values['proxy']);
 };
 
 /** Throws `not_configured` or `invalid_input`. An empty name means our own. */
@@ -96,18 +87,6 @@ const namesOf = (value: unknown): Record<string, string> => {
   );
 };
 
-/**
- * The pattern is checked before anything is sent: a rejected text could not be distinguished from one that lacks
- * consent.
- */
-const checkPattern = (pattern: string): void => {
-  try {
-    new RegExp(pattern, 'i');
-  } catch {
-    throw nodeError('not_configured', 'setting_pattern', { setting: { setting: 'consentPattern' } });
-  }
-};
-
 /** Undefined for any other value: a variable that is not set must become neither the simulator nor production. */
 export const serviceOf = (values: EnvironmentValues): Service | undefined => {
   const { service = 'simulator' } = values;
@@ -122,16 +101,10 @@ const textHoursOf = (values: EnvironmentValues): EnvironmentSettings['textHours'
 };
 
 const checkHours = (values: EnvironmentValues): void => {
-  const odd = [values['textFrom'], values['textUntil']].find(
-    (time) => time != null && typeof time !== 'string',
-  );
-  if (odd !== undefined) throw invalidInput('setting_time', { time: excerpt(odd) });
   const [from, until] = [text(values['textFrom']), text(values['textUntil'])];
   if (from === '' && until === '') return;
-  if (from === '' || until === '') throw invalidInput('setting_hours');
-  const wrong = [from, until].find((time) => minutesOf(time) === undefined);
-  if (wrong !== undefined) throw invalidInput('setting_time', { time: wrong });
-  if (minutesOf(from) === minutesOf(until)) throw invalidInput('setting_hours');
+  if (from === '' || until === '' || minutesOf(from) === minutesOf(until))
+    throw invalidInput('setting_hours');
 };
 
 /** The values are checked by `checkSettings` before anything is sent. */
@@ -159,8 +132,7 @@ const variablesUnset = (values: EnvironmentValues, variables: readonly string[])
   nodeError('not_configured', 'variables_unset', { name: environmentName(values), variables });
 
 /** These have errors of their own. */
-const addresses: readonly string[] = ['baseUrl', 'authUrl', 'tokenUrl', 'redirectUri'];
-const elsewhere = [...addresses, 'name', 'consentPattern'];
+const elsewhere = ['baseUrl', 'authUrl', 'tokenUrl', 'redirectUri', 'name', 'consentPattern'];
 
 /**
  * Checks the settings that are not part of the connection. Throws `not_configured` for a variable that is not set,
@@ -174,10 +146,7 @@ const checkSettings = (values: EnvironmentValues): void => {
   );
   const unset = unsetIn(values, settings);
   if (unset.length > 0) throw variablesUnset(values, unset);
-  const country = text(values['country']);
-  if (country !== '' && !isCountry(country)) throw invalidInput('setting_country', { country });
-  const timeZone = text(values['timeZone']);
-  if (timeZone !== '' && !isTimeZone(timeZone)) throw invalidInput('setting_time_zone', { timeZone });
+  checkTexts(values, settings);
   checkHours(values);
   const fault = faultInSettings(spec, values);
   if (fault) throw fault;
@@ -209,8 +178,9 @@ export interface RequestSettings {
 /** Throws `not_configured` or `invalid_input`. */
 export const requestSettingsOf = (values: EnvironmentValues): RequestSettings => {
   checkSettings(values);
-  const { consentPattern, maxConcurrent } = settingsOf(values);
-  checkPattern(consentPattern);
+  const { maxConcurrent } = settingsOf(values);
+  // A rejected text could not be distinguished from one that lacks consent.
+  checkTexts(values, ['consentPattern']);
   const { number, text: chosen } = plainSettings(spec, values);
   return {
     prefixes: prefixesOf(values),
@@ -235,15 +205,6 @@ type Setting =
   | 'apiKey'
   | 'storeUrl';
 
-const addressFault = (setting: Setting, value: string): ErrorKey | undefined => {
-  if (!URL.canParse(value)) return 'setting_address';
-  if (!isConfidential(new URL(value))) return 'setting_insecure';
-  if (setting !== 'redirectUri') return undefined;
-  // The contract: no wildcards and no fragments (*Authentication*, 5).
-  if (value.includes('#')) return 'setting_fragment';
-  return value.includes('*') ? 'setting_wildcard' : undefined;
-};
-
 /** Throws `not_configured` with what to fill in or correct. */
 const checkNeeded = (values: EnvironmentValues, settings: readonly Setting[]): void => {
   const name = environmentName(values);
@@ -256,10 +217,7 @@ const checkNeeded = (values: EnvironmentValues, settings: readonly Setting[]): v
       settings: missing.map((setting) => ({ setting })),
     });
   }
-  for (const setting of settings.filter((each) => addresses.includes(each))) {
-    const fault = addressFault(setting, text(values[setting]));
-    if (fault) throw nodeError('not_configured', fault, { name, setting: { setting } });
-  }
+  checkTexts(values, settings);
 };
 
 export const environmentName = (values: EnvironmentValues): string =>

@@ -49,7 +49,7 @@ export const spec: NodeSpec = {
     { kind: 'credential', name: 'apiKey', secret: true, required: true, when: real },
     { kind: 'ticks', name: 'scopes', options: scopes, default: scopes, when: real },
     { kind: 'text', name: 'country', default: '', format: 'country', section: 'recipients' },
-    { kind: 'text', name: 'timeZone', default: '', format: 'timeZone', section: 'recipients' },
+    { kind: 'text', name: 'timeZone', default: '', format: 'time_zone', section: 'recipients' },
     { kind: 'text', name: 'textFrom', default: '', format: 'time', section: 'recipients' },
     { kind: 'text', name: 'textUntil', default: '', format: 'time', section: 'recipients' },
     {
