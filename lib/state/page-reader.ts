@@ -120,9 +120,14 @@ export class PageReader {
     return this.trees().reduce((sum, { pages }) => sum + pages, 2);
   }
 
-  /** Whether the root page of each table can be read. */
-  isSoundAtFirstSight(): boolean {
-    for (const { root } of this.trees()) if (root !== undefined) this.page(root);
+  /** Whether the root page of each table can be read, or, to be thorough, each record. */
+  isSound(isThorough: boolean): boolean {
+    for (const tree of this.trees()) {
+      let left = tree.records;
+      if (isThorough) for (const _ of this.records(tree)) left -= 1;
+      else if (tree.root !== undefined) this.page(tree.root);
+      if (isThorough && left !== 0) return false;
+    }
     return this.lost === 0;
   }
 

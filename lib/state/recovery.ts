@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import {
   closeSync,
@@ -11,7 +10,6 @@ import {
   readFileSync,
   renameSync,
   rmSync,
-  statSync,
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -19,7 +17,6 @@ import type { Change } from './commit-queue';
 import { checkFiles, DatabaseFile, formatVersion, type Format, type Ownership } from './database-file';
 import { NotReadable, PageReader, type Tree } from './page-reader';
 import { NewerFormat, tables } from './store';
-import { second } from '../durations';
 
 /**
  * Codes of lmdb that mean damage: MDB_CORRUPTED, MDB_PAGE_NOTFOUND and MDB_INVALID; and those that follow when lmdb has
@@ -138,12 +135,6 @@ const metaIn = <T>(reader: PageReader, trees: readonly Tree[], name: string): Pa
   return undefined;
 };
 
-const isStill = (path: string, { transaction }: PageReader): boolean => {
-  const again = new PageReader(path);
-  again.close();
-  return again.transaction === transaction;
-};
-
 /** What is known of a file before lmdb opens it. */
 interface Sight {
   readonly isDamaged: boolean;
@@ -151,66 +142,37 @@ interface Sight {
   readonly owner?: Partial<Ownership> | undefined;
 }
 
+const through = <T>(path: string, read: (reader: PageReader) => T): T => {
+  const reader = new PageReader(path);
+  try {
+    return read(reader);
+  } finally {
+    reader.close();
+  }
+};
+
+/**
+ * Whether the reader finds damage. Pages change while they are read if another process writes to the file whose sign of
+ * life cannot be seen from here.
+ */
+const findsDamage = (path: string, reader: PageReader, isThorough = false): boolean =>
+  !reader.isSound(isThorough) && through(path, (again) => again.transaction === reader.transaction);
+
 const firstSight = (path: string): Sight => {
   try {
-    const reader = new PageReader(path);
-    try {
+    return through(path, (reader) => {
       const trees = reader.tables();
       const { version = 0 } = metaIn<Format>(reader, trees, 'format') ?? {};
       if (version > formatVersion) throw new NewerFormat();
-      // Pages change while they are read if another process writes to the file whose sign of life cannot be seen from
-      // here.
-      const isDamaged = !reader.isSoundAtFirstSight() && isStill(path, reader);
       const isMostlyFree = reader.size > largeFile && reader.usedPages() * reader.pageSize * 4 < reader.size;
-      return { isDamaged, isMostlyFree, owner: metaIn<Ownership>(reader, trees, 'owner') };
-    } finally {
-      reader.close();
-    }
+      const owner = metaIn<Ownership>(reader, trees, 'owner');
+      return { isDamaged: findsDamage(path, reader), isMostlyFree, owner };
+    });
   } catch (fault) {
     if (fault instanceof NotReadable) return { isDamaged: true, isMostlyFree: false };
     throw fault;
   }
 };
-
-const reading = `
-  const [lmdb, file] = process.argv.slice(1);
-  try {
-    const root = require(lmdb).open(file, { encoding: 'binary', keyEncoding: 'binary', readOnly: true, maxDbs: 8 });
-    for (const name of [...root.getKeys()].map(String)) {
-      const table = root.openDB(name.replace(/\\0+$/, ''), { encoding: 'binary', keyEncoding: 'binary' });
-      let count = 0;
-      if (table) for (const { value } of table.getRange()) if (value.length >= 0) count += 1;
-      // A range may end early at a page that is damaged.
-      if (table && count !== table.getStats().entryCount) process.exit(3);
-    }
-    process.exitCode = 0;
-  } catch (fault) {
-    process.exitCode = ${JSON.stringify([...damageCodes])}.includes(fault.code) ? 3 : 4;
-  }
-`;
-const crashes: ReadonlySet<unknown> = new Set(['SIGSEGV', 'SIGBUS', 'SIGABRT']);
-const longestStart = 10 * second;
-const slowestRead = 5_000_000;
-
-/**
- * Reads everything in a process and a process group of its own, so that a signal that stops this process says nothing
- * about the file.
- */
-export const probe = (path: string): Promise<'sound' | 'damaged' | 'unknown'> =>
-  new Promise((resolve) => {
-    const child = spawn(process.execPath, ['-e', reading, '--', require.resolve('lmdb'), path], {
-      stdio: 'ignore',
-      detached: true,
-      env: { ...process.env, ELECTRON_RUN_AS_NODE: '1', NODE_OPTIONS: '' },
-      timeout: longestStart + Math.ceil((statSync(path).size / slowestRead) * second),
-      killSignal: 'SIGKILL',
-      windowsHide: true,
-    });
-    child.once('error', () => resolve('unknown'));
-    child.once('close', (code, signal) => {
-      resolve(crashes.has(signal) || code === 3 ? 'damaged' : code === 0 ? 'sound' : 'unknown');
-    });
-  });
 
 // Starts that were cut short: a file that crashes the runtime does so at each start
 
@@ -256,7 +218,7 @@ export const prepareFile = async (
   } else if (
     isDamaged ||
     sight.isDamaged ||
-    (crashes >= suspiciousStarts && (await probe(path)) === 'damaged')
+    (crashes >= suspiciousStarts && through(path, (reader) => findsDamage(path, reader, true)))
   ) {
     await replaceFile(path, warn, true);
     return { isMostlyFree: false, crashes };
