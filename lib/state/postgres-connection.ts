@@ -55,7 +55,7 @@ const tables = `
   create table ${schema}.lease (
     grp bytea not null, slot integer not null, holder text not null, token bigint not null, seq bigint not null,
     until timestamptz not null, busy boolean not null default false, starts integer not null default 0,
-    primary key (grp, slot)
+    doubt bigint not null default 0, primary key (grp, slot)
   );
   create table ${schema}.wait (key bytea primary key, value bytea not null);
   create table ${schema}.work (key bytea primary key, value bytea not null);

@@ -29,6 +29,8 @@ export interface Lease {
   seq: bigint;
   /** How many holders before this one have crashed in a row, each within a minute. */
   readonly crashes: number;
+  /** The time at which the database was last known to have lost commits of the slot. */
+  readonly doubt: number;
 }
 
 /** What one lease covers. Every commit that touches it is made on the condition that the lease still holds. */
@@ -54,6 +56,7 @@ export const leaseIn = ({ slot, token, seq }: LeaseRow): Lease => ({
   token,
   seq: BigInt(seq),
   crashes: 0,
+  doubt: 0,
 });
 
 export interface Beat {
@@ -145,11 +148,6 @@ export class Leases {
     return { time: Number(rows[0]?.time), rows: rows.filter(({ slot }) => slot !== common) };
   }
 
-  async row(slot: number): Promise<LeaseRow | undefined> {
-    const select = `select ${rowOf} from ${schema}.lease where grp = $1 and slot = $2`;
-    return (await this.pool().query<LeaseRow>(select, [this.group, slot])).rows[0];
-  }
-
   /**
    * The slots that nobody holds; `mine` are those that this process has just given up. `isAlone`: no other process
    * lives.
@@ -172,14 +170,22 @@ export class Leases {
 
   /** Undefined when the lease has changed since it was read. */
   async take({ slot, token, until }: LeaseRow): Promise<Lease | undefined> {
-    const { rows } = await this.pool().query<{ token: string; seq: string; starts: number }>(
+    const { rows } = await this.pool().query<{ token: string; seq: string; starts: number; doubt: string }>(
       `update ${schema}.lease set holder = $3, token = token + 1, until = now() + $4::int * interval '1 ms', busy = false,
          starts = starts + 1
-       where grp = $1 and slot = $2 and token = $5 and until::text = $6 returning token, seq, starts`,
+       where grp = $1 and slot = $2 and token = $5 and until::text = $6 returning token, seq, starts, doubt`,
       [this.group, slot, this.holder, this.leaseFor, token, until],
     );
     const [row] = rows;
-    return row && { slot, token: row.token, seq: BigInt(row.seq), crashes: row.starts - 1 };
+    return (
+      row && {
+        slot,
+        token: row.token,
+        seq: BigInt(row.seq),
+        crashes: row.starts - 1,
+        doubt: Number(row.doubt),
+      }
+    );
   }
 
   /**
@@ -201,8 +207,17 @@ export class Leases {
         [this.group, this.holder],
       );
       const [row] = rows;
-      if (row) return { ...row, seq: BigInt(row.seq), crashes: 0 };
+      if (row) return { ...row, seq: BigInt(row.seq), crashes: 0, doubt: 0 };
     }
+  }
+
+  /** Ends a lease whose last commits the database has lost, and notes when that was. */
+  async doubt({ slot, token, seq }: LeaseRow, now: number): Promise<void> {
+    await this.pool().query(
+      `update ${schema}.lease set token = token + 1, seq = seq + 1000, holder = '', until = now(), doubt = $5
+       where grp = $1 and slot = $2 and token = $3 and seq = $4`,
+      [this.group, slot, token, seq, now],
+    );
   }
 
   /** False when this process no longer has the lease, or when the process `to` is gone. */
@@ -231,10 +246,11 @@ export class Leases {
     batch: Batch,
     lost: (fence: Leased, row: LeaseRow | undefined) => Promise<void>,
   ): Promise<number> {
+    const { rows } = await this.read();
     for (const fence of fencesOf(batch)) {
       if (fence.isLost) continue;
       const { lease } = fence;
-      const row = await this.row(lease.slot);
+      const row = rows.find(({ slot }) => slot === lease.slot);
       if (row?.token === lease.token) {
         const made = Number(BigInt(row.seq) - lease.seq);
         if (made === 0) continue;

@@ -102,8 +102,6 @@ const troubleIn = (fault: unknown): string => {
 /** Carries out a command for a slot; resolves with whether it was carried out. */
 export type StoreCommandListener = (slot: Slot, command: StoreCommand) => Promise<boolean>;
 
-/** The key of a mark in a slot whose last commits the database has lost; its value is the time when that was noticed. */
-const doubtKey = keyOf('doubt');
 const bare = (key: Buffer): Buffer => key.subarray(prefixLength);
 
 /** The records that one lease covers. */
@@ -114,8 +112,6 @@ class SlotEngine implements Engine, Leased, Peers {
   isLost = false;
   /** The monotonic time from which on this process knows the slot. */
   readonly since = performance.now();
-  /** When the database was last known to have lost commits of this slot. */
-  doubt = -Infinity;
   readonly processName: string;
   readonly part: string;
   readonly isElsewhere: boolean;
@@ -158,7 +154,7 @@ class SlotEngine implements Engine, Leased, Peers {
   }
 
   isInDoubt(at: number): boolean {
-    return at <= this.doubt;
+    return at <= this.lease.doubt;
   }
 
   others(): readonly Slot[] {
@@ -193,12 +189,6 @@ class SlotEngine implements Engine, Leased, Peers {
   }
 
   async keys(table: Table, range: Range): Promise<readonly Buffer[]> {
-    const { limit, skip = 0, reverse = false } = range;
-    if (limit === 1 && skip === 0) {
-      const [from, to] = this.limits(range.from, range.to);
-      const first = await this.patiently(() => this.database.reads.firstKey(table, { from, to }, reverse));
-      return first ? [bare(first)] : [];
-    }
     return (await this.rows(table, 'key', range)).map(({ key }) => key);
   }
 
@@ -210,17 +200,6 @@ class SlotEngine implements Engine, Leased, Peers {
     const select = `select count(*) from ${schema}.${table} where key >= $1 and key < $2`;
     const [row] = (await this.read(select, this.limits(from, to))) as { count: string }[];
     return Number(row?.count ?? 0);
-  }
-
-  /** Reads whether the last commits of the slot were lost before this process took it. */
-  async readDoubt(pool: Pool): Promise<void> {
-    const select = `select value from ${schema}.work where key = $1`;
-    const { rows } = await pool.query<{ value: Buffer }>(select, [this.fullKey(doubtKey)]);
-    const [row] = rows;
-    if (!row) return;
-    // When the mark cannot be read, everything is in doubt.
-    const found = this.sealing.open('work', doubtKey, row.value);
-    this.doubt = found ? (found.value as number) : Infinity;
   }
 
   /** Whether the slot has waits, or items of a queue. */
@@ -576,9 +555,8 @@ class SlotRegister implements Committer {
     return hasChanged;
   }
 
-  private async have(lease: Lease, kind: 'own' | 'orphan'): Promise<Slot> {
+  private have(lease: Lease, kind: 'own' | 'orphan'): Slot {
     const slot = new Slot(new SlotEngine(this, lease, kind));
-    await slot.engine.readDoubt(this.connection.writing);
     this.slots.set(lease.slot, slot);
     this.elsewhere.delete(lease.slot);
     return slot;
@@ -681,7 +659,7 @@ class SlotRegister implements Committer {
   private async adopt(row: LeaseRow): Promise<void> {
     const lease = await this.leases.take(row);
     if (!lease || this.isClosed) return;
-    this.orphans.call(await this.have(lease, 'orphan'));
+    this.orphans.call(this.have(lease, 'orphan'));
   }
 
   private async lost(engine: SlotEngine, row: LeaseRow | undefined): Promise<void> {
@@ -703,26 +681,10 @@ class SlotRegister implements Committer {
     await this.recordDoubts();
   }
 
-  /**
-   * Leaves a mark in a slot whose last commits were lost. Its next holder then knows that more may have been done than
-   * is saved.
-   */
+  /** The next holder of a slot whose last commits were lost then knows that more may have been done than is saved. */
   private async recordDoubts(): Promise<void> {
     for (const row of this.setBack) {
-      const bytes = this.connection.sealing.seal('work', doubtKey, this.time.now());
-      await this.connection.writing.query(
-        `with f as (update ${schema}.lease set token = token + 1, seq = seq + 1000, holder = '', until = now()
-           where grp = $1 and slot = $2 and token = $3 and seq = $4 returning slot)
-         insert into ${schema}.work select $5, $6 from f on conflict (key) do update set value = excluded.value`,
-        [
-          this.group,
-          row.slot,
-          row.token,
-          row.seq,
-          Buffer.concat([prefixOf(this.group, row.slot), doubtKey]),
-          bytes,
-        ],
-      );
+      await this.leases.doubt(row, this.time.now());
       this.setBack.delete(row);
     }
   }

@@ -426,7 +426,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'after PostgreSQL has lost commits, what was accepted before is in doubt',
       file: 'lib/state/postgres.ts',
-      changes: [['at <= this.doubt', 'at < -Infinity']],
+      changes: [['at <= this.lease.doubt', 'at < -Infinity']],
       shownBy: {
         'unit/state/postgres.test.ts': [
           'notice that the database has lost commits, and leave in doubt what was accepted before',
