@@ -29,6 +29,7 @@ import {
   type EnvironmentValues,
 } from '../nodes/environment/config';
 import { needsOf, runningIn } from '../nodes/environment/saved-nodes';
+import { spec } from '../nodes/environment/spec';
 import { hiderOf, resolveValues, type VariableValue } from '../nodes/environment/variables';
 import {
   askRunning,
@@ -50,31 +51,7 @@ import {
 } from './preparedness';
 
 /** The settings that this command uses, by their names in the environment. */
-const settings = [
-  'service',
-  'baseUrl',
-  'authUrl',
-  'tokenUrl',
-  'redirectUri',
-  'grant',
-  'scopes',
-  'corePrefix',
-  'textPrefix',
-  'names',
-  'country',
-  'proxy',
-  'timeout',
-  'retries',
-  'requestsPerSecond',
-  'maxConcurrent',
-  'store',
-  'storeUrl',
-  'clientId',
-  'clientSecret',
-  'apiKey',
-  'refreshToken',
-  'accessToken',
-] as const;
+const settings = [...spec.fields.map(({ name }) => name), 'accessToken'];
 
 const variableOf = (setting: string): string =>
   `ADVISOR_TEXTING_${setting.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
@@ -258,9 +235,7 @@ const connectionFindings = async (
     return answer.accessToken;
   };
   // A request in flight is not cut: a new refresh token must not be lost.
-  const forget = chance.clock.after(patience, () => {
-    giveUp.abort();
-  });
+  const forget = chance.clock.after(patience, () => giveUp.abort());
   // The token is requested first, so that a file that cannot be written ends the command before any other check.
   const first = await obtain()
     .catch((fault: unknown) => {

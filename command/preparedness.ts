@@ -15,25 +15,6 @@ import { spec as sendText } from '../nodes/send-text/spec';
 import { isEnvironment, type SettingsFile } from './installation';
 import { second } from '../lib/durations';
 
-/** What can be checked on a machine and in its flows without a request. */
-export type PreparednessName =
-  | 'credentialSecret'
-  | 'adminAuth'
-  | 'userDir'
-  | 'timeZone'
-  | 'deliveryDateUnit'
-  | 'consentPattern'
-  | 'requestsPerSecond'
-  | 'journal'
-  | 'repeatSends'
-  | 'environment'
-  | 'nodeSettings'
-  | 'polls'
-  | 'consentRequests'
-  | 'failedOutputs';
-
-type PreparednessFinding = Finding<PreparednessName>;
-
 export interface Prepared {
   readonly userDir: string;
   /** Undefined if `settings.js` does not exist or cannot be run. */
@@ -46,14 +27,14 @@ export interface Prepared {
   readonly also: readonly string[];
 }
 
-const finding = (
-  check: PreparednessName,
-  ok: Verdict,
-  key: string,
-  values: MessageValues = {},
-): PreparednessFinding => ({ check, ok, key: `check.${key}`, values });
+const finding = (check: string, ok: Verdict, key: string, values: MessageValues = {}): Finding<string> => ({
+  check,
+  ok,
+  key: `check.${key}`,
+  values,
+});
 
-const secretFinding = (settings: SettingsFile): PreparednessFinding => {
+const secretFinding = (settings: SettingsFile): Finding<string> => {
   if (settings.credentialSecret === false) return finding('credentialSecret', false, 'secretOff');
   return settings.credentialSecret === undefined
     ? finding('credentialSecret', false, 'secretGenerated')
@@ -63,7 +44,7 @@ const secretFinding = (settings: SettingsFile): PreparednessFinding => {
 /** Permissions with which somebody can text. */
 const sufficient: readonly unknown[] = ['*', 'write', '*.write', 'flows.write', 'advisor-texting.write'];
 
-const loginFinding = ({ hasEditor, hasLogin, uiHost, withoutLogin }: SettingsFile): PreparednessFinding => {
+const loginFinding = ({ hasEditor, hasLogin, uiHost, withoutLogin }: SettingsFile): Finding<string> => {
   if (!hasEditor) return finding('adminAuth', true, 'loginNoEditor');
   if (hasLogin)
     return [withoutLogin].flat().some((permission) => sufficient.includes(permission))
@@ -87,7 +68,7 @@ const networks: Readonly<Record<number, string>> = {
 /** A file system in user space, which may be of any kind. */
 const fuse = 0x65735546;
 
-const diskFinding = (userDir: string, values: EnvironmentValues): PreparednessFinding => {
+const diskFinding = (userDir: string, values: EnvironmentValues): Finding<string> => {
   if (plainSettings(environment, values).text('store') === 'postgres')
     return finding('userDir', true, 'diskUnneeded');
   const type = process.platform === 'linux' ? statfsSync(userDir).type : fuse;
@@ -113,10 +94,7 @@ export const toldApart: readonly string[] = [
   'storeUrl',
 ];
 
-const environmentFindings = (
-  values: EnvironmentValues,
-  nodes: readonly SavedNode[],
-): PreparednessFinding[] => {
+const environmentFindings = (values: EnvironmentValues, nodes: readonly SavedNode[]): Finding<string>[] => {
   const { number, flag, text } = plainSettings(environment, values);
   const doesSchedule = nodes.some(
     (node) =>
@@ -127,7 +105,7 @@ const environmentFindings = (
   const needsZone = doesSchedule || text('textFrom') !== '';
   const limit = number('requestsPerSecond');
   const setting = (name: string): MessageValues => ({ setting: { setting: name } });
-  const zoneFinding = (): PreparednessFinding => {
+  const zoneFinding = (): Finding<string> => {
     if (zone !== '') return finding('timeZone', true, 'zone', { zone });
     return needsZone
       ? finding('timeZone', false, 'zoneMissing', { zone: zoneOfProcess, ...setting('timeZone') })
@@ -204,7 +182,7 @@ const isInsistent = (node: SavedNode): boolean => {
   return number('every') < usual.number('every') || limit === 0 || limit > usual.number('limit');
 };
 
-const flowFindings = ({ nodes: all, values, also }: Prepared): PreparednessFinding[] => {
+const flowFindings = ({ nodes: all, values, also }: Prepared): Finding<string>[] => {
   const nodes = runningIn(all);
   const named = (some: readonly SavedNode[]): MessageValues => namesOf(some, all);
   const ours = nodes.filter((node) => specOf(node) !== undefined && !isEnvironment(node));
@@ -228,7 +206,7 @@ const flowFindings = ({ nodes: all, values, also }: Prepared): PreparednessFindi
   const impatient = of(checkConsent).filter(isImpatient);
   const insistent = of(requestConsent).filter(isInsistent);
   const unheard = here.filter((node) => (specOf(node)?.outputs.length ?? 0) > 1 && !isHeard(node, nodes));
-  const place = (): PreparednessFinding => {
+  const place = (): Finding<string> => {
     if (homeless.length > 0) return finding('environment', false, 'environmentNone', named(homeless));
     if (here.length === 0) return finding('environment', false, 'environmentUnused');
     const names = elsewhere.map((each) => JSON.stringify(each['name'] ?? nodeId(each))).join(' --also ');
@@ -269,9 +247,9 @@ export const environmentsMeant = (
 };
 
 /** Whether a machine and its flows are ready for production. Nothing is changed, and no request is made. */
-export const checkPreparedness = (prepared: Prepared): PreparednessFinding[] => {
+export const checkPreparedness = (prepared: Prepared): Finding<string>[] => {
   const { settings, userDir, values, nodes } = prepared;
-  const unread = (check: PreparednessName): PreparednessFinding =>
+  const unread = (check: string): Finding<string> =>
     finding(check, 'untried', 'settingsUnread', { directory: userDir });
   return [
     settings ? secretFinding(settings) : unread('credentialSecret'),
