@@ -36,33 +36,38 @@ export const serviceOfEnvironment = (environment: unknown): unknown => {
   return found ? savedOr(found['service'], 'simulator') : undefined;
 };
 
-/** Opens the phones page; `note` shows an error, or a link when the browser has blocked the window. */
-export const phonesButton = (say: Say, note: JQuery): JQuery =>
-  button('mobile', say('badge.phones'), () => {
-    void openWindow({ say, path: 'simulator/open', query: `&lang=${locale()}` }).then((sent) => {
-      note.empty();
-      if (sent.state === 'failed') note.text(sent.message);
-      if (sent.state === 'blocked') {
-        note.append($('<span>', { text: say('window.blocked') }), ' ', linkTo(sent.url, say('badge.phones')));
-      }
-    });
-  });
-
-/** Shows below the environment of every node whether real people are texted. */
+/** Shows whether real people are texted: below the environment of a node, and below the service of an environment. */
 export const addBadge = (form: Form): void => {
-  const badge = $('<div>', { role: 'status' });
-  form.row('environment').after(badge);
+  const { say } = form;
+  const isOfNode = form.spec.category !== 'config';
+  const sign = icon('');
+  const title = $('<strong>');
+  const text = $('<span>');
+  const note = $('<div>', { class: 'advisor-badge-note' });
+  const openPhones = async (): Promise<void> => {
+    const sent = await openWindow({ say, path: 'simulator/open', query: `&lang=${locale()}` });
+    note.text(sent.state === 'failed' ? sent.message : '');
+    // The browser has blocked the window.
+    if (sent.state === 'blocked')
+      note.append($('<span>', { text: say('window.blocked') }), ' ', linkTo(sent.url, say('badge.phones')));
+  };
+  const phones = $('<div>', { class: isOfNode ? '' : 'advisor-actions' }).append(
+    button('mobile', say('badge.phones'), () => void openPhones()),
+  );
+  const badge = $('<div>', { role: 'status' }).append(sign, $('<div>').append(title, text, phones, note));
+  form.row(isOfNode ? 'environment' : 'service').after(badge);
   let shown: unknown;
   form.onChange((values) => {
-    const service = serviceOfEnvironment(values['environment']);
+    const service = isOfNode ? serviceOfEnvironment(values['environment']) : values['service'];
     badge.toggle(service !== undefined);
     if (service === undefined || service === shown) return;
     shown = service;
-    const { kind, icon: sign, title } = badgeOf(service, form.say);
-    badge.attr('class', `advisor-badge advisor-badge-line advisor-${kind}`);
-    badge.empty().append(icon(sign).addClass('advisor-badge-sign'), $('<span>', { text: title }));
-    if (kind !== 'simulator') return;
-    const note = $('<span>', { class: 'advisor-badge-note' });
-    badge.append(phonesButton(form.say, note), note);
+    const look = badgeOf(service, say);
+    badge.attr('class', `advisor-badge advisor-${look.kind}`).toggleClass('advisor-badge-line', isOfNode);
+    sign.attr('class', `fa fa-${look.icon} advisor-badge-sign`);
+    title.text(look.title);
+    if (!isOfNode) text.text(say(`badge.${look.kind}Text`));
+    phones.toggle(look.kind === 'simulator');
+    note.empty();
   });
 };

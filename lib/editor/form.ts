@@ -209,9 +209,9 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
     reachButtons(form.row('environment'), say);
     chooseTheOnly(form.input('environment'));
     chooseNoneInstead(form.input('environment'));
-    addBadge(form);
     hideOnlyAdvisor(form);
   }
+  addBadge(form);
   own.opened?.(form);
   let isDue = false;
   // As a dialog opens, the editor triggers a change of each field: one refresh is enough for all of them.

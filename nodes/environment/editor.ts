@@ -5,7 +5,6 @@ import { isVariable } from '../../lib/runtime/settings';
 import { savedOr } from '../../lib/editor/values';
 import { choiceOf } from '../../lib/editor/words';
 import { addAdvisors } from './dialog/advisors';
-import { addServiceBanner } from './dialog/badge';
 import { askBeforeGoingLive, noteService, obeyDisabledDone, warnOfUndo } from './dialog/going-live';
 import { addHours } from './dialog/hours';
 import { addKeptNote, addLostStoreNote, addNameNote, addPendingNote, openPagesApart } from './dialog/notes';
@@ -30,7 +29,6 @@ const lists = new WeakMap<Form, { close(): void }>();
 
 export const opened = (form: Form): void => {
   askBeforeGoingLive(form);
-  addServiceBanner(form);
   askBeforeDelete(form);
   addPendingNote(form);
   addKeptNote(form);

@@ -106,7 +106,7 @@ export const askBeforeGoingLive = (form: Form): void => {
     ...(before === 'simulator' ? [$('<p>', { text: say('live.list') })] : []),
     $('<label>', { for: id }).append(box, $('<span>', { text: say('live.agree') })),
   );
-  form.row('service').after(note);
+  form.root.find('.advisor-badge').after(note);
   const done = form.root.closest('.red-ui-tray').find('.red-ui-tray-toolbar .primary');
   form.onChange((values) => {
     const isAsked = goesLive(before, values);

@@ -48,7 +48,7 @@ export const dialogs = inSharedEditor('the dialogs in', flows, (version) => {
   const problem = (field: string): Promise<string | null> =>
     page.locator(`[data-field=${field}] .advisor-error`).textContent();
   const badge = (): Promise<string | null> =>
-    page.locator('.advisor-badge-line > span').first().textContent();
+    page.locator('.advisor-badge-line strong').first().textContent();
 
   it('accept a flow of an older version as it is: defaults, and no red triangle', async () => {
     for (const id of ['environment', ...flowTypes]) (await triangle(page, id)).should.eql([]);

@@ -38,7 +38,7 @@ const unknown = 'This version does not know this choice: choose again.';
 
 export const mistakes = inSharedEditor('mistakes in a form in', flows, () => {
   const sentences = (): Promise<string[]> => page.locator('.advisor-error:visible').allTextContents();
-  const badge = (): Promise<string | null> => page.locator('.advisor-badge').textContent();
+  const badge = (): Promise<string> => page.locator('.advisor-badge').innerText();
   const type = async (field: string, value: string): Promise<void> => {
     await boxOf(page, field).fill(value);
     await boxOf(page, field).press('End');
