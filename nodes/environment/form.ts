@@ -5,6 +5,7 @@ import { nodeError } from '../../lib/runtime/errors';
 import type { Red } from '../../lib/runtime/red';
 import type { EnvironmentValues } from './config';
 import type { RunningEnvironment } from './environment';
+import { Refused } from './reply';
 import { findRunning } from './running';
 import { savedNodes } from './saved-nodes';
 import { spec } from './spec';
@@ -88,9 +89,10 @@ export class FormReader {
     this.variableValue = this.running?.variableValue ?? ((variable) => process.env[variable]);
   }
 
-  /** The deployed environment. Throws `not_configured` when there is none. */
+  /** The deployed environment. Throws when there is none, or when it does not run. */
   deployed(): RunningEnvironment {
     if (this.running) return this.running;
+    if (this.isDeployed) throw new Refused(404, 'refused.notRunning');
     throw nodeError('not_configured', 'environment_undeployed');
   }
 

@@ -190,6 +190,15 @@ describe('what a form may do with stored secrets', () => {
     should((json as { message: string }).message).match(/^Deploy this environment first/);
   });
 
+  for (const path of ['link', 'store/confirm'])
+    it(`says for ${path} that the environment is not running, if the flows are stopped`, async () => {
+      run();
+      await stop();
+      const { status, json } = await ask('POST', path, { advisor: 'ann' });
+      should(status).equal(404);
+      should((json as { message: string }).message).match(/is not running: deploy it or start the flows/);
+    });
+
   it('sends no secret of a disabled environment either', async () => {
     run();
     await authorize();
