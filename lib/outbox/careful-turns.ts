@@ -37,7 +37,10 @@ export class CarefulTurns {
 
   ready(): Promise<void> {
     if (!this.isOn) return Promise.resolve();
-    this.reading ??= this.read();
+    this.reading ??= this.read().catch((fault: unknown) => {
+      this.reading = undefined;
+      throw fault;
+    });
     return this.reading;
   }
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { second } from '../durations';
-import { atTime, closeLimit, longestSleep, type Clock } from '../service/clock';
+import { atTime, closeLimit, longestSleep, within, type Clock } from '../service/clock';
 import {
   endOf,
   nextKey,
@@ -237,14 +237,24 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     return late;
   }
 
-  /** Resumes what an earlier start of this node left, before anything new. */
+  /** Resumes what an earlier start of this node left, before anything new. Retries while the store cannot be read. */
   async start(): Promise<void> {
-    if (this.hasClosed()) return;
-    this.memory.latest = this;
-    await this.careful.ready();
     this.forgetCalm = this.careful.onCalm(() => {
       this.pump();
     });
+    for (let isFirst = true; !this.isClosing; isFirst = false)
+      try {
+        await this.resume();
+        return;
+      } catch (fault) {
+        if (isFirst) this.options.fault(fault);
+        await within(this.waitClock, retriedAfter, this.someLeft());
+      }
+  }
+
+  private async resume(): Promise<void> {
+    this.memory.latest = this;
+    await this.careful.ready();
     // A start before this one may still be saving a cancellation.
     await Promise.allSettled(this.memory.cancelling);
     await this.readCancels();
@@ -259,11 +269,11 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       await dropping;
       before = await countBefore();
     } else this.track(dropping);
-    this.waitCount += before;
     await restoreTimetable(this.store, this.options.node);
     for (const lane of this.lanes) lane.hasMore = false;
     const isAny =
       (await this.store.keys(timetable, { ...after(this.keys.dues, undefined), limit: 1 })).length > 0;
+    this.waitCount += before;
     if (this.waitCount > 0) this.options.changed();
     if (this.isClosing) return;
     this.isStarted = true;

@@ -3,7 +3,9 @@ import { Later } from '../../../lib/outbox/queue';
 import { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
 import type { Store } from '../../../lib/state/store';
-import { hour, minute } from '../../../lib/durations';
+import { hour, minute, second } from '../../../lib/durations';
+import { recommended } from '../../../lib/consent/pace';
+import type { Shared } from '../../../lib/outbox/records';
 import { nextIteration } from '../../support/event-loop';
 import { gate } from '../../support/gate';
 import { SettableClock } from '../../support/settable-clock';
@@ -158,5 +160,71 @@ describe('texts that the store has not saved yet when their node closes', () => 
     await Promise.all([closed, after.close()]);
     const expected = [...Array.from({ length: 60 }, (_, each) => `before ${each} sent`), 'after sent'];
     should(told.sort()).eql(expected.sort());
+  });
+});
+
+describe('a start', () => {
+  const pass = async (): Promise<void> => {
+    for (let turns = 0; turns < 50; turns++) await nextIteration();
+  };
+
+  it('is made again where any of its reads fails, and counts its waits once', async () => {
+    for (let wrong = 0, isFailing = true; isFailing; wrong++) {
+      const clock = new MovableClock(() => 1_750_000_000_000);
+      const memory = createMemoryStore({ clock });
+      const told: string[] = [];
+      const faults: unknown[] = [];
+      const outboxOn = (store: Store): Requests =>
+        requestsOn(
+          store,
+          {
+            work: async (item) => {
+              if (item.isWait) throw new Later(clock.now() + 30 * second);
+              return sends(item);
+            },
+            ...tellingWhom(told),
+            fault: (fault) => faults.push(fault),
+          },
+          { clock },
+        );
+      const before = outboxOn(overStore(memory));
+      acceptOne(before, 'text');
+      acceptOne(before, 'wait', { advisor: '', pace: recommended } as Shared);
+      await before.close();
+      isFailing = false;
+      let left = wrong;
+      const failing = async (): Promise<void> => {
+        if (left-- !== 0) return;
+        isFailing = true;
+        throw new Error('broken');
+      };
+      const after = outboxOn(
+        overStore(memory, {
+          get: (...args) => failing().then(() => memory.get(...args)),
+          page: (...args) => failing().then(() => memory.page(...args)),
+          keys: (...args) => failing().then(() => memory.keys(...args)),
+          count: (...args) => failing().then(() => memory.count(...args)),
+        } as Partial<Store>),
+      );
+      const starting = after.start();
+      await pass();
+      await clock.move(second);
+      await starting;
+      await pass();
+      should([wrong, told, after.waitCount, faults.length < 2]).eql([wrong, ['text sent'], 1, true]);
+      await after.close();
+    }
+  });
+
+  it('whose reads fail ends with its node', async () => {
+    const broken = (): Promise<never> => Promise.reject(new Error('broken'));
+    const faults: unknown[] = [];
+    const host = { work: sends, ...tellingWhom([]), fault: (fault: unknown) => faults.push(fault) };
+    const outbox = requestsOn(overStore(createMemoryStore(), { page: broken }), host);
+    const starting = outbox.start();
+    await pass();
+    await outbox.close();
+    await starting;
+    should(faults).have.length(1);
   });
 });
