@@ -11,7 +11,7 @@ const absentKey = (node: string): Buffer => key('absent', node);
  * A node inside a subflow has the id of the instance, a dash and its own: it exists while both do, or while `existing`
  * has the instance with its dash, which means everything inside. Ids may have dashes.
  */
-const doesExist = (id: string, existing: ReadonlySet<string>): boolean => {
+export const doesExist = (id: string, existing: ReadonlySet<string>): boolean => {
   if (existing.has(id)) return true;
   for (let dash = id.indexOf('-'); dash >= 0; dash = id.indexOf('-', dash + 1)) {
     if (existing.has(id.slice(0, dash + 1))) return true;

@@ -125,6 +125,8 @@ export class RunningEnvironment implements SharedStoreHost {
     readonly variableValue: VariableValue,
     /** All running environments. */
     private readonly running: ReadonlySet<RunningEnvironment> = new Set(),
+    /** The id of the node that runs: in a subflow, each use has its own. */
+    readonly nodeId = id,
   ) {
     forgetLists();
     this.name = environmentName(values);

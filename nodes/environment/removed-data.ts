@@ -2,7 +2,7 @@ import type { Connection } from '../../lib/auth/connection';
 import { isStateKept } from '../../lib/auth/data-key';
 import { lazy } from '../../lib/runtime/lazy';
 import type { Red } from '../../lib/runtime/red';
-import { keptAfterRemoval } from '../../lib/state/store';
+import { key, keptAfterRemoval, type Store } from '../../lib/state/store';
 import { connectionIn } from './config';
 import { runningOf } from './running';
 import type { Services } from './services';
@@ -17,11 +17,26 @@ export const forgetRemovedEnvironments = (
 const connectionsIn = (RED: Red): Connection[] =>
   [...runningOf(RED)].flatMap(({ id, values }) => connectionIn(id, values) ?? []);
 
-const forgetNodes = async ({ openStore }: Services, existing: ReadonlySet<string>): Promise<void> => {
-  const { forgetRemovedNodes } = lazy.removedNodes();
-  const store = await openStore();
+/** Adds the environments in subflows that are modules, which are in no flow: those that have run in a use that exists. */
+const addInModules = async (store: Store, RED: Red, existing: Set<string>): Promise<void> => {
+  const { doesExist, idsUnder } = lazy.removedNodes();
+  const ran = 'module-environment';
+  for (const { id, nodeId } of [...runningOf(RED)].filter((each) => !existing.has(each.id))) {
+    await store.write([{ table: 'work', put: key(ran, id, nodeId), value: 0 }]);
+    existing.add(id);
+  }
+  for (const id of await idsUnder(store, 'work', key(ran)))
+    for (const use of await idsUnder(store, 'work', key(ran, id)))
+      if (doesExist(use, existing)) existing.add(id);
+      else await store.write([{ table: 'work', remove: key(ran, id, use) }]);
+};
+
+const forgetData = async (RED: Red, services: Services, existing: Set<string>): Promise<void> => {
+  const store = await services.openStore();
   try {
-    await forgetRemovedNodes(store, existing);
+    await lazy.removedNodes().forgetRemovedNodes(store, existing);
+    await addInModules(store, RED, existing);
+    await forgetRemovedEnvironments(services, existing, connectionsIn(RED));
   } finally {
     await store.close();
   }
@@ -45,13 +60,9 @@ export const forgetRemoved = (RED: Red, services: Services): void => {
     existing.add(allInside);
     ours.add(allInside);
   });
-  for (const { id } of runningOf(RED)) existing.add(id);
   for (const environment of runningOf(RED)) environment.forgetRemovedNodes(ours);
   if (!isStateKept(RED.settings.userDir)) return;
-  Promise.all([
-    forgetRemovedEnvironments(services, existing, connectionsIn(RED)),
-    forgetNodes(services, existing),
-  ]).catch((fault: unknown) => {
+  forgetData(RED, services, existing).catch((fault: unknown) => {
     services.log.warn(`Data of removed nodes could not be deleted: ${String(fault)}`);
   });
 };

@@ -25,7 +25,7 @@ export const create: NodeRuntime['create'] = (RED: Red, node: Node, config: Conf
     proxyAsWritten: savedNodes(RED).find((each) => each['id'] === id)?.['proxy'],
   };
   const running = runningOf(RED);
-  const environment = new RunningEnvironment(servicesOf(RED), id, values, variableValue, running);
+  const environment = new RunningEnvironment(servicesOf(RED), id, values, variableValue, running, self.id);
   self.environment = environment;
   running.add(environment);
   const announce = announcerOf(RED, id);

@@ -88,24 +88,48 @@ describe('the records of deleted nodes', () => {
     should(await Promise.all(ids.map((id) => left('item', id)))).deepEqual([1, 1, 0]);
   });
 
-  it('are kept for a node in a subflow that is a module, although no flow has it and it may be disabled', async () => {
-    await store.write([{ table: 'work', put: key('item', 'use-inside', 'one'), value: 0 }]);
-    const userDir = mkdtempSync(join(tmpdir(), 'advisor-texting-removed-'));
-    mkdirSync(join(userDir, 'advisor-texting'));
-    writeFileSync(join(userDir, 'advisor-texting', 'store.mdb'), '');
-    const inFlow = [
-      { id: 'use', type: 'compliance', d: true },
-      { id: 'e', type: 'advisor-environment' },
-    ];
-    const eachNode = (see: (node: object) => void): void => inFlow.forEach(see);
-    const RED = { nodes: { eachNode }, settings: { userDir } } as unknown as Red;
+  describe('of a subflow that is a module, which no flow has', () => {
+    let userDir: string;
+    let inFlow: object[];
+    let running: Partial<RunningEnvironment>[];
+    let forgotten: ReadonlySet<string>[];
     const reported: ReadonlySet<string>[] = [];
     const forgetRemovedNodes = (existing: ReadonlySet<string>) => reported.push(existing);
-    runningOf(RED).add({ id: 'e', forgetRemovedNodes } as unknown as RunningEnvironment);
-    const vault = { use: () => Promise.resolve() };
-    const openStore = async (): Promise<Store> => overStore(store, { close: () => Promise.resolve() });
-    const look = (): void => forgetRemoved(RED, { vault, openStore, log: {} } as unknown as Services);
-    try {
+    before(() => {
+      userDir = mkdtempSync(join(tmpdir(), 'advisor-texting-removed-'));
+      mkdirSync(join(userDir, 'advisor-texting'));
+      writeFileSync(join(userDir, 'advisor-texting', 'store.mdb'), '');
+    });
+    after(() => {
+      rmSync(userDir, { recursive: true });
+    });
+    beforeEach(() => {
+      inFlow = [
+        { id: 'use', type: 'compliance', d: true },
+        { id: 'e', type: 'advisor-environment' },
+      ];
+      running = [{ id: 'e', nodeId: 'e' }];
+      forgotten = [];
+      reported.splice(0);
+    });
+
+    /** What happens when flows have started. */
+    const look = (): void => {
+      const eachNode = (see: (node: object) => void): void => inFlow.forEach(see);
+      const RED = { nodes: { eachNode }, settings: { userDir } } as unknown as Red;
+      for (const each of running)
+        runningOf(RED).add({ ...each, forgetRemovedNodes } as unknown as RunningEnvironment);
+      const vault = {
+        use: async (task: () => Promise<void>) => task(),
+        forgetMissing: async (existing: ReadonlySet<string>) => forgotten.push(new Set(existing)),
+      };
+      const openStore = async (): Promise<Store> => overStore(store, { close: () => Promise.resolve() });
+      const log = { warn: console.error };
+      forgetRemoved(RED, { vault, openStore, log } as unknown as Services);
+    };
+
+    it('are kept for its nodes, even if it is disabled', async () => {
+      await store.write([{ table: 'work', put: key('item', 'use-inside', 'one'), value: 0 }]);
       look();
       await until(async () => (await left('absent', 'events')) === 1);
       now += keptAfterRemoval;
@@ -114,9 +138,26 @@ describe('the records of deleted nodes', () => {
       should(await left('item', 'use-inside')).equal(1);
       should(await left('item', 'send')).equal(0);
       for (const existing of reported) should([...existing].sort()).deepEqual(['e', 'use-']);
-    } finally {
-      rmSync(userDir, { recursive: true });
-    }
+    });
+
+    it('are kept for its environment while a use of it is in the flow, even if that is disabled', async () => {
+      const lookFor = async (): Promise<boolean> => {
+        const before = forgotten.length;
+        look();
+        await until(() => forgotten.length > before);
+        return forgotten.at(-1)?.has('inside') === true;
+      };
+      running.push({ id: 'inside', nodeId: 'use-inside' }, { id: 'inside', nodeId: 'second-inside' });
+      inFlow.push({ id: 'second', type: 'compliance' });
+      should(await lookFor()).be.true();
+      // Both are disabled, then one is deleted, then the other.
+      running.splice(1);
+      should(await lookFor()).be.true();
+      inFlow.shift();
+      should(await lookFor()).be.true();
+      inFlow.pop();
+      should(await lookFor()).be.false();
+    });
   });
 
   it('are kept unchanged if the node returns', async () => {
