@@ -2,7 +2,7 @@ import type { Answer } from '../service/client';
 import type { EndpointName, Id, RequestOf, ResponseOf } from '../service/endpoints';
 import type { Environment } from '../runtime/environment';
 import { oneOrList, type Source } from '../runtime/inputs';
-import type { Tools } from '../runtime/tools';
+import type { Tools } from '../runtime/flow-node';
 import { orMake } from '../process-memory';
 import type { Item } from '../outbox/item';
 import type { ItemData, Shared } from '../outbox/records';

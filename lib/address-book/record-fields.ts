@@ -1,7 +1,7 @@
 import { type FieldKinds, fitting, isLeftOut, isRecord } from '../runtime/kinds';
 import { hideNumbers } from '../runtime/log';
 import { invalidInput } from '../runtime/errors';
-import type { Tools } from '../runtime/tools';
+import type { Tools } from '../runtime/flow-node';
 
 /** Only the given fields, in the types that the service expects. */
 export const fieldsGiven = <K extends FieldKinds>(

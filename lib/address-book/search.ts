@@ -1,7 +1,7 @@
 import { checkOnePage, pageCountOf, pagesOf, totalOf } from './paging';
 import type { ResultPage } from '../service/endpoints';
 import { invalidInput } from '../runtime/errors';
-import type { Tools } from '../runtime/tools';
+import type { Tools } from '../runtime/flow-node';
 import type { Outcome } from '../outbox/outcome';
 import { folded } from '../runtime/kinds';
 import { largestPage } from '../contract-values';

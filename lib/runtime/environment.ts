@@ -81,8 +81,8 @@ export interface Environment {
   advisors(): readonly string[];
   /** For `simulator`, always `authorized`. Throws `not_configured` as `client` does. */
   advisorState(advisor: string): 'authorized' | 'authorize_again' | 'unknown';
-  /** The time until which no token request is made; 0 when there is no such pause. */
-  readonly tokensPausedUntil?: number;
+  /** The end of a pause that the service or its token endpoint asked for; 0 when there is none. */
+  readonly pausedUntil: number;
   /** Resolves when it is known who has authorized, and is undefined from then on. Messages wait for it. */
   readonly opening?: Promise<void> | undefined;
   /** The advisors as they are shown, without secrets. Throws `not_configured` as `client` does. */

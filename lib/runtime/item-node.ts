@@ -1,49 +1,35 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
-import { second } from '../durations';
+import { minute, second } from '../durations';
 import type { Mutable } from '../mutable';
-import { handOver } from '../outbox/hand-over';
+import { countReturn, handOver, noReturns, oneMore } from '../outbox/hand-over';
 import { duplicatesOf, type Item, type Items, type QueuedMessage } from '../outbox/item';
 import type { Outcome } from '../outbox/outcome';
 import { Later, Queue, QueueFull, type Reason } from '../outbox/queue';
 import { pendingIn } from '../outbox/queue-reader';
 import type { ItemData, Shared } from '../outbox/records';
 import { readable, removeUnreadable } from '../outbox/storable-message';
-import { processMemory } from '../process-memory';
 import { closeLimit, systemClock, within } from '../service/clock';
 import { ServiceError } from '../service/errors';
 import { ageClock, StoreClosed, TakenOver, type Store } from '../state/store';
 import { activityOf, isCancelling } from './activity';
-import { atNextStart, Job, outputsOf, setAt, withoutList, type Part } from './delivery';
+import { Job, setAt, withoutList, type Part } from './delivery';
 import type { Environment } from './environment';
+import { environmentOf, isAuthorized, toolsOf, whenAdded, type Tools } from './flow-node';
 import { nodeError } from './errors';
-import { faultInSettings, noSource, pathIn, plainSettings, source, type Source } from './inputs';
-import { wordsOf } from './language';
-import { metrics } from './metrics';
+import { noSource, pathIn, type Source } from './inputs';
 import { failedOutcome, problemOf } from './outcomes';
 import type { Message, RunningNode } from './red';
 import type { Config, NodeRuntime } from './register';
 import type { NodeSpec } from './spec';
 import { Searches, type PrepareSearch } from './searches';
 import {
-  createStatus,
+  heldLook,
   look,
   outcomeStatus,
-  simulatorMark,
   unauthorizedLook,
   type OutcomeCounts,
   type StatusTexts,
 } from './status';
-import {
-  anyAdvisor,
-  authorized,
-  Brake,
-  environmentOf,
-  isAuthorized,
-  pausedUntil,
-  theOnlyOne,
-  whenAdded,
-  type Tools,
-} from './tools';
 
 export interface Batch<D extends ItemData = ItemData, S extends Shared = Shared> extends Items<D, S> {
   /** True when an array came in, even of one entry. */
@@ -189,8 +175,61 @@ class CancelledCount {
   }
 }
 
-/** The environment and service of each node's latest status. */
-const shownFor = processMemory('statuses', new Map<string, string>());
+/** A message may come back to a node this often within a minute. */
+const mostReturns = 20;
+
+/** Delays messages that run in a circle: a flow that is wired so would send thousands of requests a minute. */
+class Brake {
+  /** Until when each is delayed. */
+  private readonly delayed = new Map<Job, { readonly until: number; readonly forget: () => void }>();
+  private returns = noReturns;
+  private hasWarned = false;
+
+  constructor(
+    private readonly tools: Pick<Tools, 'node' | 'clock' | 'status' | 'words'>,
+    private readonly enter: (job: Job) => void,
+    /** One message becomes very many, which are counted together. */
+    private readonly multiplies: boolean,
+  ) {}
+
+  /** Delays a message that has come back too often: it enters when its minute is over. False for any other. */
+  delays(job: Job): boolean {
+    const { node, clock } = this.tools;
+    let returns = countReturn(job.msg, node.id, clock, minute);
+    if (returns && this.multiplies) returns = this.returns = oneMore(this.returns, clock.now(), minute);
+    if (!returns || returns.count <= mostReturns) return false;
+    const until = returns.since + minute;
+    const forget = clock.after(until - clock.now(), () => {
+      this.delayed.delete(job);
+      if (!this.delays(job)) this.enter(job);
+    });
+    this.delayed.set(job, { until, forget });
+    this.show();
+    return true;
+  }
+
+  /** Lets all delayed messages enter now: before a close, so that none is lost, and before a reset, which is for them too. */
+  release(): void {
+    for (const [job, { forget }] of [...this.delayed]) {
+      forget();
+      this.delayed.delete(job);
+      this.enter(job);
+    }
+  }
+
+  private show(): void {
+    const { node, clock, status, words } = this.tools;
+    const [{ until } = { until: 0 }] = this.delayed.values();
+    const { size } = this.delayed;
+    status.show(() => heldLook(words, size, until, clock.now()));
+    if (this.hasWarned) return;
+    this.hasWarned = true;
+    const count = words.number(mostReturns);
+    node.warn(
+      words.say('warning.loop', { node: node.name === '' ? node.id : (node.name ?? node.id), count }),
+    );
+  }
+}
 
 /** When so many messages wait in line, further ones fail with `queue_full`. */
 const longestLine = 10_000;
@@ -206,82 +245,13 @@ export const itemNode = <D extends ItemData, S extends Shared>(
 ): NodeRuntime['create'] => {
   const create: NodeRuntime['create'] = (RED, created, config) => {
     const node = created as RunningNode;
-    const words = wordsOf(RED);
     const environment = environmentOf(RED, config['environment']);
     if (!environment) whenAdded(RED, node, config['environment'], () => create(RED, node, config));
-    const clock = environment?.clock ?? systemClock;
-    const closing = new AbortController();
-    const { signal: closed } = closing;
-    let isUnsaved = false;
-    const prefix = (): string =>
-      simulatorMark(words, environment?.service) + (isUnsaved ? `${words.say('status.unsaved')} ` : '');
-    const status = createStatus(node, prefix, systemClock, environment?.clock, shownFor.has(node.id));
-    const activity = environment && activityOf(environment);
-    const changed = (): void => activity?.changed();
-    const space = activity?.space ?? '';
-    if ((shownFor.get(node.id) ?? space) !== space) node.status({});
-    shownFor.set(node.id, space);
-    let forgetStart = (): void => undefined;
-    const flowsStarted = new Promise<void>((resolve) => {
-      forgetStart = atNextStart(RED, resolve);
-    });
     const release = environment?.keepStoreOpen();
-    const measured = metrics();
-    const outputs = outputsOf(RED, node, spec.outputs, words.problem, (msg, outcome, problem) => {
-      const said = problem ?? (msg.payload as { dryRun?: unknown } | null | undefined);
-      // A dry run is neither a failure nor a text.
-      if (said?.dryRun === true) return;
-      measured?.outcome(spec.type, outcome, problem?.code);
-      if (problem) activity?.failed({ node: { id: node.id, name: node.name ?? '' }, problem, msg });
-    });
-    // Not every node acts for an advisor.
-    const hasAdvisor = spec.fields.some(({ name }) => name === 'advisor');
-    const advisorSource = hasAdvisor ? source(RED, node, spec, config, 'advisor') : noSource;
-    /** The last advisor that was found authorized. If that has ended since, the request for a token notices. */
-    let lastAdvisor: { readonly asked: string; readonly found: string } | undefined;
-    const wrongSettings = faultInSettings(spec, config);
-
-    const tools: Tools = {
-      RED,
-      node,
-      words,
-      status,
-      outputs,
-      clock,
-      closed,
-      advisorSource,
-      source: (name) => source(RED, node, spec, config, name),
-      plain: plainSettings(spec, config),
-      environment() {
-        if (environment) return environment;
-        throw nodeError('not_configured', 'no_environment');
-      },
-      country: environment?.settings.country ?? '',
-      checkSettings() {
-        if (wrongSettings) throw wrongSettings;
-      },
-      advisor(value, msg, items = []) {
-        const from = tools.environment();
-        tools.checkSettings();
-        try {
-          const asked = anyAdvisor(advisorSource, value, msg);
-          if (lastAdvisor?.asked !== asked)
-            lastAdvisor = { asked, found: authorized(from, asked || theOnlyOne(from)) };
-          return lastAdvisor.found;
-        } catch (thrown) {
-          if (!(thrown instanceof ServiceError) || thrown.code === 'not_configured') throw thrown;
-          if (!items.some(({ advisor }) => advisor !== undefined)) throw thrown;
-          for (const item of items) if (item.advisor === undefined) item.wrong ??= thrown.problem;
-          return '';
-        }
-      },
-      markUnsaved() {
-        isUnsaved = true;
-      },
-      whenStarted(task) {
-        void flowsStarted.then(task);
-      },
-    };
+    const tools = toolsOf(RED, node, spec, config);
+    const { words, status, outputs, activity, clock, closed } = tools;
+    const hasAdvisor = tools.advisorSource !== noSource;
+    const changed = (): void => activity?.changed();
     const options = optionsOf(tools, config);
     const { waits, isLocal = false } = options;
 
@@ -486,7 +456,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       queue = unopened = undefined;
       const isSaved = from.settings.journal || waits?.isOn === true || guards.some((guard) => guard.mayHold);
       const store = await (isSaved ? from.store() : from.memory());
-      if (isSaved && !store.durable) isUnsaved = true;
+      if (isSaved && !store.durable) tools.markUnsaved();
       await openIn(from, store);
       queue = queues.get(store);
       const left = openLeft(from, isSaved ? from.memory() : from.store()).catch(() => undefined);
@@ -708,7 +678,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     };
 
     const unlisten = environment?.onChange(() => {
-      lastAdvisor = undefined;
+      tools.forgetAdvisor();
       status.clearIfAuthorized((advisor) => isAuthorized(environment, advisor));
       showUnauthorized();
       if (environment.trouble !== undefined) {
@@ -716,7 +686,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
         status.show(() => look('red', 'ring', words.say(key)));
         return;
       }
-      const until = pausedUntil(environment);
+      const until = environment.pausedUntil;
       const isBusy = searches?.isBusy === true || Array.from(queues.values()).some((each) => each.isBusy);
       if (until <= clock.now() || !isBusy) return;
       const time = (): string => words.time(until, clock.now());
@@ -761,12 +731,10 @@ export const itemNode = <D extends ItemData, S extends Shared>(
 
     node.on('close', (done: () => void) => {
       brake.release();
-      closing.abort();
+      tools.close();
       // The environment, which closes at the same time, interrupts texts too.
       const stopped = [...queues.values()];
       for (const each of stopped) each.stop();
-      status.close();
-      forgetStart();
       unlisten?.();
       unlistenToControls?.();
       const end = (): void => {

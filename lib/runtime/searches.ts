@@ -5,7 +5,7 @@ import { wokenBy } from '../service/concurrency';
 import type { Problem } from '../service/errors';
 import type { Job } from './delivery';
 import { nodeError } from './errors';
-import type { Tools } from './tools';
+import type { Tools } from './flow-node';
 import type { Message } from './red';
 import { progressLook, searchLook } from './status';
 

@@ -16,7 +16,7 @@ import { invalidInput } from '../runtime/errors';
 import { excerpt, oneOrList, readAll, type Source } from '../runtime/inputs';
 import { hideNumbers } from '../runtime/log';
 import type { TextShared } from '../guards/text-hours';
-import { ownAdvisor, type Tools } from '../runtime/tools';
+import { ownAdvisor, type Tools } from '../runtime/flow-node';
 import { faultOf, type Batch, type ItemNodeOptions, type ItemOf } from '../runtime/item-node';
 import type { Outcome } from '../outbox/outcome';
 import type { ItemData } from '../outbox/records';

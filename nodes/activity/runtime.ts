@@ -4,7 +4,7 @@ import { inOrder, runSearch, searchSettings, type Search } from '../../lib/addre
 import { activityOf, type Activity } from '../../lib/runtime/activity';
 import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
-import { anyAdvisor, type Tools } from '../../lib/runtime/tools';
+import { anyAdvisor, type Tools } from '../../lib/runtime/flow-node';
 import { oneOrList, pathIn } from '../../lib/runtime/inputs';
 import { kindsIn, summaryOf } from '../../lib/runtime/item-node';
 import type { Outcome } from '../../lib/outbox/outcome';

@@ -1,5 +1,5 @@
 import { compile, type Source } from '../../lib/runtime/inputs';
-import type { Tools } from '../../lib/runtime/tools';
+import type { Tools } from '../../lib/runtime/flow-node';
 import { hideNumbers } from '../../lib/runtime/log';
 import { invalidInput } from '../../lib/runtime/errors';
 import { phoneNumber, wrongNumber } from '../../lib/texting/recipients';

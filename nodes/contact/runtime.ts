@@ -9,7 +9,7 @@ import {
 } from '../../lib/address-book/operation';
 import { unknownFields } from '../../lib/address-book/record-fields';
 import { filterOf, searching, sortingOf } from '../../lib/address-book/search';
-import type { Tools } from '../../lib/runtime/tools';
+import type { Tools } from '../../lib/runtime/flow-node';
 import { anyId, idFrom } from '../../lib/runtime/inputs';
 import { invalidInput } from '../../lib/runtime/errors';
 import { oneAtATime } from '../../lib/service/concurrency';

@@ -1,7 +1,7 @@
 import type { MessageValue } from '../../lib/service/errors';
 import { operationNode, type BookOperation } from '../../lib/address-book/operation';
 import { searching } from '../../lib/address-book/search';
-import type { Tools } from '../../lib/runtime/tools';
+import type { Tools } from '../../lib/runtime/flow-node';
 import { invalidInput } from '../../lib/runtime/errors';
 import { isWellFormed } from '../../lib/runtime/kinds';
 import type { RequestOf } from '../../lib/service/endpoints';

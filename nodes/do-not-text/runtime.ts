@@ -3,7 +3,7 @@ import { doNotTextOf, refusalBy } from '../../lib/guards/do-not-text';
 import type { BlockedItem } from '../../lib/runtime/activity-items';
 import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput } from '../../lib/runtime/errors';
-import type { Tools } from '../../lib/runtime/tools';
+import type { Tools } from '../../lib/runtime/flow-node';
 import { readAll } from '../../lib/runtime/inputs';
 import type { Item } from '../../lib/outbox/item';
 import type { Shared } from '../../lib/outbox/records';

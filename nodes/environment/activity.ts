@@ -18,7 +18,6 @@ import {
   type ServiceState,
   type WaitItem,
 } from '../../lib/runtime/activity-items';
-import { pausedUntil } from '../../lib/runtime/tools';
 import type { Gauges } from '../../lib/runtime/metrics';
 import { lastFour } from '../../lib/runtime/log';
 import { problemOf } from '../../lib/runtime/outcomes';
@@ -224,7 +223,7 @@ export const serviceState = async (RED: Red, asked: RouteRequest): Promise<Servi
   const running = runningIn(asked);
   const { clock, trouble = null } = running;
   const service = serviceOf(running.values) ?? null;
-  const until = Math.max(...running.uses().map(pausedUntil));
+  const until = Math.max(...running.uses().map((each) => each.pausedUntil));
   const open = trouble === null ? await within(systemClock, mostPatient, stateIn(RED, running)) : 'late';
   return {
     service,

@@ -378,10 +378,11 @@ export class RunningEnvironment implements SharedStoreHost {
       : 'authorized';
   }
 
-  get tokensPausedUntil(): number {
-    return this.service === 'simulator' || !this.read
-      ? 0
-      : this.ownServices.endpoints.pausedUntil(this.read.connection);
+  get pausedUntil(): number {
+    const { openClient: client, read } = this;
+    const byService = !client || client instanceof Promise ? 0 : client.limits.pausedUntil;
+    if (this.service === 'simulator' || !read) return byService;
+    return Math.max(byService, this.ownServices.endpoints.pausedUntil(read.connection));
   }
 
   async advisorList(): Promise<readonly AdvisorItem[]> {

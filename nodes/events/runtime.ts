@@ -4,7 +4,7 @@ import type { Node, NodeAPI } from 'node-red';
 import { atNextStart } from '../../lib/runtime/delivery';
 import type { AdvisorItem } from '../../lib/runtime/activity-items';
 import type { Environment } from '../../lib/runtime/environment';
-import { environmentOf, pausedUntil, whenAdded } from '../../lib/runtime/tools';
+import { environmentOf, whenAdded } from '../../lib/runtime/flow-node';
 import { wordsOf, type Words } from '../../lib/runtime/language';
 import { problemOf } from '../../lib/runtime/outcomes';
 import type { RunningNode } from '../../lib/runtime/red';
@@ -94,7 +94,7 @@ class EventsNode {
     if (this.isClosed) return;
     this.lookAtStore();
     // The pause may be over before the next check, so its end is noted now.
-    const until = pausedUntil(this.environment);
+    const until = this.environment.pausedUntil;
     if (until > this.pausesToldUntil) this.pauseUntil = Math.max(this.pauseUntil, until);
     if (this.isLookDue) return;
     this.isLookDue = true;

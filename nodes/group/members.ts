@@ -1,7 +1,7 @@
 import { searchAtService, type Caller, type SearchOperation } from '../../lib/address-book/operation';
 import { pagesOf, totalOf } from '../../lib/address-book/paging';
 import { invalidInput, nodeError } from '../../lib/runtime/errors';
-import type { Tools } from '../../lib/runtime/tools';
+import type { Tools } from '../../lib/runtime/flow-node';
 import { kindsIn, summaryOf } from '../../lib/runtime/item-node';
 import type { Portion, Stream } from '../../lib/runtime/searches';
 import type { Outcome } from '../../lib/outbox/outcome';

@@ -11,7 +11,7 @@ import { writtenOffset } from '../../lib/runtime/dates';
 import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput } from '../../lib/runtime/errors';
 import { isRecord, isWellFormed } from '../../lib/runtime/kinds';
-import type { Tools } from '../../lib/runtime/tools';
+import type { Tools } from '../../lib/runtime/flow-node';
 import { noSource } from '../../lib/runtime/inputs';
 import {
   faultOf,

@@ -865,7 +865,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'a message in a loop is delayed',
-      file: 'lib/runtime/tools.ts',
+      file: 'lib/runtime/item-node.ts',
       changes: [['returns.count <= mostReturns', 'returns.count <= Infinity']],
       shownBy: {
         'unit/texting/spinning.test.ts': [

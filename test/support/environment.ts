@@ -63,6 +63,9 @@ export const environmentOn = (service: Service, choices: EnvironmentChoices = {}
     client: () => (client ??= createClient({ ...service, clock, onPause: changed, ...choices.client })),
     space: `${choices.id ?? 'test-environment'}/${service.baseUrl}`,
     trouble: undefined,
+    get pausedUntil() {
+      return client?.limits.pausedUntil ?? 0;
+    },
     addPending: () => () => undefined,
     memory: () => memoryFor(service.baseUrl),
     store: () => (store ??= choices.store ?? createMemoryStore()),

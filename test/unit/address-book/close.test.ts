@@ -1,7 +1,7 @@
 import { mock } from 'node:test';
 import should from 'should';
 import { Searches } from '../../../lib/runtime/searches';
-import type { Tools } from '../../../lib/runtime/tools';
+import type { Tools } from '../../../lib/runtime/flow-node';
 import type { Job } from '../../../lib/runtime/delivery';
 import type { Problem } from '../../../lib/service/errors';
 import { closeLimit } from '../../../lib/service/clock';

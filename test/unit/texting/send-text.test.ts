@@ -540,7 +540,7 @@ describe('send text node', () => {
         token: () => token.opened.then(() => 'token'),
       };
       const environment = alsoClose(environmentOn(service));
-      const paused = Object.assign(environment, { tokensPausedUntil: Date.now() + 300_000 });
+      const paused = Object.defineProperty(environment, 'pausedUntil', { value: Date.now() + 300_000 });
       const flow = await sendNode(paused);
       flow.send({ phone: '+12025550101', text: 'Hi' });
       while (flow.statuses.length === 0) {
