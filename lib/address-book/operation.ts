@@ -7,9 +7,8 @@ import { orMake } from '../process-memory';
 import type { Item } from '../outbox/item';
 import type { ItemData, Shared } from '../outbox/records';
 import { faultOf, itemNode } from '../runtime/item-node';
-import { nodeError } from '../runtime/errors';
-import { ServiceError } from '../service/errors';
-import { failedOutcome, problemOf } from '../runtime/outcomes';
+import { failedOutcome, problemOf } from '../runtime/errors';
+import { serviceError, ServiceError } from '../service/errors';
 import type { Message } from '../runtime/red';
 import type { Config, NodeRuntime } from '../runtime/register';
 import type { NodeSpec } from '../runtime/spec';
@@ -155,7 +154,7 @@ export const operationNode = (
       async work(item: Item<ItemData, OperationShared>) {
         const { shared, data, entry, message } = item;
         const of = itemsOf(shared);
-        if (!of) throw nodeError('cancelled', 'cancelled');
+        if (!of) throw serviceError('cancelled', 'cancelled');
         const list = shared.list !== undefined;
         const known = of.carries(entry, list);
         const callerUntil = (end?: AbortSignal): Caller =>

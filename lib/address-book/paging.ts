@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { nodeError } from '../runtime/errors';
+import { serviceError } from '../service/errors';
 import type { ResultPage } from '../service/endpoints';
 
 const pageNumberOf = ({ pageInfo }: ResultPage): number | undefined => pageInfo?.page ?? undefined;
@@ -26,9 +26,10 @@ const checkPage = (page: ResultPage, asked: number, before?: ResultPage): void =
   // If there is nothing at all, there is no page to number.
   const isNothing = page.data.length === 0 && totalOf(page) === 0;
   if (given !== undefined && given !== asked && !isNothing) {
-    throw nodeError('invalid_response', 'page_other', { page: asked, given });
+    throw serviceError('invalid_response', 'page_other', { page: asked, given });
   }
-  if (before && repeats(before, page)) throw nodeError('invalid_response', 'page_repeated', { page: asked });
+  if (before && repeats(before, page))
+    throw serviceError('invalid_response', 'page_repeated', { page: asked });
 };
 
 export type Fetch<P> = (page: number, signal?: AbortSignal) => Promise<P>;
@@ -173,7 +174,7 @@ export async function* pagesOf<T>(
       yield { page: answer, fresh: freshIn(answer.data), isLast: last === page };
       if (last === page) return;
       if (isEndless)
-        throw nodeError('invalid_response', 'pages_endless', {
+        throw serviceError('invalid_response', 'pages_endless', {
           pages: page,
           records: read,
           address: { setting: 'baseUrl' },

@@ -4,9 +4,8 @@ import type { Outcome } from '../outbox/outcome';
 import { orMake, processMemory } from '../process-memory';
 import type { BlockedItem as Blocked } from '../runtime/activity-items';
 import type { Environment } from '../runtime/environment';
-import { nodeError } from '../runtime/errors';
 import type { Guard, GuardTools } from '../runtime/item-node';
-import type { ServiceError } from '../service/errors';
+import { serviceError, type ServiceError } from '../service/errors';
 import type { Movable } from '../state/moving';
 import {
   endOf,
@@ -354,8 +353,8 @@ export const movableBlocked = (): Movable<Blocked> => {
 };
 
 export const refusalBy = (by: BlockedBy): ServiceError => {
-  if (by === 'unreadable') return nodeError('blocked', 'blocked_unreadable');
-  return nodeError('blocked', by === 'unreadable list' ? 'blocked_list_unreadable' : 'blocked');
+  if (by === 'unreadable') return serviceError('blocked', 'blocked_unreadable');
+  return serviceError('blocked', by === 'unreadable list' ? 'blocked_list_unreadable' : 'blocked');
 };
 
 /** Texts nobody who is on the list, and nobody at all while a setting is wrong or an empty store is not confirmed. */

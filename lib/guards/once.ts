@@ -2,13 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { Listeners } from '../listeners';
 import type { Item } from '../outbox/item';
 import type { Environment } from '../runtime/environment';
-import { nodeError } from '../runtime/errors';
+import { problemOf } from '../runtime/errors';
 import type { Guard, GuardTools } from '../runtime/item-node';
 import type { Outcome } from '../outbox/outcome';
 import { Later } from '../outbox/queue';
 import type { ItemData, Shared } from '../outbox/records';
-import { problemOf } from '../runtime/outcomes';
-import { mayBeCarriedOut } from '../service/errors';
+import { serviceError, mayBeCarriedOut } from '../service/errors';
 import { systemClock } from '../service/clock';
 import { wokenBy } from '../service/concurrency';
 import { rememberedKey, sweepRemembered, table, type Remembered } from '../state/remembered';
@@ -267,7 +266,7 @@ const sendClaimed = async (
       throw thrown;
     }
     await end(claim.ended(endOfThrown(thrown, item.isReset)));
-    throw thrown instanceof Later ? nodeError('cancelled', 'cancelled') : thrown;
+    throw thrown instanceof Later ? serviceError('cancelled', 'cancelled') : thrown;
   }
 };
 
@@ -318,7 +317,7 @@ export const sendOnce = <D extends ItemData, S extends Shared>(
     const once = await onceFor(item, wanted);
     if (item.shared.dryRun) {
       const verdict = await once.foresee();
-      if (verdict?.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
+      if (verdict?.kind === 'unknown') throw serviceError('outcome_unknown', 'once_unknown');
       if (verdict?.kind === 'sent') return alreadySent(verdict.payload);
       const outcome = await foresee(item, wanted.key, next);
       // The text would wait for the first one with its key, and leave as that does.
@@ -329,8 +328,8 @@ export const sendOnce = <D extends ItemData, S extends Shared>(
       const verdict = await once.claim(item.id, once.store.now() - item.age);
       if (verdict.kind === 'own') return sendClaimed(item, once.store, verdict.claim, next);
       if (verdict.kind === 'sent') return alreadySent(verdict.payload);
-      if (verdict.kind === 'unknown') throw nodeError('outcome_unknown', 'once_unknown');
-      if (verdict.kind === 'cancelled' || item.signal.aborted) throw nodeError('cancelled', 'cancelled');
+      if (verdict.kind === 'unknown') throw serviceError('outcome_unknown', 'once_unknown');
+      if (verdict.kind === 'cancelled' || item.signal.aborted) throw serviceError('cancelled', 'cancelled');
       const { notBefore = 0 } = verdict;
       if (notBefore > once.time.now()) throw new Later(notBefore);
       await once.changed(item.signal);

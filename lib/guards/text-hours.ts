@@ -6,7 +6,8 @@ import type { ItemData, Shared } from '../outbox/records';
 import { calculated, processMemory } from '../process-memory';
 import { isTimeZone, offsetAt } from '../runtime/dates';
 import type { EnvironmentSettings, TextHours } from '../runtime/environment';
-import { invalidInput, nodeError } from '../runtime/errors';
+import { invalidInput } from '../runtime/errors';
+import { serviceError } from '../service/errors';
 import type { Guard, GuardTools, ItemOf } from '../runtime/item-node';
 import { fieldOf, isNothing, isRecord } from '../runtime/kinds';
 import zoneTable from './zone-table.json';
@@ -178,7 +179,8 @@ export const textHours = <S extends TextShared>(
       const opening = allowedFrom(hours, whose, at);
       if (opening === undefined) throw invalidInput('zone_missing');
       if (opening === at) return undefined;
-      if (hours.outside === 'fail') throw nodeError('quiet_hours', 'quiet_hours', {}, { notBefore: opening });
+      if (hours.outside === 'fail')
+        throw serviceError('quiet_hours', 'quiet_hours', {}, { notBefore: opening });
       return spreadFrom(hours, whose, opening);
     };
     // A text may wait until its delivery date is over: the service would send it at once.

@@ -7,7 +7,6 @@ import { elapsedBy, systemClock } from '../service/clock';
 import { wokenBy } from '../service/concurrency';
 import { serviceError, type Problem } from '../service/errors';
 import { visible } from '../visible';
-import { nodeError } from './errors';
 import type { PropertyPath } from './inputs';
 import { hideNumbers } from './log';
 import type { Outcome } from '../outbox/outcome';
@@ -15,7 +14,7 @@ import type { Message, Red, RunningNode } from './red';
 
 /** The service's words may quote the text or the recipient: they are for the flow, not for the log. */
 const unquoted = (why: Problem): Problem => {
-  if (why.wording?.key === 'rejected') return nodeError('rejected', 'rejected_plain').problem;
+  if (why.wording?.key === 'rejected') return serviceError('rejected', 'rejected_plain').problem;
   return why.detail !== undefined && why.detail !== '' && why.message.includes(visible(why.detail))
     ? serviceError('invalid_request', 'invalid_request_plain').problem
     : why;

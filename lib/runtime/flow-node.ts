@@ -6,7 +6,7 @@ import { ServiceError, serviceError } from '../service/errors';
 import { activityOf } from './activity';
 import { atNextStart, madeLate, outputsOf } from './delivery';
 import type { Environment } from './environment';
-import { invalidInput, nodeError } from './errors';
+import { invalidInput } from './errors';
 import { faultInSettings, noSource, plainSettings, source, type Source } from './inputs';
 import { asText } from './kinds';
 import { wordsOf } from './language';
@@ -54,7 +54,7 @@ const theOnlyOne = (environment: Environment): string => {
   const known = environment.advisors();
   const [only] = known;
   if (only === undefined) {
-    throw nodeError('authorization_required', 'nobody_authorized', { environment: environment.name });
+    throw serviceError('authorization_required', 'nobody_authorized', { environment: environment.name });
   }
   if (known.length > 1) {
     throw invalidInput('several_advisors');
@@ -71,7 +71,7 @@ const authorized = (environment: Environment, advisor: string): string => {
     case 'authorize_again':
       throw serviceError('authorization_required', 'authorization_ended', { advisor, name });
     case 'unknown':
-      throw nodeError('authorization_required', 'advisor_unauthorized', { advisor, environment: name });
+      throw serviceError('authorization_required', 'advisor_unauthorized', { advisor, environment: name });
   }
 };
 
@@ -144,7 +144,7 @@ export const toolsOf = (RED: Red, node: RunningNode, spec: NodeSpec, config: Con
   /** Throws `not_configured` when the node has no environment, or a disabled one. */
   const environment = (): Environment => {
     if (found) return found;
-    throw nodeError('not_configured', 'no_environment');
+    throw serviceError('not_configured', 'no_environment');
   };
 
   /** Throws `invalid_input` when a setting of this node is wrong. */

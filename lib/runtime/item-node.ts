@@ -9,15 +9,14 @@ import { pendingIn } from '../outbox/queue-reader';
 import type { ItemData, Shared } from '../outbox/records';
 import { readable, removeUnreadable } from '../outbox/storable-message';
 import { closeLimit, systemClock, within } from '../service/clock';
-import { ServiceError } from '../service/errors';
+import { serviceError, ServiceError } from '../service/errors';
 import { ageClock, StoreClosed, TakenOver, type Store } from '../state/store';
 import { activityOf, isCancelling } from './activity';
 import { Job, setAt, withoutList, type Part } from './delivery';
 import type { Environment } from './environment';
 import { environmentOf, isAuthorized, toolsOf, whenAdded, type Tools } from './flow-node';
-import { nodeError } from './errors';
+import { failedOutcome, problemOf } from './errors';
 import { noSource, pathIn, type Source } from './inputs';
-import { failedOutcome, problemOf } from './outcomes';
 import type { Message, RunningNode } from './red';
 import type { Config, NodeRuntime } from './register';
 import type { NodeSpec } from './spec';
@@ -139,16 +138,16 @@ const indexesOf = ({ index, duplicates }: ItemData): readonly number[] =>
 
 const failureBy = (reason: Reason): Outcome => {
   const unknown = (key: 'unknown_after_crashes' | 'unknown_after_restart') =>
-    nodeError('outcome_unknown', key, {}, { attempts: 1 });
+    serviceError('outcome_unknown', key, {}, { attempts: 1 });
   const errors = {
-    reset: () => nodeError('cancelled', 'cancelled'),
-    moved: () => nodeError('cancelled', 'environment_changed'),
-    retyped: () => nodeError('cancelled', 'node_changed'),
-    stale: () => nodeError('stale', 'stale'),
+    reset: () => serviceError('cancelled', 'cancelled'),
+    moved: () => serviceError('cancelled', 'environment_changed'),
+    retyped: () => serviceError('cancelled', 'node_changed'),
+    stale: () => serviceError('stale', 'stale'),
     crashes: () => unknown('unknown_after_crashes'),
     unknown: () => unknown('unknown_after_restart'),
     taken_over: () => unknown('unknown_after_restart'),
-    refused: () => nodeError('network_error', 'not_saved'),
+    refused: () => serviceError('network_error', 'not_saved'),
   };
   return failedOutcome(errors[reason]().problem);
 };
@@ -445,7 +444,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     };
 
     const failedToOpen = (thrown: unknown): void => {
-      unopened = thrown instanceof TakenOver ? nodeError('network_error', 'not_saved') : thrown;
+      unopened = thrown instanceof TakenOver ? serviceError('network_error', 'not_saved') : thrown;
       const why = problemOf(unopened);
       if (why.code !== 'not_configured') fault(thrown);
       shown.show(failedOutcome(why), {});
@@ -541,7 +540,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
         job.handOver = undefined;
         changed();
       } catch (thrown) {
-        refuse(job, batch, thrown instanceof QueueFull ? nodeError('queue_full', 'queue_full') : thrown);
+        refuse(job, batch, thrown instanceof QueueFull ? serviceError('queue_full', 'queue_full') : thrown);
       }
     };
 
@@ -651,7 +650,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     const enter = (job: Job): void => {
       const openings = [opening, environment?.opening].filter((each) => each !== undefined);
       if (openings.length === 0) take(job);
-      else if (inLine >= longestLine) fail(job, nodeError('queue_full', 'queue_full'));
+      else if (inLine >= longestLine) fail(job, serviceError('queue_full', 'queue_full'));
       else {
         inLine += 1;
         const opened = Promise.all(openings).then(() => {

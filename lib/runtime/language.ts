@@ -44,7 +44,7 @@ export const nodeTitle = (language: Language, type: string): string | undefined 
   find(stringsIn(language, type), 'title');
 
 /** Turns a value of a sentence into words: fields and settings are called what their forms call them. */
-export const wordFor = (language: Language): ((value: MessageValue) => string | number) => {
+const wordFor = (language: Language): ((value: MessageValue) => string | number) => {
   const word = (value: MessageValue): string | number => {
     if (typeof value !== 'object') return value;
     if ('reason' in value) return sentence(language, `reason.${value.reason}`) ?? value.reason;

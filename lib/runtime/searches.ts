@@ -2,9 +2,8 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Outcome } from '../outbox/outcome';
 import { closeLimit, systemClock } from '../service/clock';
 import { wokenBy } from '../service/concurrency';
-import type { Problem } from '../service/errors';
+import { serviceError, type Problem } from '../service/errors';
 import type { Job } from './delivery';
-import { nodeError } from './errors';
 import type { Tools } from './flow-node';
 import type { Message } from './red';
 import { progressLook, searchLook } from './status';
@@ -144,12 +143,12 @@ export class Searches {
     await wokenBy(searching, stream.givenUp);
     if (!stream.givenUp.aborted) await searching;
     if (this.tools.closed.aborted && !job.isSettled)
-      this.breakOff(job, nodeError('cancelled', 'cancelled_by_close').problem);
+      this.breakOff(job, serviceError('cancelled', 'cancelled_by_close').problem);
   }
 
   private async search(stream: Stream): Promise<void> {
     const search = await this.prepare(stream.job.msg);
-    if (stream.stopped.aborted && !this.tools.closed.aborted) throw nodeError('cancelled', 'cancelled');
+    if (stream.stopped.aborted && !this.tools.closed.aborted) throw serviceError('cancelled', 'cancelled');
     await search(stream);
   }
 }

@@ -143,26 +143,21 @@ export const inWords = (
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, shown(value)]));
 };
 
-/** Makes errors; `inEnglish` puts a value of a sentence into words. */
-export const errorMaker =
-  (inEnglish = uncatalogued) =>
-  (
-    code: Code,
-    key: ErrorKey,
-    values: MessageValues = {},
-    more: Partial<Problem> = {},
-    origin?: ErrorOrigin,
-  ): ServiceError =>
-    new ServiceError(
-      {
-        message: fill(sentences[key], inWords(values, inEnglish)),
-        code,
-        retryable: isRetryable(code),
-        attempts: 0,
-        ...more,
-        wording: { key, values },
-      },
-      origin,
-    );
-
-export const serviceError = errorMaker();
+export const serviceError = (
+  code: Code,
+  key: ErrorKey,
+  values: MessageValues = {},
+  more: Partial<Problem> = {},
+  origin?: ErrorOrigin,
+): ServiceError =>
+  new ServiceError(
+    {
+      message: fill(sentences[key], inWords(values, uncatalogued)),
+      code,
+      retryable: isRetryable(code),
+      attempts: 0,
+      ...more,
+      wording: { key, values },
+    },
+    origin,
+  );

@@ -3,12 +3,12 @@ import type { ResultPage } from '../../lib/service/endpoints';
 import { inOrder, runSearch, searchSettings, type Search } from '../../lib/address-book/search';
 import { activityOf, type Activity } from '../../lib/runtime/activity';
 import type { Environment } from '../../lib/runtime/environment';
-import { invalidInput, nodeError } from '../../lib/runtime/errors';
+import { failedOutcome, invalidInput, problemOf } from '../../lib/runtime/errors';
+import { serviceError } from '../../lib/service/errors';
 import { anyAdvisor, type Tools } from '../../lib/runtime/flow-node';
 import { oneOrList, pathIn } from '../../lib/runtime/inputs';
 import { kindsIn, summaryOf } from '../../lib/runtime/item-node';
 import type { Outcome } from '../../lib/outbox/outcome';
-import { failedOutcome, problemOf } from '../../lib/runtime/outcomes';
 import { spec } from './spec';
 
 interface ActivityItem {
@@ -58,7 +58,7 @@ const listing = (tools: Tools, what: string): SearchOperation => {
       const advisor = anyAdvisor(advisorSource, await advisorSource.read(msg), msg) || undefined;
       // An advisor who must authorize again may still have waits and failures to show.
       if (advisor !== undefined && environment.advisorState(advisor) === 'unknown')
-        throw nodeError('authorization_required', 'advisor_unauthorized', {
+        throw serviceError('authorization_required', 'advisor_unauthorized', {
           advisor,
           environment: environment.name,
         });
@@ -88,7 +88,7 @@ const doing = (tools: Tools, act: (activity: Activity, id: string) => Promise<bo
       if (typeof value !== 'string' || value.trim() === '')
         throw invalidInput('item_missing', { where: itemId.where });
       const id = value.trim();
-      if (!(await act(activity, id))) throw nodeError('not_found', 'item_gone');
+      if (!(await act(activity, id))) throw serviceError('not_found', 'item_gone');
       return { port: 0, payload: { id } };
     } catch (thrown) {
       return failedOutcome(problemOf(thrown));

@@ -9,15 +9,14 @@ import {
 import { paceOf } from '../../lib/consent/pace';
 import { ownListOf } from '../../lib/guards/do-not-text';
 import type { Environment } from '../../lib/runtime/environment';
-import { invalidInput, nodeError } from '../../lib/runtime/errors';
+import { failedOutcome, invalidInput } from '../../lib/runtime/errors';
 import { anyId, entriesOf, type Source } from '../../lib/runtime/inputs';
 import type { Item } from '../../lib/outbox/item';
 import { itemNode } from '../../lib/runtime/item-node';
 import { isNothing } from '../../lib/runtime/kinds';
 import type { Outcome } from '../../lib/outbox/outcome';
 import type { Subject } from '../../lib/outbox/records';
-import { failedOutcome } from '../../lib/runtime/outcomes';
-import type { Problem } from '../../lib/service/errors';
+import { serviceError, type Problem } from '../../lib/service/errors';
 import {
   readRecipients,
   recipientsOf,
@@ -63,7 +62,7 @@ const notAccepted = (
   const [code, key] = failures[reason];
   const isUnknown = reason === 'unknown_number';
   const sentence = isUnknown && subject && 'memberId' in subject ? 'unknown_member' : key;
-  const { problem } = nodeError(code, sentence, {}, { ...(isUnknown && { status: 404 }), ...said });
+  const { problem } = serviceError(code, sentence, {}, { ...(isUnknown && { status: 404 }), ...said });
   return { port: 2, payload: { ...status, reason }, problem };
 };
 
@@ -128,7 +127,7 @@ export const create = itemNode<Recipient, CheckShared>(spec, (tools) => {
         if (!isWaiting || shared.dryRun) return;
         // They have one clock.
         const [consent] = consents.values();
-        if (!consent) throw nodeError('not_configured', 'no_environment');
+        if (!consent) throw serviceError('not_configured', 'no_environment');
         shared.pace = pace;
         shared.start = consent.clock.now();
       },
@@ -137,7 +136,7 @@ export const create = itemNode<Recipient, CheckShared>(spec, (tools) => {
       const environment = tools.environment();
       if (!item.isWait) return checkOnce(item, environment);
       const ended = await (await consentOf(environment, item)).look(item, tools.node.id);
-      if (!ended) throw nodeError('cancelled', 'cancelled');
+      if (!ended) throw serviceError('cancelled', 'cancelled');
       return outcomeOfWait(ended, subjectOf(item.data));
     },
     async endedBy(item, reason) {

@@ -3,7 +3,7 @@ import { second } from '../../lib/durations';
 import type { TextShared } from '../../lib/guards/text-hours';
 import type { Queue } from '../../lib/outbox/queue';
 import type { Tools } from '../../lib/runtime/flow-node';
-import { problemOf } from '../../lib/runtime/outcomes';
+import { problemOf } from '../../lib/runtime/errors';
 import { failureLook, look, unauthorizedLook, waitingLook, type StatusLook } from '../../lib/runtime/status';
 import type { Recipient } from '../../lib/texting/recipients';
 

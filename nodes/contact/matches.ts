@@ -4,8 +4,8 @@ import { orMake } from '../../lib/process-memory';
 import type { Caller } from '../../lib/address-book/operation';
 import { pagesOf } from '../../lib/address-book/paging';
 import type { Environment } from '../../lib/runtime/environment';
-import { invalidInput, nodeError } from '../../lib/runtime/errors';
-import { problemOf } from '../../lib/runtime/outcomes';
+import { invalidInput, problemOf } from '../../lib/runtime/errors';
+import { serviceError } from '../../lib/service/errors';
 import type { Id, ResponseOf } from '../../lib/service/endpoints';
 import type { ContactBody } from './input';
 
@@ -65,7 +65,7 @@ export const readMatches = async (caller: Caller, matchBy: MatchBy, wanted?: str
     }
   }
   // Contacts without that value would all be created again.
-  if (isAny && !isGiven) throw nodeError('invalid_response', 'match_unclear', { field: matchBy });
+  if (isAny && !isGiven) throw serviceError('invalid_response', 'match_unclear', { field: matchBy });
   return matches;
 };
 
@@ -126,7 +126,7 @@ export class Matcher {
     if (others.length === 0) return match?.contactId;
     const ids = found.map(({ contactId }) => contactId).join(', ');
     const key = matchBy === 'email' ? 'match_several_email' : 'match_several_name';
-    throw nodeError('invalid_input', key, { ids }, { details: found });
+    throw serviceError('invalid_input', key, { ids }, { details: found });
   }
 
   /** Runs `create` for the contact with this value, and returns its result. */

@@ -20,8 +20,7 @@ import {
 } from '../../lib/runtime/activity-items';
 import type { Gauges } from '../../lib/runtime/metrics';
 import { lastFour } from '../../lib/runtime/log';
-import { problemOf } from '../../lib/runtime/outcomes';
-import { ownWords, plainCode } from '../../lib/runtime/own-words';
+import { ownWords, plainCode, problemOf } from '../../lib/runtime/errors';
 import type { Red } from '../../lib/runtime/red';
 import { elapsedBy, systemClock, within } from '../../lib/service/clock';
 import { phoneNumber } from '../../lib/texting/recipients';

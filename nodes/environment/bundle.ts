@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { activityOf } from '../../lib/runtime/activity';
 import type { Failure } from '../../lib/runtime/activity-items';
 import { lastFour } from '../../lib/runtime/log';
-import { plainCode } from '../../lib/runtime/own-words';
+import { plainCode } from '../../lib/runtime/errors';
 import type { Red } from '../../lib/runtime/red';
 import type { Field } from '../../lib/runtime/spec';
 import { ownVersion } from '../../lib/service/transport';

@@ -3,13 +3,13 @@ import { splitScopes } from '../../lib/auth/token-endpoint';
 import { minutesOf } from '../../lib/runtime/dates';
 import type { EnvironmentSettings } from '../../lib/runtime/environment';
 import { faultInSettings, plainSettings, excerpt } from '../../lib/runtime/inputs';
-import { invalidInput, nodeError } from '../../lib/runtime/errors';
+import { invalidInput } from '../../lib/runtime/errors';
 import { isNothing, isRecord } from '../../lib/runtime/kinds';
 import { lazy } from '../../lib/runtime/lazy';
 import { applies, textFault, withDefaults, writtenPassword } from '../../lib/runtime/settings';
 import { contractScope, usualPrefixes, type Prefixes } from '../../lib/service/prefixes';
 import type { RepeatSends } from '../../lib/service/retry';
-import { ServiceError } from '../../lib/service/errors';
+import { ServiceError, serviceError } from '../../lib/service/errors';
 import { spec, usualScopes } from './spec';
 import { second } from '../../lib/durations';
 
@@ -29,7 +29,7 @@ const checkTexts = (values: EnvironmentValues, settings: readonly string[]): voi
     if (fault === 'country' || fault === 'time' || fault === 'time_zone')
       throw invalidInput(`setting_${fault}`, { value: excerpt(values[field.name]) });
     const said = { name: environmentName(values), setting: { setting: field.name } };
-    if (fault) throw nodeError('not_configured', `setting_${fault}`, said);
+    if (fault) throw serviceError('not_configured', `setting_${fault}`, said);
   }
 };
 
@@ -58,7 +58,7 @@ const scopesOf = (
  */
 const proxyOf = (values: EnvironmentValues): string => {
   if (writtenPassword.test(text(values['proxyAsWritten'])))
-    throw nodeError('not_configured', 'setting_proxy_password', {
+    throw serviceError('not_configured', 'setting_proxy_password', {
       name: environmentName(values),
       setting: { setting: 'proxy' },
     });
@@ -73,7 +73,7 @@ const namesOf = (value: unknown): Record<string, string> => {
     try {
       given = JSON.parse(given);
     } catch {
-      throw nodeError('not_configured', 'names_json');
+      throw serviceError('not_configured', 'names_json');
     }
   }
   if (!isRecord(given)) throw invalidInput('names_record');
@@ -129,7 +129,7 @@ const unsetIn = (values: EnvironmentValues, settings: readonly string[]): readon
 };
 
 const variablesUnset = (values: EnvironmentValues, variables: readonly string[]): ServiceError =>
-  nodeError('not_configured', 'variables_unset', { name: environmentName(values), variables });
+  serviceError('not_configured', 'variables_unset', { name: environmentName(values), variables });
 
 /** These have errors of their own. */
 const elsewhere = ['baseUrl', 'authUrl', 'tokenUrl', 'redirectUri', 'name', 'consentPattern'];
@@ -212,7 +212,7 @@ const checkNeeded = (values: EnvironmentValues, settings: readonly Setting[]): v
   if (unset.length > 0) throw variablesUnset(values, unset);
   const missing = settings.filter((setting) => text(values[setting]) === '');
   if (missing.length > 0) {
-    throw nodeError('not_configured', 'settings_missing', {
+    throw serviceError('not_configured', 'settings_missing', {
       name,
       settings: missing.map((setting) => ({ setting })),
     });
@@ -238,7 +238,7 @@ const checkStore = (values: EnvironmentValues): void => {
   if (serviceOf(values) === 'simulator' || plainSettings(spec, values).text('store') !== 'postgres') return;
   checkNeeded(values, ['storeUrl']);
   if (!lazy.postgresConnection().isPgInstalled())
-    throw nodeError('not_configured', 'pg_missing', { name: environmentName(values) });
+    throw serviceError('not_configured', 'pg_missing', { name: environmentName(values) });
 };
 
 export const grantOf = (values: EnvironmentValues): Connection['grant'] =>

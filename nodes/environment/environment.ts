@@ -11,12 +11,11 @@ import type {
   ControlListener,
   StoreListener,
 } from '../../lib/runtime/environment';
-import { nodeError } from '../../lib/runtime/errors';
 import { metrics } from '../../lib/runtime/metrics';
 import { lazy } from '../../lib/runtime/lazy';
 import { elapsedBy, systemClock, within, type Clock } from '../../lib/service/clock';
 import { wokenBy } from '../../lib/service/concurrency';
-import type { ServiceError } from '../../lib/service/errors';
+import { serviceError, type ServiceError } from '../../lib/service/errors';
 import { sumOfPending, type Pending } from '../../lib/outbox/queue-reader';
 import type { Client, ClientOptions } from '../../lib/service/client';
 import { lostTrouble } from '../../lib/state/recognition';
@@ -358,7 +357,7 @@ export class RunningEnvironment implements SharedStoreHost {
     if (this.service === 'simulator') return [defaultAdvisor];
     const { connection } = this.complete();
     if (connection.grant === 'client_credentials') return [defaultAdvisor];
-    if (!this.ownServices.vault.isOpen) throw nodeError('network_error', 'store_away');
+    if (!this.ownServices.vault.isOpen) throw serviceError('network_error', 'store_away');
     return this.ownServices.vault.advisors(connection);
   }
 
@@ -519,7 +518,7 @@ export class RunningEnvironment implements SharedStoreHost {
   async mayText(signal: AbortSignal): Promise<void> {
     while (this.isStoreLost && !signal.aborted)
       await wokenBy((wake) => this.ownServices.recognition.onChange(wake), signal);
-    if (signal.aborted) throw nodeError('cancelled', 'cancelled');
+    if (signal.aborted) throw serviceError('cancelled', 'cancelled');
   }
 
   /** Accepts the empty store as this environment's; false when there is nothing to confirm. */

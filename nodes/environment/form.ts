@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import { splitScopes } from '../../lib/auth/token-endpoint';
 import { isRecord } from '../../lib/is-record';
-import { nodeError } from '../../lib/runtime/errors';
+import { serviceError } from '../../lib/service/errors';
 import type { Red } from '../../lib/runtime/red';
 import type { EnvironmentValues } from './config';
 import type { RunningEnvironment } from './environment';
@@ -93,7 +93,7 @@ export class FormReader {
   deployed(): RunningEnvironment {
     if (this.running) return this.running;
     if (this.isDeployed) throw new Refused(404, 'refused.notRunning');
-    throw nodeError('not_configured', 'environment_undeployed');
+    throw serviceError('not_configured', 'environment_undeployed');
   }
 
   /** The values that are deployed, also those of a disabled environment. */
@@ -131,11 +131,12 @@ export class FormReader {
    */
   use(given: unknown): EnvironmentValues {
     if (!isRecord(given)) return this.deployed().values;
-    if (!this.mayDeploy && !this.isDeployed) throw nodeError('not_configured', 'environment_undeployed');
+    if (!this.mayDeploy && !this.isDeployed) throw serviceError('not_configured', 'environment_undeployed');
     const values = this.look(this.mayDeploy ? given : withoutDestinations(flat(given)));
     const withheld = this.withheld();
-    if (withheld.length > 0) throw nodeError('not_configured', 'variables_withheld', { variables: withheld });
-    if (this.isMoved(values) && this.isOurs(values)) throw nodeError('not_configured', 'secrets_again');
+    if (withheld.length > 0)
+      throw serviceError('not_configured', 'variables_withheld', { variables: withheld });
+    if (this.isMoved(values) && this.isOurs(values)) throw serviceError('not_configured', 'secrets_again');
     return values;
   }
 

@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
 import type { Finished } from '../../lib/auth/authorization';
 import { VaultAway } from '../../lib/auth/vault';
+import { problemOf } from '../../lib/runtime/errors';
+import { wordsIn } from '../../lib/runtime/language';
 import type { Red } from '../../lib/runtime/red';
 import { connectionIn } from './config';
 import { cookieOf, privately, sendPage } from './pages';
@@ -53,7 +55,7 @@ export const openRoutes = (RED: Red, services: Services): OpenRoutes => {
     (work: (request: Request, response: Response) => void | Promise<void>) =>
     (request: Request, response: Response): void => {
       void (async () => work(request, response))().catch((fault: unknown) => {
-        log.error(`An authorization failed: ${fault instanceof Error ? fault.message : String(fault)}`);
+        log.error(`An authorization failed: ${wordsIn().problem(problemOf(fault))}`);
         sendPage(request, response, 400, 'later');
       });
     };

@@ -3,9 +3,8 @@ import type { SignInRefusal } from '../../lib/auth/authorization';
 import { VaultAway } from '../../lib/auth/vault';
 import { isRecord } from '../../lib/is-record';
 import type { Log } from '../../lib/runtime/log';
-import { invalidInput } from '../../lib/runtime/errors';
+import { invalidInput, ownWords, plainCode } from '../../lib/runtime/errors';
 import { type Words, wordsIn } from '../../lib/runtime/language';
-import { ownWords, plainCode } from '../../lib/runtime/own-words';
 import { ServiceError, type Problem } from '../../lib/service/errors';
 import type english from '../../locales/en-US/runtime.json';
 

@@ -2,7 +2,7 @@ import type { Node } from 'node-red';
 import { activityOf } from '../../lib/runtime/activity';
 import { metrics } from '../../lib/runtime/metrics';
 import type { Config, NodeRuntime } from '../../lib/runtime/register';
-import { problemOf } from '../../lib/runtime/outcomes';
+import { problemOf } from '../../lib/runtime/errors';
 import type { Red, RunningNode } from '../../lib/runtime/red';
 import { wordsOf } from '../../lib/runtime/language';
 import { announcerOf, gaugesOf } from './activity';

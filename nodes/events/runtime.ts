@@ -6,7 +6,7 @@ import type { AdvisorItem } from '../../lib/runtime/activity-items';
 import type { Environment } from '../../lib/runtime/environment';
 import { environmentOf, whenAdded } from '../../lib/runtime/flow-node';
 import { wordsOf, type Words } from '../../lib/runtime/language';
-import { problemOf } from '../../lib/runtime/outcomes';
+import { problemOf } from '../../lib/runtime/errors';
 import type { RunningNode } from '../../lib/runtime/red';
 import type { Config } from '../../lib/runtime/register';
 import { createStatus, look, simulatorMark, type Fill, type Status } from '../../lib/runtime/status';

@@ -1,11 +1,11 @@
 import { searchAtService, type Caller, type SearchOperation } from '../../lib/address-book/operation';
 import { pagesOf, totalOf } from '../../lib/address-book/paging';
-import { invalidInput, nodeError } from '../../lib/runtime/errors';
+import { failedOutcome, invalidInput, problemOf } from '../../lib/runtime/errors';
+import { serviceError } from '../../lib/service/errors';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { kindsIn, summaryOf } from '../../lib/runtime/item-node';
 import type { Portion, Stream } from '../../lib/runtime/searches';
 import type { Outcome } from '../../lib/outbox/outcome';
-import { failedOutcome, problemOf } from '../../lib/runtime/outcomes';
 import { largestPage } from '../../lib/contract-values';
 import type { Id, ResponseOf } from '../../lib/service/endpoints';
 import { notANumber, phoneNumber } from '../../lib/texting/recipients';
@@ -39,7 +39,7 @@ const membershipOf = (
 ): boolean => {
   if (groupIds) return groupIds.some((id) => isSame(id, group.id));
   if (isNamed !== undefined && group.isOnlyOne) return isNamed;
-  throw nodeError('invalid_response', 'members_unclear');
+  throw serviceError('invalid_response', 'members_unclear');
 };
 
 /** Streams the contacts of one group, each read in full and ready to be texted. */

@@ -1,4 +1,4 @@
-import type { MessageValue } from '../../lib/service/errors';
+import { serviceError, type MessageValue } from '../../lib/service/errors';
 import {
   operationNode,
   contactKey,
@@ -11,7 +11,7 @@ import { fieldsGiven, unknownFields } from '../../lib/address-book/record-fields
 import { filterOf, searching, sortingOf } from '../../lib/address-book/search';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { entriesOf, idFrom, wholeId } from '../../lib/runtime/inputs';
-import { invalidInput, nodeError } from '../../lib/runtime/errors';
+import { invalidInput } from '../../lib/runtime/errors';
 import { oneAtATime } from '../../lib/service/concurrency';
 import { isNothing, isRecord } from '../../lib/runtime/kinds';
 import type { Message } from '../../lib/runtime/red';
@@ -117,7 +117,7 @@ const changeGroups =
     const { groupIds } = await caller.call('getContact', { params });
     // The memberships are replaced as a whole (contract, *Address book and content*): without the present ones, the
     // contact would leave its other groups.
-    if (!groupIds) throw nodeError('invalid_response', 'contact_without_groups');
+    if (!groupIds) throw serviceError('invalid_response', 'contact_without_groups');
     const after = change(groupIds);
     const isUnchanged = after.length === groupIds.length && selectAll.isSelectAllGroup === undefined;
     if (isUnchanged) return { id: contactId };

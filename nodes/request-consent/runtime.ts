@@ -10,12 +10,11 @@ import { hour } from '../../lib/durations';
 import { doNotTextGuard } from '../../lib/guards/do-not-text';
 import { textHours, validZone, type TextShared } from '../../lib/guards/text-hours';
 import type { Environment } from '../../lib/runtime/environment';
-import { nodeError } from '../../lib/runtime/errors';
+import { failedOutcome } from '../../lib/runtime/errors';
 import type { Item, Steps } from '../../lib/outbox/item';
 import { itemNode, type Guard, type GuardTools } from '../../lib/runtime/item-node';
 import type { Outcome } from '../../lib/outbox/outcome';
-import { failedOutcome } from '../../lib/runtime/outcomes';
-import { ServiceError } from '../../lib/service/errors';
+import { serviceError, ServiceError } from '../../lib/service/errors';
 import {
   readRecipients,
   recipientsOf,
@@ -62,8 +61,8 @@ const request = async (
       return { memberId, consentState, requested: true };
     }
     const detail = answer.data.failures?.[0];
-    if (detail === undefined) throw nodeError('invalid_response', 'no_outcome', {}, { attempts });
-    throw nodeError('rejected', 'rejected', { said: detail }, { detail, attempts });
+    if (detail === undefined) throw serviceError('invalid_response', 'no_outcome', {}, { attempts });
+    throw serviceError('rejected', 'rejected', { said: detail }, { detail, attempts });
   } catch (fault) {
     // The service also answers so when the number has already accepted (contract, *Errors*).
     const isInvalid = fault instanceof ServiceError && fault.code === 'invalid_request';
@@ -83,7 +82,7 @@ const asked = ({ memberId, consentState, requested, requestedAt }: RequestResult
 const preview = async (item: Request, environment: Environment, rules: RequestRules): Promise<Outcome> => {
   const { shared, advisor, data, wouldHoldUntil: notBefore } = item;
   // A dry run never leads to consent: asking again would loop forever.
-  if (shared.isRoundTrip) return failedOutcome(nodeError('cancelled', 'dry_run_round').problem);
+  if (shared.isRoundTrip) return failedOutcome(serviceError('cancelled', 'dry_run_round').problem);
   const { history } = await consentOf(environment, item);
   const result = await history.preview(advisor, data.phone ?? '', rules);
   return asked(result, notBefore === undefined ? {} : { notBefore });
@@ -102,7 +101,7 @@ const withLimit = async <T>(
     const { count, requestedAt } = fault;
     const consent = await consentOf(environment, item);
     const reply = await replyIfAccepted(item, consent);
-    if (!reply) throw nodeError('consent_limit', 'consent_limit', { count });
+    if (!reply) throw serviceError('consent_limit', 'consent_limit', { count });
     if (!item.shared.dryRun)
       await consent.history.accepted(item.advisor, item.data.phone ?? '', reply.memberId);
     return asked({ ...reply, requestedAt });

@@ -1,10 +1,9 @@
 import { countText } from '../../lib/guards/segments';
-import { nodeError } from '../../lib/runtime/errors';
+import { failedOutcome } from '../../lib/runtime/errors';
 import { isNothing } from '../../lib/runtime/kinds';
 import type { Outcome } from '../../lib/outbox/outcome';
-import { failedOutcome } from '../../lib/runtime/outcomes';
 import type { ResponseOf } from '../../lib/service/endpoints';
-import type { Problem } from '../../lib/service/errors';
+import { serviceError, type Problem } from '../../lib/service/errors';
 
 interface SentText {
   readonly text: string;
@@ -49,7 +48,7 @@ export const needsConsent = (
 ): Outcome => ({
   port: 2,
   payload: { reason, ...more },
-  problem: nodeError(
+  problem: serviceError(
     'consent_required',
     'consent_required',
     {},
@@ -64,7 +63,7 @@ const detailsIn = (details: unknown): { readonly details?: unknown } =>
 /** The failure of a text that the service still refuses for lack of consent after every delay, though it has the consent. */
 export const notBelieved = ({ detail = '', details, attempts }: Problem): Outcome =>
   failedOutcome(
-    nodeError('rejected', 'consent_not_believed', {}, { detail, attempts, ...detailsIn(details) }).problem,
+    serviceError('rejected', 'consent_not_believed', {}, { detail, attempts, ...detailsIn(details) }).problem,
   );
 
 interface RefusedText {
@@ -124,10 +123,10 @@ export const sendOutcome = (
   if (success) return sent(success, request);
   const reason = result.failures?.[0];
   if (reason === undefined)
-    return failedOutcome(nodeError('invalid_response', 'no_outcome', {}, { attempts }).problem);
+    return failedOutcome(serviceError('invalid_response', 'no_outcome', {}, { attempts }).problem);
   const details = detailsIn(result.failureDetails);
   if (isConsentMissing(result)) return needsConsent(reason, attempts, details);
   return failedOutcome(
-    nodeError('rejected', 'rejected', { said: reason }, { detail: reason, attempts, ...details }).problem,
+    serviceError('rejected', 'rejected', { said: reason }, { detail: reason, attempts, ...details }).problem,
   );
 };

@@ -1,9 +1,9 @@
 import should from 'should';
 import { hideNumbers, logOf } from '../../../lib/runtime/log';
-import { ownWords, plainCode } from '../../../lib/runtime/own-words';
+import { ownWords, plainCode } from '../../../lib/runtime/errors';
+import { serviceError } from '../../../lib/service/errors';
 import { createStatus, look } from '../../../lib/runtime/status';
 import { wordsIn } from '../../../lib/runtime/language';
-import { nodeError } from '../../../lib/runtime/errors';
 import { languages } from '../../../lib/languages';
 import { visible } from '../../../lib/visible';
 import { problemReply } from '../../support/service/setup';
@@ -62,7 +62,10 @@ describe('external text', () => {
     const status = createStatus({ status: ({ text }: { text: string }) => put(text) }, () => control);
     status.show(() => look('red', 'ring', said));
     status.close();
-    const { problem } = nodeError('not_found', 'advisor_unauthorized', { advisor: said, environment: said });
+    const { problem } = serviceError('not_found', 'advisor_unauthorized', {
+      advisor: said,
+      environment: said,
+    });
     for (const language of languages) lines.push(wordsIn(language).problem(problem));
     // As an older version has stored it.
     lines.push(wordsIn('en-US').problem({ code: 'x', message: said, retryable: false, attempts: 0 }));
@@ -82,7 +85,7 @@ describe('external text', () => {
   });
 
   it('is left out of what a reader sees, and our own words stay', () => {
-    const { problem } = nodeError('rejected', 'rejected', { said });
+    const { problem } = serviceError('rejected', 'rejected', { said });
     const own = ownWords(problem);
     should(own?.message).match(/^The service refused this recipient: “…”/);
     should(wordsIn('de').problem(own ?? problem)).containEql('…');

@@ -1,6 +1,6 @@
 import should from 'should';
 import { languages } from '../../../lib/languages';
-import { invalidInput, nodeError } from '../../../lib/runtime/errors';
+import { invalidInput } from '../../../lib/runtime/errors';
 import { failureLook, heldLook } from '../../../lib/runtime/status';
 import { wordsIn } from '../../../lib/runtime/language';
 import { serviceError, ownCodes, serviceCodes, type Problem } from '../../../lib/service/errors';
@@ -41,7 +41,7 @@ describe('the status of a failure', () => {
   });
 
   it('says what to do if it lasts until somebody acts', () => {
-    inEnglish(nodeError('not_configured', 'no_environment').problem).should.equal('not set up');
+    inEnglish(serviceError('not_configured', 'no_environment').problem).should.equal('not set up');
     should(inEnglish(problem('authorization_required'))).equal('authorize again');
     const ended = serviceError('authorization_required', 'authorization_ended', { advisor: 'a', name: 'n' });
     should(inEnglish(ended.problem)).equal('authorize again');
@@ -50,8 +50,8 @@ describe('the status of a failure', () => {
   it('does not ask people to authorize again who never have', () => {
     for (const { problem: never } of [
       serviceError('authorization_required', 'not_authorized', { advisor: 'a', name: 'n' }),
-      nodeError('authorization_required', 'nobody_authorized', { environment: 'n' }),
-      nodeError('authorization_required', 'advisor_unauthorized', { advisor: 'a', environment: 'n' }),
+      serviceError('authorization_required', 'nobody_authorized', { environment: 'n' }),
+      serviceError('authorization_required', 'advisor_unauthorized', { advisor: 'a', environment: 'n' }),
     ])
       should(inEnglish(never)).equal('not authorized');
   });

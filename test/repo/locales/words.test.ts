@@ -1,5 +1,5 @@
 import should from 'should';
-import { invalidInput, nodeError } from '../../../lib/runtime/errors';
+import { invalidInput } from '../../../lib/runtime/errors';
 import type { Red } from '../../../lib/runtime/red';
 import { wordsIn, wordsOf } from '../../../lib/runtime/language';
 import { type Problem, type ReasonWord, serviceError } from '../../../lib/service/errors';
@@ -82,11 +82,13 @@ describe('the words of the runtime', () => {
   });
 
   it('name the fields of an environment as its form does', () => {
-    const { problem } = nodeError('not_configured', 'settings_missing', {
+    const { problem } = serviceError('not_configured', 'settings_missing', {
       name: 'Office',
       settings: ['baseUrl', 'clientId', 'apiKey'].map((setting) => ({ setting })),
     });
-    problem.message.should.match(/fill in Service address, Client ID, and API key\./);
+    wordsIn('en')
+      .problem(problem)
+      .should.match(/fill in Service address, Client ID, and API key\./);
     wordsIn('de')
       .problem(problem)
       .should.match(/Dienstadresse, Client-ID und API-Schlüssel\./);
@@ -107,7 +109,9 @@ describe('the words of the runtime', () => {
   it('put a field that names a place into the quotation marks of the language', () => {
     const where = { field: 'advisor-send-text.phone', isQuoted: true };
     const { problem } = invalidInput('phone_missing', { where });
-    problem.message.should.match(/^There is no phone number in "Phone number":/);
+    wordsIn('en')
+      .problem(problem)
+      .should.match(/^There is no phone number in "Phone number":/);
     wordsIn('de')
       .problem(problem)
       .should.match(/„Telefonnummer“/);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { open as openLmdb } from 'lmdb';
 import should from 'should';
 import { doNotTextOf, type BlockCommand } from '../../../lib/guards/do-not-text';
-import { nodeError } from '../../../lib/runtime/errors';
+import { serviceError } from '../../../lib/service/errors';
 import type { Message } from '../../../lib/runtime/red';
 import { MovableClock } from '../../../simulator/movable-clock';
 import { openEmbedded } from '../../../lib/state/embedded';
@@ -360,7 +360,7 @@ describe('the do-not-text list', () => {
 
   it('is kept and read before the service is configured', async () => {
     const lacking = (): never => {
-      throw nodeError('not_configured', 'no_environment');
+      throw serviceError('not_configured', 'no_environment');
     };
     const unready = alsoClose(
       environmentOn(

@@ -1,4 +1,5 @@
 import should from 'should';
+import { wordsIn } from '../../../lib/runtime/language';
 import { notANumber, phoneNumber } from '../../../lib/texting/recipients';
 import { alsoClose, closeAll } from '../../support/closing';
 import { Flow } from '../../support/flow';
@@ -50,7 +51,8 @@ describe('the error for an invalid phone number', () => {
   for (const [what, given, country, sentence] of cases) {
     it(`${what}: ${sentence.source}`, () => {
       should(phoneNumber(given, country)).be.undefined();
-      notANumber(given, country, { where: 'msg.phone', list: false }).message.should.match(sentence);
+      const { problem } = notANumber(given, country, { where: 'msg.phone', list: false });
+      wordsIn('en').problem(problem).should.match(sentence);
     });
   }
 

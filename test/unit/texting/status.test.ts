@@ -4,19 +4,19 @@ import { wordsIn } from '../../../lib/runtime/language';
 import type { Outcome } from '../../../lib/outbox/outcome';
 import { systemClock } from '../../../lib/service/clock';
 import { outcomeStatus, type StatusLook } from '../../../lib/runtime/status';
-import { nodeError } from '../../../lib/runtime/errors';
+import { serviceError } from '../../../lib/service/errors';
 import { second } from '../../../lib/durations';
 
 const sent: Outcome = { port: 0, payload: {} };
 const refused: Outcome = {
   port: 2,
   payload: {},
-  problem: nodeError('consent_required', 'consent_required').problem,
+  problem: serviceError('consent_required', 'consent_required').problem,
 };
 const failedWith = (problem: NonNullable<Outcome['problem']>): Outcome => ({ port: 1, problem });
-const failed = failedWith(nodeError('blocked', 'blocked').problem);
+const failed = failedWith(serviceError('blocked', 'blocked').problem);
 const unauthorized = failedWith(
-  nodeError('authorization_required', 'advisor_unauthorized', { advisor: 'a', environment: 'e' }).problem,
+  serviceError('authorization_required', 'advisor_unauthorized', { advisor: 'a', environment: 'e' }).problem,
 );
 
 /** The status of a send node, drawn immediately. */
