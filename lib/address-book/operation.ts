@@ -30,7 +30,7 @@ export interface Caller {
 /** An error about an answer says how many requests that took. */
 const withAttempts = (thrown: unknown, attempts: number): unknown =>
   thrown instanceof ServiceError && thrown.problem.attempts === 0 && attempts > 0
-    ? new ServiceError({ ...thrown.problem, attempts }, { cause: thrown.cause })
+    ? thrown.after(attempts)
     : thrown;
 
 export interface OperationTurn {

@@ -135,7 +135,7 @@ export class ServiceReader {
       if (hasProblemBody) return 'problem';
       return status >= 400 ? 'refused' : 'other';
     };
-    const detail = failure?.more.detail ?? '';
+    const detail = failure?.problem.detail ?? '';
     const page = result.state === 'answered' && status >= 400 ? (result.text ?? '') : '';
     const reply: ReadAnswer = {
       kind: kind(),

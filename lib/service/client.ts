@@ -281,7 +281,7 @@ export class Call {
   private tokenless(fault: unknown): unknown {
     if (this.attempts === 0 || !(fault instanceof ServiceError)) return fault;
     if (this.mayBeDone()) return this.stopped();
-    return new ServiceError({ ...fault.problem, attempts: this.attempts }, { cause: fault.cause });
+    return fault.after(this.attempts);
   }
 
   private place(): QueuePlace {

@@ -93,6 +93,12 @@ export class ServiceError extends Error {
     this.code = problem.code;
     this.hasProblemBody = hasProblemBody;
   }
+
+  /** The same error, after so many requests. */
+  after(attempts: number): ServiceError {
+    const { cause, hasProblemBody } = this;
+    return new ServiceError({ ...this.problem, attempts }, { cause, hasProblemBody });
+  }
 }
 
 /** Whether a request that failed without a problem body may be retried. */

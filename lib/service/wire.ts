@@ -145,20 +145,12 @@ const parse = (text: string): unknown => {
   }
 };
 
-/** What is known of a failure, ready to become an error. */
-interface Failure {
-  readonly code: Code;
-  readonly key: ErrorKey;
-  readonly values?: MessageValues;
-  readonly more: Partial<Problem>;
-  readonly hasProblemBody?: boolean;
-}
-
 /** The result of an attempt: what happened, and the error to end with. */
 export interface Assessment {
   readonly happened: Happened;
   readonly data?: unknown;
-  readonly failure?: Failure;
+  /** What the answer says, where it says something. */
+  readonly failure?: ServiceError;
   /** A word or two for the sentence of an unclear failure. */
   readonly reason: ReasonWord;
   readonly status?: number;
@@ -178,19 +170,19 @@ const codeOfStatus = (status: number): ServiceCode => {
 /** A code of ours says what we did, such as `cancelled`: the service cannot say it for us. */
 const isOwnCode = (code: string): boolean => (ownCodes as readonly string[]).includes(code);
 
-const sentenceFor = (plan: Plan, code: Code, detail: string): Pick<Failure, 'key' | 'values'> => {
-  if (!isServiceCode(code)) return { key: 'other_code', values: { code } };
+const sentenceFor = (plan: Plan, code: Code, detail: string): [ErrorKey, MessageValues?] => {
+  if (!isServiceCode(code)) return ['other_code', { code }];
   switch (code) {
     case 'invalid_request':
-      return detail === '' ? { key: 'invalid_request_plain' } : { key: code, values: { detail } };
+      return detail === '' ? ['invalid_request_plain'] : [code, { detail }];
     case 'forbidden':
-      return { key: code, values: { scope: plan.scopeNames.exec(detail)?.[0] ?? plan.scope } };
+      return [code, { scope: plan.scopeNames.exec(detail)?.[0] ?? plan.scope }];
     case 'not_found':
-      return { key: plan.sentences?.not_found ?? code };
+      return [plan.sentences?.not_found ?? code];
     case 'conflict':
-      return { key: plan.sentences?.conflict ?? 'conflict_other' };
+      return [plan.sentences?.conflict ?? 'conflict_other'];
     default:
-      return { key: code };
+      return [code];
   }
 };
 
@@ -203,21 +195,16 @@ const bareSentences: Partial<Record<ServiceCode, ErrorKey>> = {
   payload_too_large: 'payload_too_large_bare',
 };
 
-const failureOf = (plan: Plan, said: Code, status: number, more: Partial<Problem>): Failure => {
+const failureOf = (plan: Plan, said: Code, status: number, more: Partial<Problem>): ServiceError => {
   const code = isOwnCode(said) ? codeOfStatus(status) : said;
-  return {
-    code,
-    ...sentenceFor(plan, code, more.detail ?? ''),
-    more: { status, ...more },
-    hasProblemBody: true,
-  };
+  const [key, values] = sentenceFor(plan, code, more.detail ?? '');
+  return serviceError(code, key, values, { status, ...more }, { hasProblemBody: true });
 };
 
 /** The failure of an answer that came from a gateway or a firewall, and not from the service. */
-const bareFailure = (plan: Plan, status: number): Failure => {
+const bareFailure = ({ scope }: Plan, status: number): ServiceError => {
   const code = codeOfStatus(status);
-  const key = bareSentences[code] ?? 'refused_bare';
-  return { code, key, values: { scope: plan.scope, status }, more: { status } };
+  return serviceError(code, bareSentences[code] ?? 'refused_bare', { scope, status }, { status });
 };
 
 const texts = ['title', 'detail', 'traceId', 'instance', 'type'] as const;
@@ -252,7 +239,7 @@ const problemFields = (body: Record<string, unknown>): Partial<Problem> => {
 
 const unfit = (status: number, key: ErrorKey, reason: ReasonWord): Assessment => ({
   happened: { what: 'refused', status },
-  failure: { code: 'invalid_response', key, values: { reason }, more: { status } },
+  failure: serviceError('invalid_response', key, { reason }, { status }),
   reason,
 });
 
@@ -339,14 +326,7 @@ export const endAs = (
   { happened, failure, reason, status }: Assessment,
   attempts: number,
 ): ServiceError => {
-  if (as === 'answered' && failure)
-    return serviceError(
-      failure.code,
-      failure.key,
-      failure.values,
-      { ...failure.more, attempts },
-      { hasProblemBody: failure.hasProblemBody === true },
-    );
+  if (as === 'answered' && failure) return failure.after(attempts);
   const more = { attempts, ...(status !== undefined && { status }) };
   const isGateway = happened.what === 'gateway';
   if (as === 'outcome_unknown')
