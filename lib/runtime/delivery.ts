@@ -279,11 +279,6 @@ export class Job {
     if (!this.settled) this.done?.(fault);
   }
 
-  /** Called at the end of a stream. */
-  end(): void {
-    this.settle();
-  }
-
   private send({ index, outcome, offer, summary, entry }: Part): Message {
     const msg = this.list ? this.partOf(this.list, index, entry) : this.msg;
     if (offer === undefined) this.mark(msg);
@@ -300,7 +295,8 @@ export class Job {
     return msg;
   }
 
-  private settle(): void {
+  /** Called when the last outcome has left, and at the end of a stream. */
+  settle(): void {
     if (this.settled) return;
     this.settled = true;
     // Complete and Catch nodes may lead back to this node, too.

@@ -152,83 +152,60 @@ const failureBy = (reason: Reason): Outcome => {
   return failedOutcome(errors[reason]().problem);
 };
 
-/** Gives one warning for all items that are cancelled at a start, which are found page by page. */
-class CancelledCount {
-  private readonly counts = new Map<string, number>();
-  private forget: (() => void) | undefined;
-
-  constructor(private readonly tools: Tools) {}
-
-  add(warning: 'movedWork' | 'retypedWork' | 'moved'): void {
-    this.counts.set(warning, (this.counts.get(warning) ?? 0) + 1);
-    this.forget ??= systemClock.after(second, () => this.warn());
-  }
-
-  warn(): void {
-    const { node, words } = this.tools;
-    this.forget?.();
-    this.forget = undefined;
-    for (const [warning, count] of this.counts)
-      node.warn(words.say(`warning.${warning}`, { count: words.number(count) }));
-    this.counts.clear();
-  }
-}
+const warningsOfWork: Partial<Record<Reason, string>> = { moved: 'movedWork', retyped: 'retypedWork' };
+const warningsOfWaits: Partial<Record<Reason, string>> = { moved: 'moved' };
 
 /** A message may come back to a node this often within a minute. */
 const mostReturns = 20;
 
 /** Delays messages that run in a circle: a flow that is wired so would send thousands of requests a minute. */
-class Brake {
-  /** Until when each is delayed. */
-  private readonly delayed = new Map<Job, { readonly until: number; readonly forget: () => void }>();
-  private returns = noReturns;
-  private hasWarned = false;
+const brakeFor = (
+  { node, clock, status, words }: Tools,
+  /** One message becomes very many, which are counted together. */
+  multiplies: boolean,
+  enter: (job: Job) => void,
+) => {
+  const delayed = new Map<Job, { readonly until: number; readonly forget: () => void }>();
+  let all = noReturns;
+  let hasWarned = false;
 
-  constructor(
-    private readonly tools: Pick<Tools, 'node' | 'clock' | 'status' | 'words'>,
-    private readonly enter: (job: Job) => void,
-    /** One message becomes very many, which are counted together. */
-    private readonly multiplies: boolean,
-  ) {}
+  const show = (): void => {
+    const [{ until } = { until: 0 }] = delayed.values();
+    const { size } = delayed;
+    status.show(() => heldLook(words, size, until, clock.now()));
+    if (hasWarned) return;
+    hasWarned = true;
+    const name = node.name === '' ? node.id : (node.name ?? node.id);
+    node.warn(words.say('warning.loop', { node: name, count: words.number(mostReturns) }));
+  };
 
   /** Delays a message that has come back too often: it enters when its minute is over. False for any other. */
-  delays(job: Job): boolean {
-    const { node, clock } = this.tools;
+  const delays = (job: Job): boolean => {
     let returns = countReturn(job.msg, node.id, clock, minute);
-    if (returns && this.multiplies) returns = this.returns = oneMore(this.returns, clock.now(), minute);
+    if (returns && multiplies) returns = all = oneMore(all, clock.now(), minute);
     if (!returns || returns.count <= mostReturns) return false;
     const until = returns.since + minute;
     const forget = clock.after(until - clock.now(), () => {
-      this.delayed.delete(job);
-      if (!this.delays(job)) this.enter(job);
+      delayed.delete(job);
+      if (!delays(job)) enter(job);
     });
-    this.delayed.set(job, { until, forget });
-    this.show();
+    delayed.set(job, { until, forget });
+    show();
     return true;
-  }
+  };
 
-  /** Lets all delayed messages enter now: before a close, so that none is lost, and before a reset, which is for them too. */
-  release(): void {
-    for (const [job, { forget }] of [...this.delayed]) {
-      forget();
-      this.delayed.delete(job);
-      this.enter(job);
-    }
-  }
-
-  private show(): void {
-    const { node, clock, status, words } = this.tools;
-    const [{ until } = { until: 0 }] = this.delayed.values();
-    const { size } = this.delayed;
-    status.show(() => heldLook(words, size, until, clock.now()));
-    if (this.hasWarned) return;
-    this.hasWarned = true;
-    const count = words.number(mostReturns);
-    node.warn(
-      words.say('warning.loop', { node: node.name === '' ? node.id : (node.name ?? node.id), count }),
-    );
-  }
-}
+  return {
+    delays,
+    /** Lets all delayed messages enter now: before a close, so that none is lost, and before a reset, which is for them too. */
+    release(): void {
+      for (const [job, { forget }] of [...delayed]) {
+        forget();
+        delayed.delete(job);
+        enter(job);
+      }
+    },
+  };
+};
 
 /** When so many messages wait in line, further ones fail with `queue_full`. */
 const longestLine = 10_000;
@@ -269,7 +246,13 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     const underWay = new Set<Promise<void>>();
     let hasWarnedOfDropped = false;
     const shown = outcomeStatus(tools, options.statusTexts, () => queues.values());
-    const cancelled = new CancelledCount(tools);
+    /** Of items that are cancelled at a start, which are found page by page. */
+    const cancelled = new Map<string, number>();
+    const warnOfCancelled = (): void => {
+      for (const [warning, count] of cancelled)
+        node.warn(words.say(`warning.${warning}`, { count: words.number(count) }));
+      cancelled.clear();
+    };
 
     /** Shows an outcome in the status; `list` are the counts of its list. */
     const show = (outcome: Outcome, kinds: readonly string[], list?: OutcomeCounts): void => {
@@ -295,8 +278,11 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     };
 
     const outcomeBy = async (item: Item<D, S>, reason: Reason): Promise<Outcome> => {
-      if (reason === 'moved') cancelled.add(item.isWait ? 'moved' : 'movedWork');
-      if (reason === 'retyped' && !item.isWait) cancelled.add('retypedWork');
+      const warning = (item.isWait ? warningsOfWaits : warningsOfWork)[reason];
+      if (warning !== undefined) {
+        if (cancelled.size === 0) systemClock.after(second, warnOfCancelled);
+        cancelled.set(warning, (cancelled.get(warning) ?? 0) + 1);
+      }
       return (await options.endedBy?.(item, reason)) ?? failureBy(reason);
     };
 
@@ -630,7 +616,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
             control(msg);
             const { reset, flush, phone } = msg;
             environment?.tellOthers?.(node.id, { reset, flush, phone });
-            job.end();
+            job.settle();
           });
         else if (searches) {
           const searching = searches
@@ -662,7 +648,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       }
     };
 
-    const brake = new Brake(tools, enter, searches !== undefined);
+    const brake = brakeFor(tools, searches !== undefined, enter);
 
     /** Says that nothing can be sent before the first message comes. */
     const showUnauthorized = (): void => {
@@ -719,7 +705,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       unlistenToStores?.();
       for (const guard of guards) guard.close?.();
       await Promise.all(Array.from(closes.keys(), closeIn));
-      cancelled.warn();
+      warnOfCancelled();
     };
 
     /** Nothing else tells of these messages: they have neither an outcome nor a record. */

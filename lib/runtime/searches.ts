@@ -26,25 +26,14 @@ export type PrepareSearch = (msg: Message) => Promise<(stream: Stream) => Promis
 
 /** The search for one input message. */
 export class Stream {
-  private readonly halt = new AbortController();
-  private readonly cut = new AbortController();
-  /** Aborted when nothing new may start. */
-  readonly stopped = this.halt.signal;
-  /** Aborted when requests in flight must be given up too. */
-  readonly givenUp = this.cut.signal;
-
   constructor(
     private readonly tools: Tools,
     readonly job: Job,
+    /** Aborted when nothing new may start. */
+    readonly stopped: AbortSignal,
+    /** Aborted when requests in flight must be given up too. */
+    readonly givenUp: AbortSignal,
   ) {}
-
-  stop(): void {
-    this.halt.abort();
-  }
-
-  giveUp(): void {
-    this.cut.abort();
-  }
 
   show(result: Parameters<typeof searchLook>[1], count = 0): void {
     const { status, words, clock } = this.tools;
@@ -96,13 +85,15 @@ export class Stream {
       release(last?.summary);
       this.show('found', last?.found);
     }
-    job.end();
+    job.settle();
   }
 }
 
 /** The searches of a node, whose results are not items. */
 export class Searches {
-  private readonly running = new Map<Stream, Promise<void>>();
+  private readonly running = new Set<Promise<void>>();
+  private halt = new AbortController();
+  private readonly cut = new AbortController();
 
   constructor(
     private readonly tools: Tools,
@@ -116,24 +107,24 @@ export class Searches {
   }
 
   run(job: Job): Promise<void> {
-    const stream = new Stream(this.tools, job);
-    if (this.tools.closed.aborted) stream.stop();
-    const running = this.settle(stream).finally(() => this.running.delete(stream));
-    this.running.set(stream, running);
-    return running;
+    const { closed } = this.tools;
+    const stopped = closed.aborted ? closed : this.halt.signal;
+    const running = this.settle(new Stream(this.tools, job, stopped, this.cut.signal));
+    const ended = running.finally(() => this.running.delete(ended));
+    this.running.add(ended);
+    return ended;
   }
 
   stop(): void {
-    for (const stream of this.running.keys()) stream.stop();
+    this.halt.abort();
+    this.halt = new AbortController();
   }
 
   async close(): Promise<void> {
     this.stop();
-    const giveUp = systemClock.after(closeLimit, () => {
-      for (const stream of this.running.keys()) stream.giveUp();
-    });
-    await Promise.allSettled(this.running.values());
-    giveUp();
+    const forget = systemClock.after(closeLimit, () => this.cut.abort());
+    await Promise.allSettled(this.running);
+    forget();
   }
 
   private async settle(stream: Stream): Promise<void> {

@@ -15,9 +15,10 @@ const script = `
   const run = async () => {
     let count = 0;
     const emit = () => { count += 1; };
-    const job = { emit, asList: nothing, setCount: nothing, conclude: nothing, end: nothing };
-    const tools = { closed: new AbortController().signal, status: { show: nothing }, words: {}, clock: Date };
-    await new Stream(tools, job).emitAll(portions());
+    const job = { emit, asList: nothing, setCount: nothing, conclude: nothing, settle: nothing };
+    const closed = new AbortController().signal;
+    const tools = { closed, status: { show: nothing }, words: {}, clock: Date };
+    await new Stream(tools, job, closed, closed).emitAll(portions());
     console.log(count);
   };
   run().then(run);
