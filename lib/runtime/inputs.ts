@@ -4,7 +4,7 @@ import { systemClock, within } from '../service/clock';
 import type { ServiceError, MessageValue } from '../service/errors';
 import { invalidInput } from './errors';
 import type { Message, Red, RunningNode } from './red';
-import { wrongSetting } from './settings';
+import { withDefaults, wrongSetting } from './settings';
 import type { NodeSpec, TypedField } from './spec';
 import type { Id } from '../service/endpoints';
 import { anyId, isNothing, isRecord } from './kinds';
@@ -209,24 +209,13 @@ export const faultInSettings = (
   return invalidInput(`setting_${wrong.fault}`, { property, min, max });
 };
 
-/**
- * Properties that are the same for every message, or their defaults where an older flow lacks them. Their values are
- * checked before a message is read.
- */
-export const plainSettings = (spec: NodeSpec, config: Record<string, unknown>) => {
-  const fallback = (name: string): unknown => {
-    const field = spec.fields.find((f) => f.name === name);
-    if (!field || !('default' in field)) throw new Error(`${spec.type} has no property ${name}`);
-    return field.default;
-  };
-  const read = (name: string): unknown => {
-    const given = config[name];
-    return isNothing(given) ? fallback(name) : given;
-  };
+/** Properties that are the same for every message. Their values are checked before a message is read. */
+export const plainSettings = ({ fields }: NodeSpec, config: Readonly<Record<string, unknown>>) => {
+  const values = withDefaults(fields, config);
   return {
-    text: (name: string): string => written(read(name)),
-    number: (name: string): number => Number(read(name)),
-    flag: (name: string): boolean => written(read(name)) === 'true',
+    text: (name: string): string => written(values[name]),
+    number: (name: string): number => Number(values[name]),
+    flag: (name: string): boolean => values[name] === true,
   };
 };
 

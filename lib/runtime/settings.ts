@@ -115,6 +115,7 @@ export const withDefaults = (fields: readonly Field[], saved: Values): Values =>
     const value = saved[name];
     if (kind === 'choice') values[name] = chosenIn(field, value);
     else if (kind === 'flag') values[name] = isNothing(value) ? field.default : String(value) === 'true';
+    else if (kind === 'number' || kind === 'text') values[name] = isNothing(value) ? field.default : value;
     else if ('default' in field) values[name] = value ?? field.default;
     if (kind === 'typed') values[`${name}Type`] ??= field.defaultType;
   }
