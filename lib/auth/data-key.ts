@@ -12,7 +12,6 @@ import {
 import { dirname, join } from 'node:path';
 import { isRecord } from '../is-record';
 import {
-  dataKey,
   newDataKey,
   unwrap,
   wrap,
@@ -31,8 +30,8 @@ export interface RuntimeSettings {
 
 /** The secrets that a data key may be wrapped with. */
 export interface Secrets {
-  /** The secret to wrap with; undefined where the runtime has none, and the key goes to a file. */
-  readonly current: string | undefined;
+  /** The secret to wrap with; empty where the runtime has none, and the key is as good as unencrypted. */
+  readonly current: string;
   /** All secrets that may open an older wrapping, the likeliest first. */
   readonly candidates: readonly string[];
 }
@@ -71,8 +70,8 @@ export const readSecrets = (settings: RuntimeSettings, variables: NodeJS.Process
   const own = settingOf(settings, 'advisorTexting');
   const previous = isRecord(own) ? own['previousCredentialSecret'] : undefined;
   return {
-    current: chosen === false ? undefined : [chosen, generated].find(isSecret),
-    candidates: [chosen, generated, variables[previousSecretVariable], previous].filter(isSecret),
+    current: chosen === false ? '' : ([chosen, generated].find(isSecret) ?? ''),
+    candidates: [...[chosen, generated, variables[previousSecretVariable], previous].filter(isSecret), ''],
   };
 };
 
@@ -86,20 +85,11 @@ const readJson = (path: string): unknown => {
   }
 };
 
-const isRemoved = (path: string): boolean => {
-  try {
-    rmSync(path, { force: true });
-    return true;
-  } catch {
-    return false;
-  }
-};
-
 /**
  * Only its owner can read the file. False when it cannot be written. With `isFirst`, a file that another process has made
  * meanwhile stays.
  */
-const writePrivate = (path: string, content: unknown, isFirst = false): boolean => {
+const writePrivate = (path: string, content: object, isFirst: boolean): boolean => {
   const next = `${path}.${randomBytes(6).toString('hex')}.next`;
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -109,7 +99,11 @@ const writePrivate = (path: string, content: unknown, isFirst = false): boolean 
   } catch {
     return false;
   } finally {
-    isRemoved(next);
+    try {
+      rmSync(next, { force: true });
+    } catch {
+      // The folder is not there.
+    }
   }
 };
 
@@ -123,27 +117,20 @@ const isLinked = (next: string, path: string): boolean => {
   }
 };
 
-interface SavedKey {
-  readonly id: string;
-  /** By a secret of the runtime; null for a key in a key file. */
-  readonly wrapped: Wrapped | null;
-}
-
 /** Undefined when there is none, or when it is damaged. */
-const savedIn = (stored: unknown): SavedKey | undefined => {
+const savedIn = (stored: unknown): { readonly id: string; readonly wrapped: Wrapped } | undefined => {
   const { active: id, keys } = isRecord(stored) ? stored : {};
   const wrapped = typeof id === 'string' && isRecord(keys) ? keys[id] : undefined;
-  if (typeof id !== 'string' || (wrapped !== null && !isRecord(wrapped))) return undefined;
-  if (!wrapped) return { id, wrapped };
-  const { salt, sealed } = wrapped;
-  return typeof salt === 'string' && typeof sealed === 'string'
+  const { salt, sealed } = isRecord(wrapped) ? wrapped : {};
+  return typeof id === 'string' && typeof salt === 'string' && typeof sealed === 'string'
     ? { id, wrapped: { salt, sealed } }
     : undefined;
 };
 
 /**
  * Keeps the key in the runtime's settings and beside the store. The file decides: of two processes with one user
- * directory, each writes the settings without what the other has added.
+ * directory, each writes the settings without what the other has added. Others may read the settings, so an unprotected key is in
+ * the file alone.
  */
 export const keyHolderOf = (settings: RuntimeSettings): KeyHolder => {
   const { userDir } = settings;
@@ -157,8 +144,9 @@ export const keyHolderOf = (settings: RuntimeSettings): KeyHolder => {
       const inFile = readJson(path);
       return savedIn(inFile) ? inFile : (inSettings() ?? (isThere ? {} : undefined));
     },
-    async write(document, isFirst) {
+    async write(document, isFirst, isUnprotected) {
       if (!writePrivate(path, document, isFirst)) return false;
+      if (isUnprotected) return true;
       try {
         await settings.set(property, readJson(path));
       } catch {
@@ -169,44 +157,11 @@ export const keyHolderOf = (settings: RuntimeSettings): KeyHolder => {
   };
 };
 
-/** The id may come from a damaged file. */
-const keyId = /^[0-9a-f]{16}$/;
-
-/**
- * Data keys in plain: for a runtime that has no secret to wrap them with. Each has a file of its own, as other processes
- * may save theirs at the same time.
- */
-class KeyFiles {
-  constructor(private readonly userDir: string) {}
-
-  pathOf(id: string): string {
-    return join(this.userDir, 'advisor-texting', `data-key-${id}.json`);
-  }
-
-  get(id: string): DataKey | undefined {
-    const key = keyId.test(id) ? readJson(this.pathOf(id)) : undefined;
-    const bytes = typeof key === 'string' ? Buffer.from(key, 'base64') : undefined;
-    return bytes?.length === 32 ? dataKey(id, bytes) : undefined;
-  }
-
-  /** False when the file cannot be written. */
-  add({ id, bytes }: DataKey): boolean {
-    return writePrivate(this.pathOf(id), bytes.toString('base64'));
-  }
-
-  /** False when the key is still there. */
-  remove(id: string): boolean {
-    return isRemoved(this.pathOf(id));
-  }
-}
-
 export interface StoreKeyOptions {
   readonly holder: KeyHolder;
   readonly secrets: () => Secrets;
   /** Whether there are records that only the saved key can decrypt. Else a key that cannot be unwrapped is replaced. */
   readonly isNeeded: () => boolean;
-  /** Undefined where the runtime has none: then there are no key files either. */
-  readonly userDir?: string | undefined;
   readonly warn: (message: string) => void;
   /** Milliseconds until a failed write is retried; without them, it is not. */
   readonly retryAfter?: number;
@@ -217,10 +172,8 @@ export interface StoreKeyOptions {
  * new secret needs a new wrapping, but no new key.
  */
 export class StoreKey implements Sealer {
-  private readonly files: KeyFiles | undefined;
   private readonly warned = new Set<string>();
   key: DataKey | undefined;
-  private wrapped: Wrapped | null = null;
   /** A key is saved that none of the secrets unwraps, or that is damaged. */
   private isLocked = false;
   private isDirty = false;
@@ -231,7 +184,6 @@ export class StoreKey implements Sealer {
   private retry: NodeJS.Timeout | undefined;
 
   constructor(private readonly options: StoreKeyOptions) {
-    this.files = options.userDir ? new KeyFiles(options.userDir) : undefined;
     this.unlock(options.holder.read());
     if (this.isDirty) void this.save();
   }
@@ -252,14 +204,13 @@ export class StoreKey implements Sealer {
   private unlock(stored: unknown): void {
     const saved = savedIn(stored);
     const { candidates, current } = this.options.secrets();
-    const open = (secret: string): DataKey | undefined =>
-      saved?.wrapped ? unwrap(saved.id, saved.wrapped, secret) : undefined;
-    const key = saved?.wrapped === null ? this.files?.get(saved.id) : candidates.map(open).find(Boolean);
+    const open = (secret: string): DataKey | undefined => saved && unwrap(saved.id, saved.wrapped, secret);
+    const key = candidates.map(open).find(Boolean);
     this.isLocked = !key && (this.isLocked || stored != null);
-    if (!saved || !key) return;
-    [this.key, this.wrapped] = [key, saved.wrapped];
+    if (!key) return;
+    this.key = key;
     // Else the credential secret was set, changed or removed.
-    this.isDirty = !(current === undefined ? !saved.wrapped : open(current));
+    this.isDirty = !open(current);
   }
 
   /** One write at a time; what is dirty meanwhile is one more. */
@@ -268,28 +219,24 @@ export class StoreKey implements Sealer {
     return this.saving;
   }
 
-  /** Wraps the key by the current secret, or puts it into its file. If the file cannot be written, the old wrapping stays. */
+  /** Wraps the key by the current secret. If it cannot be written, the old wrapping stays. */
   private async saveNow(): Promise<void> {
-    const { key, files, options } = this;
+    const { key, isFirst, options } = this;
     if (!this.isDirty || !key) return;
     this.isDirty = false;
     const { current } = options.secrets();
-    const isFiled = current === undefined && files !== undefined && this.putInto(files, key);
-    if (current !== undefined) this.wrapped = wrap(key, current);
-    else if (isFiled) this.wrapped = null;
-    const { wrapped } = this;
-    const document = { version: 1, active: key.id, keys: { [key.id]: wrapped } };
-    const isWritten = await options.holder.write(document, this.isFirst);
-    if (isWritten && this.isFirst && this.takeOther(key)) return;
-    if (isWritten && (wrapped || isFiled || !files)) this.isUnsaved = false;
+    const document = { version: 1, active: key.id, keys: { [key.id]: wrap(key, current) } };
+    const isWritten = await options.holder.write(document, isFirst, current === '');
+    if (isWritten && isFirst && this.takeOther(key)) return;
+    if (isWritten) this.isUnsaved = false;
     else this.saveLater();
-    if (isWritten && wrapped && files?.remove(key.id) === false)
-      this.warn(
-        `The credential secret now protects the encryption key, but the unprotected copy in ${files.pathOf(key.id)} could not be deleted: delete that file.`,
-      );
     if (!isWritten)
       this.warn(
         'The encryption key cannot be written to disk, so saved authorizations, waits and texts will be lost when Node-RED stops. Make the user directory writable.',
+      );
+    else if (current === '')
+      this.warn(
+        'This Node-RED has no credential secret, so nothing protects the encryption key but that only its owner can read the file advisor-texting/wrapped-key.json. Set credentialSecret in settings.js.',
       );
   }
 
@@ -298,7 +245,6 @@ export class StoreKey implements Sealer {
     this.isFirst = false;
     const stored = this.options.holder.read();
     if (stored == null || savedIn(stored)?.id === own.id) return false;
-    this.files?.remove(own.id);
     this.key = undefined;
     this.isUnsaved = false;
     this.unlock(stored);
@@ -312,17 +258,6 @@ export class StoreKey implements Sealer {
     this.isDirty = true;
     clearTimeout(this.retry);
     this.retry = setTimeout(() => void this.save(), retryAfter).unref();
-  }
-
-  private putInto(files: KeyFiles, key: DataKey): boolean {
-    const isKept = files.add(key);
-    const path = files.pathOf(key.id);
-    this.warn(
-      isKept
-        ? `This Node-RED has no credential secret, so the encryption key is kept in ${path}, which only its owner can read. Set credentialSecret in settings.js to protect it.`
-        : `The encryption key could not be written to ${path}, so authorizations will be lost when Node-RED stops: make the user directory writable.`,
-    );
-    return isKept;
   }
 
   private warn(message: string): void {

@@ -23,9 +23,9 @@ export interface KeyHolder {
   read(): unknown;
   /**
    * False when it could not be written: another attempt may succeed. With `isFirst`, a document that another process has
-   * written meanwhile stays, and is read instead.
+   * written meanwhile stays, and is read instead. With `isUnprotected`, whoever reads the document has the key.
    */
-  write(document: object, isFirst: boolean): Promise<boolean>;
+  write(document: object, isFirst: boolean, isUnprotected: boolean): Promise<boolean>;
 }
 
 /** The first byte of a record: the letter J for JSON (RFC 8259), the letter S for the serialization of V8. */

@@ -88,7 +88,6 @@ const start = (RED: Red): Services => {
     holder: keyHolderOf(settings),
     secrets,
     isNeeded: () => isStateKept(userDir),
-    userDir,
     retryAfter: minute,
     warn: hasSettings ? warn : () => undefined,
   });
@@ -127,7 +126,15 @@ const start = (RED: Red): Services => {
       const openDatabase = (): PostgresHandle => {
         const { openPostgres } = lazy.postgres();
         const sealer = async (holder: KeyHolder): Promise<StoreKey> => {
-          const inCommon = new StoreKey({ holder, secrets, isNeeded: () => true, userDir, warn });
+          // Without a credential secret, the key of this process protects the one in the database.
+          if (secrets().current === '') await key.ready();
+          const own = key.key?.bytes.toString('base64') ?? '';
+          const inDatabase = (): Secrets => {
+            const { current, candidates } = secrets();
+            return { current: current === '' ? own : current, candidates: [...candidates, own] };
+          };
+          if (inDatabase().current === '') throw new Error('there is no credential secret');
+          const inCommon = new StoreKey({ holder, secrets: inDatabase, isNeeded: () => true, warn });
           await inCommon.ready();
           return inCommon;
         };

@@ -25,7 +25,7 @@ export class SharedEnvironments {
   /** A different address makes a separate process here. */
   start(
     name: string,
-    credentialSecret = 'a',
+    credentialSecret: string | false = 'a',
     changes: object = {},
     /** The environments of the same Node-RED, the id of this one among them, its user directory and its log. */
     {

@@ -172,7 +172,6 @@ export const startProcess = async (userDir: string, options: ProcessOptions = {}
     holder: keyHolderOf(settings),
     secrets: () => readSecrets(settings, variables),
     isNeeded: () => isStateKept(userDir),
-    userDir,
     ...(options.retryAfter === undefined ? {} : { retryAfter: options.retryAfter }),
     warn,
   });

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import fs, { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import fs, { chmodSync, mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { mock } from 'node:test';
-import { setImmediate as nextTick, setTimeout as pause } from 'node:timers/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
 import { StoreKey, keyHolderOf, readSecrets } from '../../../lib/auth/data-key';
 import { sealingWith } from '../../../lib/state/sealing';
@@ -16,13 +16,6 @@ import {
 } from '../../support/auth/setup';
 
 const property = 'advisorTextingKeys';
-/** The only file with a key in plain. */
-const keyPath = (folder: string): string => {
-  const place = join(folder, 'advisor-texting');
-  const [name = 'none', ...others] = readdirSync(place).filter((each) => each.startsWith('data-key'));
-  should(others).be.empty();
-  return join(place, name);
-};
 const wrappedPath = (folder: string): string => join(folder, 'advisor-texting', 'wrapped-key.json');
 const noSecret = { local: { credentialSecret: false } };
 
@@ -59,7 +52,6 @@ describe('the data key', () => {
       },
       secrets: () => readSecrets(settings, variables),
       isNeeded: () => isNeeded,
-      userDir: folder,
       retryAfter,
       warn: (message) => warnings.push(message),
     });
@@ -105,7 +97,6 @@ describe('the data key', () => {
     const generated = start({ local: {} });
     await generated.settings.set('_credentialSecret', 'made by the runtime');
     const sealed = await generated.seal('text');
-    should(existsSync(keyPath(folder))).be.false();
     const moved = start({ local: { credentialSecret: 'chosen' } });
     should(moved.open(sealed)).equal('text');
     await moved.key.ready();
@@ -146,64 +137,45 @@ describe('the data key', () => {
   it('without a secret is in a file that only its owner can read, with a warning', async () => {
     const { seal, warnings } = start(noSecret);
     const sealed = await seal('text');
-    should(statSync(keyPath(folder)).mode & 0o777).equal(0o600);
+    should(statSync(wrappedPath(folder)).mode & 0o777).equal(0o600);
+    should(readStored(folder)).not.have.property(property);
     should(warnings.join()).match(/no credential secret.*Set credentialSecret/);
     should(start(noSecret).open(sealed)).equal('text');
   });
 
-  it('leaves the file once there is a secret', async () => {
+  it('is protected once there is a secret', async () => {
     const sealed = await start(noSecret).seal('text');
     await start().key.ready();
-    should(existsSync(keyPath(folder))).be.false();
+    should(start(noSecret).open(sealed)).be.undefined();
     should(start().open(sealed)).equal('text');
   });
 
-  it('stays in the file while its wrapped form cannot be saved', async () => {
+  it('can be read while its new form cannot be saved', async () => {
     const sealed = await start(noSecret).seal('text');
     const { key } = start({ isFull: true });
     await key.ready();
     await key.ready();
     should(start({ isFull: true }).open(sealed)).equal('text');
-    should(existsSync(keyPath(folder))).be.true();
     await start().key.ready();
-    should(existsSync(keyPath(folder))).be.false();
+    should(start(noSecret).open(sealed)).be.undefined();
     should(start().open(sealed)).equal('text');
   });
 
-  it('leaves the file when the disk has room again, without another change', async () => {
+  it('is protected when the disk has room again, without another change', async () => {
     const sealed = await start(noSecret).seal('text');
     const full = start({ isFull: true, retryAfter: 5 });
     await full.key.ready();
     full.settings.isFull = false;
-    while (existsSync(keyPath(folder))) await pause(5);
-    should(start().open(sealed)).equal('text');
-  });
-
-  it('warns and keeps working when it cannot be removed from the file', async () => {
-    const sealed = await start(noSecret).seal('text');
-    const plain = readFileSync(keyPath(folder), 'utf8');
-    const remove = mock.method(fs, 'rmSync', () => {
-      throw new Error('EPERM');
-    });
-    const { key, warnings } = start();
-    try {
-      await key.ready();
-    } finally {
-      remove.mock.restore();
-    }
-    should(readFileSync(keyPath(folder), 'utf8')).equal(plain);
-    should(warnings.join()).match(/could not be deleted: delete that file/);
+    while (start(noSecret).open(sealed) !== undefined) await pause(5);
     should(start().open(sealed)).equal('text');
   });
 
   it('keeps the wrapping of the old secret when it cannot be written to the file', async () => {
-    const first = start();
-    const sealed = await first.seal('text');
-    mkdirSync(join(folder, 'advisor-texting', `data-key-${first.key.key?.id}.json`));
+    const sealed = await start().seal('text');
     const variables = { ADVISOR_TEXTING_PREVIOUS_SECRET: 'a' };
-    const given = start({ ...noSecret, variables });
+    const given = start({ ...noSecret, variables, isFull: true });
     const more = await given.seal('more');
-    should(given.warnings.join()).match(/could not be written/);
+    should(given.warnings.join()).match(/cannot be written/);
     should([sealed, more].map(start().open)).deepEqual(['text', 'more']);
   });
 
@@ -260,7 +232,7 @@ describe('the data key', () => {
     };
     const key = new StoreKey({
       holder: keyHolderOf({ get: refuse, set: refuse }),
-      secrets: () => ({ current: undefined, candidates: [] }),
+      secrets: () => ({ current: '', candidates: [] }),
       isNeeded: () => false,
       warn: () => undefined,
     });
@@ -274,7 +246,6 @@ describe('the data key', () => {
     const sealed = await start().seal('text');
     await other.settings.set('something', 'else');
     should(start().open(sealed)).equal('text');
-    should(existsSync(keyPath(folder))).be.false();
   });
 
   it('survives the process even where the settings cannot be written', async () => {
@@ -311,28 +282,16 @@ describe('the data key', () => {
     should(start().open(sealed)).equal('new');
   });
 
-  it('is the same for processes that make it at the same moment', async () => {
-    // All find none, and save theirs one after the other.
-    const processes = Array.from({ length: 5 }, (_, index) => start({ savesAfter: 10 * index }));
-    const sealed = await Promise.all(processes.map(({ seal }, index) => seal(`by ${index}`)));
-    const all = ['by 0', 'by 1', 'by 2', 'by 3', 'by 4'];
-    for (const { open } of [...processes, start()]) should(sealed.map(open)).deepEqual(all);
-  });
-
-  it('is the same without a secret, though each process reads the key files before the others write theirs', async () => {
-    const processes = [start({ ...noSecret, savesAfter: 10 }), start({ ...noSecret, savesAfter: 10 })];
-    const { statSync: read } = fs;
-    const early = mock.method(fs, 'statSync', (path: string) => {
-      if (path.includes('data-key')) throw new Error('ENOENT');
-      return read(path);
+  for (const [what, options] of Object.entries({ '': {}, ', without a secret': noSecret }))
+    it(`is the same for processes that make it at the same moment${what}`, async () => {
+      // All find none, and save theirs one after the other.
+      const processes = Array.from({ length: 5 }, (_, index) =>
+        start({ ...options, savesAfter: 10 * index }),
+      );
+      const sealed = await Promise.all(processes.map(({ seal }, index) => seal(`by ${index}`)));
+      const all = ['by 0', 'by 1', 'by 2', 'by 3', 'by 4'];
+      for (const { open } of [...processes, start(options)]) should(sealed.map(open)).deepEqual(all);
     });
-    const sealing = processes.map(({ seal }, index) => seal(`by ${index}`));
-    await nextTick();
-    early.mock.restore();
-    const sealed = await Promise.all(sealing);
-    for (const { open } of [...processes, start(noSecret)])
-      should(sealed.map(open)).deepEqual(['by 0', 'by 1']);
-  });
 
   it('is not taken for damaged when another process makes it just after it was looked for', async () => {
     const sealed = await start().seal('text');

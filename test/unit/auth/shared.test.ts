@@ -11,7 +11,7 @@ import { startSimulator, type Simulator } from '../../../simulator';
 import { until } from '../../support/until';
 import { Postgres } from '../../support/postgres';
 import { SharedEnvironments } from '../../support/shared-environments';
-import { authorize, removeFolders } from '../../support/auth/setup';
+import { authorize, freshFolder, removeFolders } from '../../support/auth/setup';
 
 describe('an environment that several Node-RED instances keep in PostgreSQL', function () {
   this.timeout(180_000);
@@ -127,6 +127,21 @@ describe('an environment that several Node-RED instances keep in PostgreSQL', fu
     const two = start('two', 'another');
     await until(() => two.trouble !== undefined);
     should(two.trouble).match(/another credentialSecret.*Set the same credentialSecret/);
+  });
+
+  it('without a credential secret is opened with the key of its user directory, and by no other instance', async () => {
+    const userDir = freshFolder();
+    for (const secret of [false, false, 'set', 'set'] as const) {
+      const one = environments.start('one', secret, {}, { userDir });
+      await one.opening;
+      await one.close();
+    }
+    environments.next();
+    const own = environments.start('one', false, {}, { userDir });
+    await own.opening;
+    const two = environments.start('two', false);
+    await until(() => two.trouble !== undefined);
+    should(two.trouble).match(/another credentialSecret/);
   });
 
   /** What a Node-RED that runs these answers a load balancer. */

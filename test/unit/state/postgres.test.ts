@@ -620,7 +620,7 @@ describe('several processes on one PostgreSQL', () => {
           read.push(keys.read());
           if (keys.read() !== undefined) return sealerOf('test');
           made.push({ by: name, attempt: made.length });
-          const isUnsaved = !(await keys.write(made.at(-1) ?? {}, true));
+          const isUnsaved = !(await keys.write(made.at(-1) ?? {}, true, false));
           return { ...sealerOf('test'), isUnsaved };
         },
         warn: () => undefined,
