@@ -332,7 +332,6 @@ export interface Changed {
 interface GatheredSteps {
   readonly jobs: Set<Recordable>;
   readonly written: Promise<void>;
-  readonly resolve: (result: Promise<void>) => void;
   readonly write: () => void;
 }
 
@@ -549,28 +548,21 @@ export class Store {
   }
 
   private newSteps(): GatheredSteps {
-    let resolve: GatheredSteps['resolve'] = () => undefined;
-    const written = new Promise<void>((settle) => {
-      resolve = settle;
+    const jobs = new Set<Recordable>();
+    let write = (): void => undefined;
+    const written = new Promise<void>((resolve) => {
+      write = () => {
+        if (this.gathered?.jobs !== jobs) return;
+        this.gathered = undefined;
+        const operations = [...jobs].flatMap((job) => job.operations());
+        // The steps may be on their way already.
+        const writing = operations.length === 0 ? this.settled : this.write(operations);
+        this.noteSettled(writing);
+        resolve(writing.then(() => undefined));
+      };
     });
     written.catch(() => undefined);
-    const steps: GatheredSteps = {
-      jobs: new Set(),
-      written,
-      resolve,
-      write: () => this.writeSteps(steps),
-    };
-    return steps;
-  }
-
-  private writeSteps(steps: GatheredSteps): void {
-    if (this.gathered !== steps) return;
-    this.gathered = undefined;
-    const operations = [...steps.jobs].flatMap((job) => job.operations());
-    // The steps may be on their way already.
-    const written = operations.length === 0 ? this.settled : this.write(operations);
-    this.noteSettled(written);
-    steps.resolve(written.then(() => undefined));
+    return { jobs, written, write };
   }
 
   private noteSettled(written: Promise<unknown>): void {
