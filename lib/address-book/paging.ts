@@ -116,8 +116,6 @@ export interface PageOfAll<T> {
 export interface PagesOptions<T> {
   readonly pageSize: number;
   readonly stop?: AbortSignal | undefined;
-  /** The pages are not from the service, and need no check. */
-  readonly areOwn?: boolean | undefined;
   /** The id of a record; undefined when it has none. */
   readonly idOf?: ((record: T) => number | string | null | undefined) | undefined;
 }
@@ -129,7 +127,7 @@ export interface PagesOptions<T> {
  */
 export async function* pagesOf<T>(
   fetch: Fetch<ResultPage<T>>,
-  { pageSize, stop, areOwn = false, idOf = () => undefined }: PagesOptions<T>,
+  { pageSize, stop, idOf = () => undefined }: PagesOptions<T>,
 ): AsyncGenerator<PageOfAll<T>, void, undefined> {
   const abandon = new AbortController();
   const signal = stop ? AbortSignal.any([stop, abandon.signal]) : abandon.signal;
@@ -164,12 +162,12 @@ export async function* pagesOf<T>(
     for (let next = underWay.shift(); next; next = underWay.shift()) {
       const answer = await next;
       page += 1;
-      if (!areOwn) checkPage(answer, page, before);
+      checkPage(answer, page, before);
       before = answer;
       read += answer.data.length;
       total ??= positive(totalOf(answer));
       const last = lastPage(answer, page, read, pageSize);
-      const isEndless = !areOwn && (total === undefined ? page >= mostPages : read >= mostGrowth * total);
+      const isEndless = total === undefined ? page >= mostPages : read >= mostGrowth * total;
       if (!isEndless) askUpTo(last);
       yield { page: answer, fresh: freshIn(answer.data), isLast: last === page };
       if (last === page) return;

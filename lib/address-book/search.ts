@@ -1,4 +1,4 @@
-import { checkOnePage, pageCountOf, pagesOf, totalOf } from './paging';
+import { checkOnePage, pageCountOf, pagesOf, totalOf, type PageOfAll } from './paging';
 import type { ResultPage } from '../service/endpoints';
 import { invalidInput } from '../runtime/errors';
 import type { Tools } from '../runtime/flow-node';
@@ -14,12 +14,12 @@ type SearchSettings = ReturnType<typeof searchSettings>;
 
 export interface Search<T> {
   readonly fetch: (page: number, pageSize: number, signal?: AbortSignal) => Promise<ResultPage<T>>;
+  /** Reads a list of our own, whose pages need no check. */
+  readonly all?: () => AsyncIterable<T> | Promise<readonly T[]>;
   /** The id of a record; undefined when it has none. */
-  readonly idOf: (item: T) => number | string | undefined;
+  readonly idOf?: (item: T) => number | string | undefined;
   /** Message fields for an item: its id, for the nodes after this one. */
   readonly set?: (item: T) => Readonly<Record<string, unknown>>;
-  /** The records are not from the service: every page is the requested one. */
-  readonly isOwn?: true;
   /** A filter that the service lacks: all pages are read and filtered here. */
   readonly matches?: ((item: T) => boolean) | undefined;
 }
@@ -65,38 +65,29 @@ export const sortingOf = ({ plain }: Tools, ...names: readonly string[]): Readon
   );
 
 /**
- * Makes pages of one read from start to end. Records come and go meanwhile, so reading by page number would skip some of
- * them. Pages must be fetched in order, one after the other.
+ * Pages of one read from start to end: records of our own come and go meanwhile, so reading by page number would skip
+ * some of them.
  */
-export const inOrder = <T>(
-  readAll: () => AsyncIterable<T> | Promise<readonly T[]>,
-  count: () => Promise<number | null | undefined>,
-): Search<T>['fetch'] => {
-  let total: number | null | undefined;
-  const items = (async function* () {
-    const all = await readAll();
-    total = 'length' in all ? all.length : await count();
-    yield* all;
-  })();
-  let before: Promise<unknown> = Promise.resolve();
-  const read = async (page: number, pageSize: number): Promise<ResultPage<T>> => {
-    const data: T[] = [];
-    while (data.length < pageSize) {
-      const next = await items.next();
-      if (next.done === true) break;
-      data.push(next.value);
+async function* pagesOfOwn<T>(
+  { fetch }: Search<T>,
+  items: AsyncIterable<T> | readonly T[],
+  pageSize: number,
+): AsyncGenerator<PageOfAll<T>> {
+  const total = (await fetch(1, 1)).pageInfo?.totalRecord;
+  let [number, data]: [number, T[]] = [1, []];
+  const pageWith = (totalRecord: number | null | undefined, isLast: boolean): PageOfAll<T> => {
+    const pageInfo = { page: number, pageSize, totalRecord: number === 1 ? totalRecord : null };
+    return { page: { data, pageInfo }, fresh: data, isLast };
+  };
+  for await (const item of items) {
+    if (data.length === pageSize) {
+      yield pageWith(total, false);
+      [number, data] = [number + 1, []];
     }
-    if (page > 1) return { data, pageInfo: { page, pageSize, totalRecord: null } };
-    // A first page that is not full contains everything, so its count is certain.
-    const totalRecord = data.length < pageSize ? data.length : total;
-    return { data, pageInfo: { page, pageSize, totalRecord } };
-  };
-  return (page, pageSize) => {
-    const answer = before.then(() => read(page, pageSize));
-    before = answer.catch(() => undefined);
-    return answer;
-  };
-};
+    data.push(item);
+  }
+  yield pageWith(data.length, true);
+}
 
 const itemOutcome = <T>(item: T, { set }: Search<T>): Outcome => ({
   port: 0,
@@ -104,15 +95,18 @@ const itemOutcome = <T>(item: T, { set }: Search<T>): Outcome => ({
   set: set?.(item) ?? {},
 });
 
-const pagesBy = <T>({ fetch, idOf, isOwn }: Search<T>, pageSize: number, stop: AbortSignal) =>
-  pagesOf((page, signal) => fetch(page, pageSize, signal), { pageSize, stop, areOwn: isOwn, idOf });
+async function* pagesBy<T>(search: Search<T>, pageSize: number, stop: AbortSignal) {
+  const { fetch, all, idOf } = search;
+  if (all) yield* pagesOfOwn(search, await all(), pageSize);
+  else yield* pagesOf((page, signal) => fetch(page, pageSize, signal), { pageSize, stop, idOf });
+}
 
 const onePage = async <T>(stream: Stream, search: Search<T>, settings: SearchSettings): Promise<void> => {
   const { job } = stream;
   const page = await (search.matches
     ? matchedPage(stream, search, settings)
     : search.fetch(settings.page, settings.pageSize, stream.givenUp));
-  if (!search.matches && !search.isOwn)
+  if (!search.matches && !search.all)
     await checkOnePage(page, settings.page, (number) =>
       search.fetch(number, settings.pageSize, stream.givenUp),
     );

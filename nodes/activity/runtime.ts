@@ -1,6 +1,6 @@
 import { operationNode, type SearchOperation } from '../../lib/address-book/operation';
 import type { ResultPage } from '../../lib/service/endpoints';
-import { inOrder, runSearch, searchSettings, type Search } from '../../lib/address-book/search';
+import { runSearch, searchSettings, type Search } from '../../lib/address-book/search';
 import { activityOf, type Activity } from '../../lib/runtime/activity';
 import type { Environment } from '../../lib/runtime/environment';
 import { failedOutcome, invalidInput, problemOf } from '../../lib/runtime/errors';
@@ -66,14 +66,9 @@ const listing = (tools: Tools, what: string): SearchOperation => {
       // The count of the queue includes duplicates, which are not items: it cannot be used as a total.
       const isCounted = !settings.all || (advisor === undefined && what !== 'queue');
       const search: Search<ActivityItem> = {
-        fetch: settings.all
-          ? inOrder(
-              () => reading.all(),
-              async () => (await reading.page({ page: 1, pageSize: 1 })).pageInfo?.totalRecord,
-            )
-          : (page, pageSize) => reading.page({ page, pageSize, ...(advisor !== undefined && { advisor }) }),
-        isOwn: true,
-        idOf: ({ id }) => id,
+        fetch: (page, pageSize) =>
+          reading.page({ page, pageSize, ...(isCounted && advisor !== undefined && { advisor }) }),
+        all: () => reading.all(),
         matches: isCounted ? undefined : (item) => advisor === undefined || item.advisor === advisor,
       };
       return (stream) => runSearch(stream, search, settings);

@@ -1,4 +1,4 @@
-import { inOrder, runSearch, searchSettings, type Search } from '../../lib/address-book/search';
+import { runSearch, searchSettings, type Search } from '../../lib/address-book/search';
 import { doNotTextOf, refusalBy } from '../../lib/guards/do-not-text';
 import type { BlockedItem } from '../../lib/runtime/activity-items';
 import type { Environment } from '../../lib/runtime/environment';
@@ -11,7 +11,6 @@ import { faultOf, itemNode, type ItemNodeOptions } from '../../lib/runtime/item-
 import { fieldOf, isNothing } from '../../lib/runtime/kinds';
 import type { Outcome } from '../../lib/outbox/outcome';
 import type { PrepareSearch } from '../../lib/runtime/searches';
-import type { ResultPage } from '../../lib/service/endpoints';
 import type { MessageValue } from '../../lib/service/errors';
 import { phoneRules, recipientsOf, texting, whenRead, type Recipient } from '../../lib/texting/recipients';
 import { spec } from './spec';
@@ -104,20 +103,16 @@ const listing = (tools: Tools): PrepareSearch => {
   const settings = searchSettings(tools);
   return async () => {
     const list = await doNotTextOf(checked(tools));
-    const listed = async (page: number, pageSize: number): Promise<ResultPage<BlockedItem>> => {
-      const { data, total } = await list.page((page - 1) * pageSize, pageSize);
-      return { data, pageInfo: { page, pageSize, totalRecord: total } };
-    };
-    // A flow may unblock what it lists.
-    const count = async () => (await list.page(0, 1)).total;
-    const fetch = settings.all ? inOrder(() => list.all(), count) : listed;
+    const listed = (blocked: BlockedItem): ListedNumber => payloadOf(blocked.phone, blocked);
     const search: Search<ListedNumber> = {
       async fetch(page, pageSize) {
-        const { data, pageInfo } = await fetch(page, pageSize);
-        return { data: data.map((blocked) => payloadOf(blocked.phone, blocked)), pageInfo };
+        const { data, total } = await list.page((page - 1) * pageSize, pageSize);
+        return { data: data.map(listed), pageInfo: { page, pageSize, totalRecord: total } };
       },
-      isOwn: true,
-      idOf: ({ phone }) => phone,
+      // A flow may unblock what it lists.
+      async *all() {
+        for await (const blocked of list.all()) yield listed(blocked);
+      },
       set: ({ phone }) => ({ phone }),
     };
     return (stream) => runSearch(stream, search, settings);
