@@ -140,29 +140,25 @@ export const createStatus = (
   calendar: Clock = clock,
   hasOld = false,
 ) => {
-  let latest: (() => StatusLook) | undefined;
+  let current: (() => StatusLook) | undefined;
   let lastDrawn = -Infinity;
   let lastText: string | undefined;
   let cancel: (() => void) | undefined;
-  let shown: (() => StatusLook) | undefined;
   let cancelTomorrow: (() => void) | undefined;
   let isClosed = false;
 
   const drawTomorrow = (): void => {
     cancelTomorrow ??= atTime(calendar, tomorrowAfter(calendar.now()), () => {
       cancelTomorrow = undefined;
-      latest ??= shown;
-      if (latest) draw();
+      if (current) draw();
       else node.status({});
     });
   };
 
   const draw = (): void => {
     cancel = undefined;
-    if (!latest) return;
-    const { fill, shape, text } = latest();
-    shown = latest;
-    latest = undefined;
+    if (!current) return;
+    const { fill, shape, text } = current();
     drawTomorrow();
     lastDrawn = clock.now();
     const whole = visible(prefix() + text);
@@ -177,7 +173,7 @@ export const createStatus = (
     /** Shows a look, which is made when it is drawn, at most once a second. */
     show(look: () => StatusLook): void {
       if (isClosed) return;
-      latest = look;
+      current = look;
       if (cancel) return;
       const wait = lastDrawn + leastInterval - clock.now();
       if (wait <= 0) draw();
@@ -185,16 +181,15 @@ export const createStatus = (
     },
     /** Clears a status that asks for an authorization when that has been given. */
     clearIfAuthorized(isAuthorized: (advisor: string) => boolean): void {
-      const { unauthorized } = (latest ?? shown)?.() ?? {};
+      const { unauthorized } = current?.() ?? {};
       if (unauthorized === undefined || !isAuthorized(unauthorized)) return;
-      latest = undefined;
+      current = undefined;
       lastText = undefined;
-      shown = undefined;
       node.status({});
     },
     /** Clears a status that asks for an authorization: after a deploy, it may be about settings of before. */
     close(): void {
-      if ((latest ?? shown)?.().unauthorized !== undefined) node.status({});
+      if (current?.().unauthorized !== undefined) node.status({});
       isClosed = true;
       cancel?.();
       cancelTomorrow?.();
