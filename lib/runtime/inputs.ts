@@ -21,21 +21,19 @@ const expressionFault = (cause: unknown): string => {
   return value === undefined ? message : message.replaceAll(JSON.stringify(value), () => '…');
 };
 
-/** A property of a node, for sentences about it. */
-interface Property {
+/** A property of a node. */
+interface Target {
   readonly RED: Red;
   readonly node: RunningNode;
-  /** Such as `advisor-send-text.phone`; sentences call it what the form calls it. */
-  readonly property: string;
+  /** Names it for sentences, which call it what the form calls it. */
+  readonly about: { readonly property: { readonly field: string } };
 }
 
-const isNoName = (cause: unknown): boolean => (Object(cause) as { code?: unknown }).code === 'INVALID_EXPR';
-
-const unreadable = ({ property }: Property, cause: unknown): ServiceError =>
-  isNoName(cause)
+const unreadable = ({ about }: Target, cause: unknown): ServiceError =>
+  (Object(cause) as { code?: unknown }).code === 'INVALID_EXPR'
     ? // The value is not quoted: somebody may have typed a text in place of a name.
-      invalidInput('property_name', { property: { field: property } })
-    : invalidInput('property_unreadable', { property: { field: property }, reason: expressionFault(cause) });
+      invalidInput('property_name', about)
+    : invalidInput('property_unreadable', { ...about, reason: expressionFault(cause) });
 
 const constant = (make: () => unknown, wrong: (cause: unknown) => ServiceError): Getter => {
   let value: unknown;
@@ -56,7 +54,7 @@ const withoutPromise = (value: unknown): unknown =>
     ? undefined
     : value;
 
-const fromMessage = (target: Property, path: string): Getter => {
+const fromMessage = (target: Target, path: string): Getter => {
   if (simpleName.test(path)) return (msg) => withoutPromise(msg[path]);
   return (msg) => {
     try {
@@ -73,48 +71,47 @@ const answerLimit = 10 * second;
 
 /** A context store that never answers must not keep a message forever, with all that wait behind it. */
 const answered = async (
-  value: Promise<unknown>,
-  { property }: Pick<Property, 'property'>,
+  { about }: Target,
+  ask: (done: (fault: Error | null, value: unknown) => void) => void,
+  faultIn: (cause: unknown) => ServiceError,
 ): Promise<unknown> => {
-  const found = await within(
-    systemClock,
-    answerLimit,
-    value.then((it) => ({ it })),
+  const value = promisify(ask)().then(
+    (it) => ({ it }),
+    (cause: unknown) => {
+      throw faultIn(cause);
+    },
   );
+  const found = await within(systemClock, answerLimit, value);
   if (found !== 'late') return found.it;
-  throw invalidInput('property_unreadable', { property: { field: property }, reason: { reason: 'timeout' } });
+  throw invalidInput('property_unreadable', { ...about, reason: { reason: 'timeout' } });
 };
 
-const fromExpression = ({ RED, node, property }: Property, written: string): Getter => {
+const fromExpression = (target: Target, written: string): Getter => {
+  const { RED, node, about } = target;
+  const faultIn =
+    (key: 'property_expression' | 'property_evaluation') =>
+    (cause: unknown): ServiceError =>
+      invalidInput(key, { ...about, reason: expressionFault(cause) });
   const prepared = constant(
     () => RED.util.prepareJSONataExpression(written, node),
-    (cause) =>
-      invalidInput('property_expression', { property: { field: property }, reason: expressionFault(cause) }),
+    faultIn('property_expression'),
   );
   return (msg) => {
     const expression = prepared(msg) as ReturnType<typeof RED.util.prepareJSONataExpression>;
-    const evaluated = promisify<unknown>((done) => {
+    const evaluate = (done: (fault: Error | null, value: unknown) => void): void =>
       RED.util.evaluateJSONataExpression(expression, msg, done);
-    })();
-    const value = evaluated.catch((cause: unknown) => {
-      const reason = expressionFault(cause);
-      throw invalidInput('property_evaluation', { property: { field: property }, reason });
-    });
-    return answered(value, { property });
+    return answered(target, evaluate, faultIn('property_evaluation'));
   };
 };
 
 const fromContext =
-  (target: Property, value: string, type: 'flow' | 'global' | 'env' | 'date'): Getter =>
-  (msg) => {
-    const found = promisify<unknown>((done) => {
-      target.RED.util.evaluateNodeProperty(value, type, target.node, msg, done);
-    })();
-    const readable = found.catch((cause: unknown) => {
-      throw unreadable(target, cause);
-    });
-    return answered(readable, target);
-  };
+  (target: Target, value: string, type: 'flow' | 'global' | 'env' | 'date'): Getter =>
+  (msg) =>
+    answered(
+      target,
+      (done) => target.RED.util.evaluateNodeProperty(value, type, target.node, msg, done),
+      (cause) => unreadable(target, cause),
+    );
 
 const written = (value: unknown): string =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? String(value) : '';
@@ -129,8 +126,8 @@ const looksUp = new Set(['msg', 'flow', 'global', 'env', 'jsonata']);
 /** Makes the getter of a value of this type. */
 export const compile = (RED: Red, node: RunningNode, field: string, value: unknown, type: string): Getter => {
   const text = written(value);
-  const property = `${node.type}.${field}`;
-  const target: Property = { RED, node, property };
+  const about = { property: { field: `${node.type}.${field}` } };
+  const target: Target = { RED, node, about };
   // A property that was cleared looks up nothing: its value is missing, and that is no fault.
   if (text === '' && looksUp.has(type)) return () => undefined;
   switch (type) {
@@ -150,13 +147,13 @@ export const compile = (RED: Red, node: RunningNode, field: string, value: unkno
     case 'json':
       return constant(
         () => (typeof value === 'string' ? JSON.parse(value) : value) as unknown,
-        () => invalidInput('property_json', { property: { field: property } }),
+        () => invalidInput('property_json', about),
       );
     case 'str':
       return () => value;
     default:
       return () => {
-        throw invalidInput('property_source', { property: { field: property }, source: type });
+        throw invalidInput('property_source', { ...about, source: type });
       };
   }
 };
