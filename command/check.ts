@@ -10,7 +10,7 @@ import {
   type TokenAnswer,
 } from '../lib/auth/token-endpoint';
 import type { Connection } from '../lib/auth/connection';
-import { rehearseAuthorization, rehearseClient, type Chance } from '../lib/check/sign-in';
+import { rehearseAuthorization, rehearseClient, type Chance } from './sign-in';
 import { wordsIn, type Words } from '../lib/runtime/language';
 import { isRecord } from '../lib/runtime/kinds';
 import { systemClock } from '../lib/service/clock';

@@ -16,7 +16,6 @@ import { lazy } from '../../lib/runtime/lazy';
 import { logOf, type Log } from '../../lib/runtime/log';
 import { metrics } from '../../lib/runtime/metrics';
 import type { Red } from '../../lib/runtime/red';
-import { SharedSimulator } from '../../lib/runtime/simulator';
 import { systemClock, type Clock } from '../../lib/service/clock';
 import type { PostgresHandle } from '../../lib/state/postgres';
 import { StoreRecognition } from '../../lib/state/recognition';
@@ -24,6 +23,7 @@ import type { KeyHolder } from '../../lib/state/sealing';
 import type { Store } from '../../lib/state/store';
 import { orMake, processMemory } from '../../lib/process-memory';
 import { minute } from '../../lib/durations';
+import { SharedSimulator } from './shared-simulator';
 
 /** This package is younger. */
 const earliest = Date.UTC(2025, 0, 1);

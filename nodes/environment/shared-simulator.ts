@@ -1,6 +1,6 @@
 import { MovableClock } from '../../simulator/movable-clock';
-import { endOf, key, removeUnder, type Store } from '../state/store';
-import { lazy } from './lazy';
+import { endOf, key, removeUnder, type Store } from '../../lib/state/store';
+import { lazy } from '../../lib/runtime/lazy';
 import type { Simulator } from '../../simulator';
 
 /** The prefix of the simulator's records. */
@@ -16,10 +16,10 @@ export class SharedSimulator {
   private store: Store | undefined;
   /** The simulator's clock only goes forward. To forget its state is the only way back to real time. */
   private isToForget = process.env['ADVISOR_TEXTING_SIMULATOR'] === 'fresh';
-  private users = 0;
   /** The number of flow nodes whose environment is on the simulator. */
   private nodes = 0;
-  private readonly resetListeners = new Set<() => Promise<void>>();
+  /** What each environment on it does when it is reset. */
+  private readonly users = new Set<() => Promise<void>>();
   private running: Promise<Simulator> | undefined;
   private ending: Promise<void> = Promise.resolve();
 
@@ -28,7 +28,7 @@ export class SharedSimulator {
 
   /** Whether an environment of this runtime is on the simulator: without one, the simulator must not run. */
   get isWanted(): boolean {
-    return this.users > 0;
+    return this.users.size > 0;
   }
 
   /**
@@ -36,17 +36,11 @@ export class SharedSimulator {
    * moves its clock; call the result when the environment closes.
    */
   use(forget: () => Promise<void>, moved: () => void): () => Promise<void> {
-    this.users += 1;
-    this.resetListeners.add(forget);
+    this.users.add(forget);
     const unlisten = this.clock.onMove(moved);
-    let isUsed = true;
     return async () => {
-      if (!isUsed) return;
-      isUsed = false;
-      this.resetListeners.delete(forget);
       unlisten();
-      this.users -= 1;
-      if (this.users === 0) await this.end();
+      if (this.users.delete(forget) && this.users.size === 0) await this.end();
     };
   }
 
@@ -67,8 +61,7 @@ export class SharedSimulator {
   }
 
   start(): Promise<Simulator> {
-    this.running ??= this.ending.then(() => this.startNow());
-    const running = this.running;
+    const running = (this.running ??= this.ending.then(() => this.startNow()));
     running.catch(() => {
       if (this.running === running) this.running = undefined;
     });
@@ -88,7 +81,7 @@ export class SharedSimulator {
         ...(store && { data: inStore(store) }),
       });
       simulator.onReset(async () => {
-        await Promise.all([...this.resetListeners].map((forget) => forget()));
+        await Promise.all(Array.from(this.users, (forget) => forget()));
       });
       return simulator;
     } catch (fault) {

@@ -1,14 +1,14 @@
-import { minute } from '../durations';
+import { minute } from '../lib/durations';
 import { randomBytes } from 'node:crypto';
-import type { Clock } from '../service/clock';
-import { type ReasonWord, ServiceError } from '../service/errors';
-import { finding, type Finding, type SignInName } from './rehearsal';
-import { requestDefaults } from '../service/client';
-import { readRetryAfter, Retries, type Happened } from '../service/retry';
-import { createTransport, postForm, trustedBase, trustedUrl } from '../service/transport';
-import { authorizationUrl } from '../auth/authorization';
-import type { Connection } from '../auth/connection';
-import { clientErrors, errorIn } from '../auth/token-endpoint';
+import type { Clock } from '../lib/service/clock';
+import { type ReasonWord, ServiceError } from '../lib/service/errors';
+import { finding, type Finding, type SignInName } from '../lib/check/rehearsal';
+import { requestDefaults } from '../lib/service/client';
+import { readRetryAfter, Retries, type Happened } from '../lib/service/retry';
+import { createTransport, postForm, trustedBase, trustedUrl } from '../lib/service/transport';
+import { authorizationUrl } from '../lib/auth/authorization';
+import type { Connection } from '../lib/auth/connection';
+import { clientErrors, errorIn } from '../lib/auth/token-endpoint';
 
 const mostPaused = minute;
 
@@ -26,10 +26,8 @@ interface Said {
 /** A 503 is transient (contract, *Authentication*, 10). */
 const isTrouble = (status: number): boolean => status === 429 || status >= 500;
 
-const happenedTo = (status: number, retryAfter: number | undefined): Happened => {
-  if (!isTrouble(status)) return { what: 'done' };
-  return status === 429 ? { what: 'limited', retryAfter } : { what: 'gateway' };
-};
+const happenedTo = (status: number, retryAfter: number | undefined): Happened =>
+  status === 429 ? { what: 'limited', retryAfter } : { what: 'gateway' };
 
 /** Retries the request while the server fails, until the time for pauses is used up. */
 const patiently = async <T extends Said>(
@@ -40,6 +38,7 @@ const patiently = async <T extends Said>(
   const course = new Retries(clock, random);
   for (let waited = 0; ;) {
     const said = await ask();
+    if (!isTrouble(said.status)) return said;
     const asked = readRetryAfter(said.retryAfter, clock.now());
     const decision = course.after('read', happenedTo(said.status, asked), {
       retries,

@@ -1,5 +1,5 @@
 import should from 'should';
-import { rehearseClient } from '../../../lib/check/sign-in';
+import { rehearseClient } from '../../../command/sign-in';
 import type { Clock } from '../../../lib/service/clock';
 import { connectionTo } from '../../support/auth/setup';
 import { closeAll } from '../../support/closing';
