@@ -17,7 +17,6 @@ import type { PrepareSearch, Stream } from '../runtime/searches';
 /** Message fields of one outcome, filled in as they become known. */
 export type Fields = Record<string, unknown>;
 
-/** The service, on behalf of the message's advisor. */
 export interface Caller {
   readonly environment: Environment;
   readonly advisor: string;
@@ -39,7 +38,6 @@ export interface OperationTurn {
   readonly index: number;
   /** True when an array came in, even of one entry. */
   readonly list: boolean;
-  /** What `data` of the operation gave. */
   readonly data: unknown;
   /** What the operation finds out is added here. */
   readonly known: Fields;
@@ -51,7 +49,6 @@ export interface OperationTurn {
 export interface ItemOperation {
   readonly kind: 'items';
   readonly source: Source;
-  /** Called with the items of a message. */
   readonly warn?: (items: readonly unknown[]) => void;
   /** What all items of a message share; saved with them, so it must be plain data. */
   readonly data?: (msg: Message) => unknown;
@@ -97,7 +94,6 @@ const callerOf = (environment: Environment, advisor: string, ask: Ask): Caller =
   return caller;
 };
 
-/** A search that asks the service, on behalf of the message's advisor. */
 export const searchAtService = (
   tools: Tools,
   run: (stream: Stream, caller: Caller) => Promise<void>,

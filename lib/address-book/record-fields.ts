@@ -3,7 +3,6 @@ import { hideNumbers } from '../runtime/log';
 import { invalidInput } from '../runtime/errors';
 import type { Tools } from '../runtime/flow-node';
 
-/** Only the given fields, in the types that the service expects. */
 export const fieldsGiven = <K extends FieldKinds>(
   record: Readonly<Record<string, unknown>>,
   kinds: K,

@@ -9,7 +9,6 @@ import type { Portion, Stream } from '../runtime/searches';
 import { searchAtService, type Caller, type SearchOperation } from './operation';
 import type { Message } from '../runtime/red';
 
-/** The paging and the output of a search, as set in the node. */
 type SearchSettings = ReturnType<typeof searchSettings>;
 
 export interface Search<T> {
@@ -183,7 +182,6 @@ export const runSearch = <T>(stream: Stream, search: Search<T>, settings: Search
     ? stream.emitAll(portionsOf(search, settings, stream.stopped))
     : onePage(stream, search, settings);
 
-/** An operation that searches for what each message asks for. */
 export const searching = <T>(
   tools: Tools,
   searchFor: (msg: Message, caller: Caller) => Search<T> | Promise<Search<T>>,

@@ -52,7 +52,6 @@ interface NameSource {
  */
 type NameVerdict = 'right' | 'wrong' | 'refused' | 'unclear' | 'untried' | 'doubtful' | 'unanswered';
 
-/** What the checks of one search have in common. */
 interface Subject {
   /** Adds what the search requires in any case. */
   readonly read: NameSource['read'];
@@ -80,7 +79,6 @@ const pageOr = (reply: ReadAnswer): ResultPage | 'refused' | 'untried' =>
 const recordsIn = (whole: ResultPage | undefined): number =>
   whole?.pageInfo?.totalRecord ?? whole?.data.length ?? 0;
 
-/** A page of one record is asked for. */
 const sizeVerdict: Check = async ({ read, whole }, names) => {
   const page = pageOr(await read(all(names, 1)));
   if (typeof page === 'string') return page;
@@ -91,7 +89,6 @@ const sizeVerdict: Check = async ({ read, whole }, names) => {
   return typeof said === 'number' ? 'wrong' : 'right';
 };
 
-/** The second page is asked for. */
 const pageVerdict: Check = async ({ read, whole, one }, names) => {
   const page = pageOr(await read({ ...one, ...all(names, 2) }));
   if (typeof page === 'string') return page;
@@ -305,7 +302,6 @@ const findName = async (
   return undefined;
 };
 
-/** Checks the name that is set, and finds one that works in its place. */
 const checkName = async (
   subject: Subject,
   check: Check,

@@ -26,7 +26,6 @@ export type CheckName = (typeof checkNames)[number] | (typeof factNames)[number]
 
 export type Verdict = Conclusion['ok'];
 
-/** One line of the report. */
 export interface Finding<Name extends string = CheckName> extends Conclusion {
   readonly check: Name;
 }
@@ -89,7 +88,6 @@ const searches = Object.fromEntries(
 ) as Readonly<Record<SearchName, EndpointName>>;
 const searchNames = Object.keys(searches) as SearchName[];
 
-/** The results of reading both halves of the service. */
 interface Reads {
   readonly text: ReadAnswer;
   readonly core: Readonly<Partial<Record<SearchName, ReadAnswer>>>;

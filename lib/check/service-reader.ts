@@ -149,7 +149,6 @@ export class ServiceReader {
     return { reply, happened };
   }
 
-  /** Asks the same under a prefix that does not exist. */
   readNowhere(part: keyof Prefixes, credentials: ReadCredentials): Promise<ReadAnswer> {
     const under = { ...credentials, prefixes: { ...this.settings.prefixes, [part]: nowhere } };
     return part === 'text'

@@ -34,7 +34,6 @@ export interface QueueItem {
   readonly id: string;
   readonly node: NodeName;
   readonly phone: string | null;
-  /** As that of a wait. */
   readonly name?: string;
   readonly advisor: string;
   readonly since: number;
@@ -64,7 +63,6 @@ export interface Failure {
   readonly traceId: string | null;
 }
 
-/** A number on the do-not-text list. */
 export interface BlockedItem {
   readonly phone: string;
   /** Epoch milliseconds. */
@@ -82,7 +80,6 @@ export interface AdvisorItem {
   readonly refreshedAt: number | null;
 }
 
-/** The state of an environment's service and store. */
 export interface ServiceState {
   /** Null while nothing says which service it is, such as an environment variable that is not set. */
   readonly service: 'simulator' | 'sandbox' | 'production' | null;
@@ -100,9 +97,7 @@ export interface ServiceState {
   readonly isStoreLost: boolean;
   /** What must be filled in before anything can be done. */
   readonly fault: string | null;
-  /** The simulator's clock. */
   readonly clock: number | null;
-  /** Whether the user may change things. */
   readonly mayWrite: boolean;
 }
 

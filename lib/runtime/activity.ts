@@ -123,7 +123,6 @@ const filterOf = ({ phone = '', advisor, state }: ActivityQuery) => {
 
 const sumOf = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0);
 
-/** One page of what was found. */
 const pageIn = <T>(
   found: readonly T[],
   { page, pageSize }: ActivityQuery,
@@ -217,9 +216,7 @@ async function* listsOf({ node, reader }: Read, skip: number): AsyncGenerator<Li
  * The activity of one environment, read from the store page by page: for the sidebar, the routes and the activity node.
  */
 export class Activity {
-  /** By place. */
   private readonly outboxes = new Map<string, { readonly node: NodeName; readonly outbox: ReadableQueue }>();
-  /** Called when something that is shown may have changed. */
   changed = (): void => undefined;
   private failing: SavedFailure[] = [];
   private forgetTimer: (() => void) | undefined;
@@ -361,7 +358,6 @@ export class Activity {
     return { data: data.map(({ problem: _, ...failure }) => failure), pageInfo };
   }
 
-  /** All failures, the latest first. */
   async allFailures(): Promise<readonly Failure[]> {
     return (await this.failures({ page: 1, pageSize: mostFailuresKept })).data;
   }

@@ -40,7 +40,6 @@ const writeFields = (msg: Message, fields: Readonly<Record<string, unknown>> | u
   for (const name in fields) msg[name] = fields[name];
 };
 
-/** The outputs of a node. */
 export type Outputs = ReturnType<typeof outputsOf>;
 
 export const outputsOf = (
@@ -48,7 +47,6 @@ export const outputsOf = (
   node: RunningNode,
   names: readonly string[],
   translate: (why: Problem) => string,
-  /** Called once with each outcome that leaves; a failure comes with its problem. */
   onEmitted?: (msg: Message, outcome: string, why?: Problem) => void,
 ) => {
   const isWired = (port: number): boolean =>
@@ -62,17 +60,14 @@ export const outputsOf = (
   };
 
   return {
-    /** As in `msg.outcome`. */
     names,
     /** The name of the output that an outcome leaves by: a third output without wires counts as `failed`. */
     nameOf: (outcome: Outcome): string => names[portOf(outcome)] ?? '',
-    /** Counts an outcome that has left in this message. */
     count(msg: Message, outcome: Outcome): void {
       if (outcome.repeated) return;
       const port = portOf(outcome);
       onEmitted?.(msg, names[port] ?? '', port === 1 ? outcome.problem : undefined);
     },
-    /** The number of nodes that an outcome goes to. */
     receivers: (outcome: Outcome): number => node.wires[portOf(outcome)]?.length ?? 0,
     /** Sends the outcome by its output; returns the error to raise when nothing is wired to any output for it. */
     emit(msg: Message, outcome: Outcome): Error | undefined {
@@ -105,7 +100,6 @@ export const outputsOf = (
 
 /** The part of a flow that Node-RED's type declarations lack. */
 interface Completing {
-  /** Sends a message to the Complete nodes. */
   handleComplete(node: RunningNode, msg: object): void;
 }
 
@@ -157,7 +151,6 @@ export interface Part {
   readonly offer?: number | undefined;
   /** `msg.summary` of an array, which goes with its last outcome. */
   readonly summary?: Readonly<Record<string, unknown>> | undefined;
-  /** What the list held for this outcome. */
   readonly entry?: unknown;
 }
 
@@ -295,7 +288,6 @@ export class Job {
     return msg;
   }
 
-  /** Called when the last outcome has left, and at the end of a stream. */
   settle(): void {
     if (this.settled) return;
     this.settled = true;
@@ -345,7 +337,6 @@ interface Flows {
   isStopping: boolean;
   /** By the monotonic clock. */
   stoppedAt: number;
-  /** Tasks for the next start of the flows. */
   readonly tasks: Set<() => void>;
   /** Called when a deploy is over, or the flows were only stopped. */
   readonly rested: Listeners;
@@ -403,7 +394,6 @@ export const madeLate = (RED: Red): void => {
   if (!flows.isStopping) runTasks(flows);
 };
 
-/** Resolves when the deploy that is under way is over. */
 export const deployEnd = async (RED: Red): Promise<void> => {
   const { isStopping, stoppedAt, rested } = flowsOf(RED);
   const left = stoppedAt + longestDeploy - elapsedBy(systemClock);

@@ -62,7 +62,6 @@ const theOnlyOne = (environment: Environment): string => {
   return only;
 };
 
-/** Throws `authorization_required`. */
 const authorized = (environment: Environment, advisor: string): string => {
   const { name } = environment;
   switch (environment.advisorState(advisor)) {
@@ -164,7 +163,6 @@ export const toolsOf = (RED: Red, node: RunningNode, spec: NodeSpec, config: Con
     checkSettings,
     source: (name: string) => source(RED, node, spec, config, name),
     plain: plainSettings(spec, config),
-    /** The country of numbers that are not written with +; empty if none is set. */
     country: found?.settings.country ?? '',
     /** The environment's clock, by which statuses show times; a simulator's can be moved. */
     clock: found?.clock ?? systemClock,

@@ -21,7 +21,6 @@ const expressionFault = (cause: unknown): string => {
   return value === undefined ? message : message.replaceAll(JSON.stringify(value), () => '…');
 };
 
-/** A property of a node. */
 interface Target {
   readonly RED: Red;
   readonly node: RunningNode;
@@ -123,7 +122,6 @@ export const excerpt = (value: unknown): string => {
 
 const looksUp = new Set(['msg', 'flow', 'global', 'env', 'jsonata']);
 
-/** Makes the getter of a value of this type. */
 export const compile = (RED: Red, node: RunningNode, field: string, value: unknown, type: string): Getter => {
   const text = written(value);
   const about = { property: { field: `${node.type}.${field}` } };
@@ -158,7 +156,6 @@ export const compile = (RED: Red, node: RunningNode, field: string, value: unkno
   }
 };
 
-/** What the user chose for a typed property: where the value comes from, and how to read it. */
 export interface Source {
   readonly value: unknown;
   readonly type: string;

@@ -33,7 +33,6 @@ import {
 export interface Batch<D extends ItemData = ItemData, S extends Shared = Shared> extends Items<D, S> {
   /** True when an array came in, even of one entry. */
   readonly list: boolean;
-  /** The property that the items came from. */
   readonly source: Source;
   /** Why every item fails. */
   readonly fault?: Error | undefined;
@@ -50,7 +49,6 @@ export const faultOf = (read: () => void): Error | undefined => {
 
 export type ItemOf<D extends ItemData, S extends Shared> = Pick<Item<D, S>, 'data' | 'shared' | 'entry'>;
 
-/** A rule around the work of an item. */
 export interface Guard<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** Passes an item on with `next`, or returns its outcome, or throws: `Later` if it has another turn. */
   pass(item: Item<D, S>, next: () => Promise<Outcome>): Promise<Outcome>;
@@ -77,13 +75,11 @@ export interface NodeWaits<D extends ItemData, S extends Shared> {
 }
 
 interface OpenWaits {
-  /** Shows in the status how many wait. */
   draw(): void;
   close(): void;
 }
 
 export interface ItemNodeOptions<D extends ItemData, S extends Shared> {
-  /** The items of a message; a throw fails the message as one. */
   read(msg: Message): Batch<D, S> | Promise<Batch<D, S>>;
   /** In the order in which they are asked, at each turn of an item. */
   guards?(tools: GuardTools): readonly Guard<D, S>[];
@@ -117,7 +113,6 @@ export const kindsIn = (tools: Tools, outcome: Outcome): readonly string[] => {
   return outcome.alreadySent ? ['alreadySent', name] : [name];
 };
 
-/** Texts that were sent before, and duplicates of texts that were sent. */
 const alreadySentIn = (counts: OutcomeCounts): number =>
   (counts['alreadySent'] ?? 0) + (counts[duplicatesOf('sent')] ?? 0);
 
@@ -207,7 +202,6 @@ const brakeFor = (
   };
 };
 
-/** When so many messages wait in line, further ones fail with `queue_full`. */
 const longestLine = 10_000;
 
 /**
@@ -254,7 +248,6 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       cancelled.clear();
     };
 
-    /** Shows an outcome in the status; `list` are the counts of its list. */
     const show = (outcome: Outcome, kinds: readonly string[], list?: OutcomeCounts): void => {
       if (!list) shown.note(kinds);
       // While some wait, the status says so.
@@ -333,7 +326,6 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       return job;
     };
 
-    /** Emits an outcome, for the duplicates of its item too. */
     const emit = (
       { startId, space }: { readonly startId: string; readonly space: string },
       item: Item<D, S>,
@@ -436,7 +428,6 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       shown.show(failedOutcome(why), {});
     };
 
-    /** Opens the queue that messages enter. */
     const open = async (from: Environment): Promise<void> => {
       queue = unopened = undefined;
       const isSaved = from.settings.journal || waits?.isOn === true || guards.some((guard) => guard.mayHold);

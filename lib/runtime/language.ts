@@ -15,7 +15,6 @@ type SentenceGroup = Record<string, unknown>;
 
 const files = processMemory('calculated', new Map<string, SentenceGroup>());
 
-/** The strings of a file, which is read once. */
 const stringsIn = (language: Language, file: string): SentenceGroup => {
   const path = join(folder, language, `${file}.json`);
   const read = () => JSON.parse(existsSync(path) ? readFileSync(path, 'utf8') : '{}') as SentenceGroup;
@@ -29,17 +28,14 @@ const find = (group: SentenceGroup, key: string): string | undefined => {
   return typeof found === 'string' ? found : undefined;
 };
 
-/** The sentence of a key, with its placeholders. */
 export const sentence = (language: Language, key: string): string | undefined =>
   find(stringsIn(language, 'runtime'), key) ?? find(stringsIn(language, 'common'), key);
 
-/** The label of a field in the form of a node. */
 const fieldLabel = (language: Language, type: string, field: string): string | undefined => {
   const own = stringsIn(language, type);
   return find(own, `label.${field}`) ?? find(own, `row.${field}`) ?? sentence(language, `label.${field}`);
 };
 
-/** What a type of node is called in the palette. */
 export const nodeTitle = (language: Language, type: string): string | undefined =>
   find(stringsIn(language, type), 'title');
 
@@ -66,10 +62,8 @@ const wordFor = (language: Language): ((value: MessageValue) => string | number)
 
 const dayOf = (at: number): string => new Date(at).toDateString();
 
-/** Sentences, numbers and times in one language. */
 export type Words = ReturnType<typeof wordsIn>;
 
-/** The words for the first of the wanted languages that we have. */
 export const wordsIn = (...wanted: string[]) => {
   const language = spokenOf(wanted);
   const locale = localeOf(language, wanted);
@@ -97,7 +91,6 @@ export const wordsIn = (...wanted: string[]) => {
   };
   const time = (at: number, now: number): string =>
     dayOf(at) === dayOf(now) ? plain(times.format(at)) : moment(at);
-  /** The text of a key that may be missing. */
   const find = (key: string): string | undefined => sentence(language, key) ?? sentence('en-US', key);
   const word = wordFor(language);
   const filled = (text: string, values: MessageValues): string => fill(text, inWords(values, word));

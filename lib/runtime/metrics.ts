@@ -7,7 +7,6 @@ import { second } from '../durations';
 
 type Requested = Parameters<NonNullable<ClientOptions['onRequest']>>[0];
 
-/** What can be read from an environment at any time. */
 export interface Gauges {
   /** The id of the environment: its name is for people, and does not belong in a label. */
   readonly environment: string;
@@ -58,7 +57,6 @@ const metricsOn = (meter: Meter) => {
     pause(): void {
       pauses.add(1);
     },
-    /** The result ends the observation. */
     observe(gauges: Gauges): () => void {
       observed.add(gauges);
       return () => {

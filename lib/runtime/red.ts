@@ -1,6 +1,5 @@
 import type { Node, NodeAPI } from 'node-red';
 
-/** A message as flows pass it: it may have any property. */
 export type Message = Record<string, unknown> & { _msgid?: string };
 
 /** A Node-RED node, with members that the type declarations lack. */

@@ -12,7 +12,6 @@ export interface Portion {
   readonly outcomes: readonly Outcome[];
   /** The number of all outcomes, if the first portion tells it. */
   readonly count?: number | undefined;
-  /** The number of records read so far, and in all. */
   readonly read: number;
   readonly total: number | undefined;
   /** The number of results among the records read. */
@@ -24,7 +23,6 @@ export interface Portion {
 /** Reads what a message asks for; the result searches for it. A throw of either fails the message. */
 export type PrepareSearch = (msg: Message) => Promise<(stream: Stream) => Promise<void>>;
 
-/** The search for one input message. */
 export class Stream {
   constructor(
     private readonly tools: Tools,

@@ -15,7 +15,6 @@ const variable = /^\$\{[^}]+\}$/;
 /** Whether the value is a `${VARIABLE}`. The editor does not know its value; in the runtime, one that is left was not set. */
 export const isVariable = (value: unknown): boolean => typeof value === 'string' && variable.test(value);
 
-/** Whether the fields have the values in `when`. */
 export const isMet = (when: When, values: Values): boolean =>
   Object.entries(when).every(([name, wanted]) => wanted.includes(values[name] as string | boolean));
 
@@ -26,7 +25,6 @@ export const mayBeMet = (when: When, values: Values): boolean =>
     return isVariable(value) || wanted.includes(value as string | boolean);
   });
 
-/** Whether a field applies, given the others. */
 export const applies = (field: Field, values: Values): boolean => mayBeMet(field.when ?? {}, values);
 
 /** The option that a node takes as chosen: an empty value means the default. */

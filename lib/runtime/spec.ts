@@ -50,7 +50,6 @@ export interface TypedField extends Common {
   readonly literal?: 'phone' | 'template' | 'date' | 'whole' | 'id' | 'group' | 'record';
   /** While other fields have one of these values, a `group` must be an id and not a name. */
   readonly idOnly?: When;
-  /** The fields of a `record`. */
   readonly record?: FieldKinds;
   /** A bare text means a `record` with this name, and every record needs a name. */
   readonly isNameEnough?: boolean;
@@ -58,9 +57,7 @@ export interface TypedField extends Common {
   readonly lines?: boolean;
   /** The most characters that a literal may have. */
   readonly longest?: number;
-  /** The list from which the editor offers values. */
   readonly lookup?: 'contacts' | 'groups' | 'content';
-  /** Several values may be chosen. */
   readonly several?: boolean;
 }
 

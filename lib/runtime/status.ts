@@ -36,7 +36,6 @@ const neverAuthorized = new Set(['not_authorized', 'nobody_authorized', 'advisor
 const kindOf = ({ code, wording }: Problem): string =>
   /^(phone|text|date|group)s?_/.exec(wording?.key ?? '')?.[1] ?? code;
 
-/** `at` is the time of the failure. */
 export const failureLook = (words: Words, why: Problem | undefined, at: number, now: number): StatusLook => {
   const time = words.time(at, now);
   const said = (): string => {
@@ -68,7 +67,6 @@ export const progressLook = (words: Words, done: number, total: number | undefin
   );
 };
 
-/** The end of a search, such as the number of records found. */
 export const searchLook = (
   words: Words,
   result: 'found' | 'stopped' | 'done' | 'failed',
@@ -94,9 +92,7 @@ export const heldLook = (words: Words, count: number, notBefore: number, now: nu
 
 export interface Waiting {
   readonly count: number;
-  /** When the next poll is due. */
   readonly next: number;
-  /** How many people are waited for, if known. */
   readonly people: number | undefined;
   /** Why no answer comes. */
   readonly outage: Problem | undefined;
@@ -273,7 +269,6 @@ interface StatusTools {
   environment(): { readonly settings: { readonly timeZone: string } };
 }
 
-/** The status of a node by the outcomes that leave it. */
 export const outcomeStatus = (tools: StatusTools, texts: StatusTexts, queues: () => Iterable<QueueState>) => {
   const { words, clock, outputs } = tools;
   const minute = new LastMinute();

@@ -62,7 +62,6 @@ export interface CallOptions {
   readonly undo?: () => void | Promise<void>;
 }
 
-/** `attempts` is the number of requests that were made. */
 interface Completed<T = unknown> {
   readonly data: T;
   readonly status: number;
@@ -107,7 +106,6 @@ export class Call {
     private readonly options: CallOptions,
   ) {}
 
-  /** Made when something goes wrong. */
   private get retries(): Retries {
     const { clock, random, budget } = this.shared;
     return (this.troubled ??= new Retries(clock, random, budget));
@@ -183,7 +181,6 @@ export class Call {
     }
   }
 
-  /** Saves the request as started before it leaves. */
   private async begin(): Promise<void> {
     const { begin, signal } = this.options;
     if (signal?.aborted === true) throw this.stopped();

@@ -108,7 +108,6 @@ const isRetryable = (code: Code): boolean => code === 'network_error' || code ==
 export const sentences = english.errors;
 export type ErrorKey = keyof typeof sentences;
 
-/** Why there is no usable answer. */
 export const reasons = english.reason;
 export type ReasonKey = keyof typeof reasons;
 
@@ -120,7 +119,6 @@ export type Term =
   | { readonly reason: ReasonKey }
   /** A setting of the environment, by its property. */
   | { readonly setting: string }
-  /** A country, by its two letters. */
   | { readonly country: string }
   /** A field of a node's form, such as `advisor-send-text.phone`. */
   | { readonly field: string; readonly isQuoted?: boolean };

@@ -45,7 +45,6 @@ export interface Outgoing {
   readonly apiKey?: string;
 }
 
-/** The value of a header, the first if there are several. */
 const firstOf = (value: string | string[] | undefined): string | undefined =>
   Array.isArray(value) ? value[0] : value;
 
@@ -77,7 +76,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** The bytes of headers, and of what frames the chunks. */
   private framing = 0;
 
-  /** `limit` is the most bytes of an answer. */
   constructor(private readonly limit = answerLimit) {}
 
   /** Sends the request; `settle` is called exactly once, within the time limit, even if the server misbehaves. */

@@ -22,7 +22,6 @@ import type { Outgoing, Result } from './transport';
 /** A request for the wire, without its credentials. */
 export interface Wire {
   readonly outgoing: Outgoing;
-  /** The id in the path. */
   readonly id: Id | undefined;
 }
 
@@ -57,7 +56,6 @@ export const fillPath = (path: string, params: EndpointRequest['params']): strin
 /** The setting `names`: query parameters whose names differ from ours. `contacts.page` is for one search alone. */
 export type Names = Readonly<Record<string, string>>;
 
-/** A query parameter as this service calls it. */
 export const wireName = (names: Names, search: string | undefined, name: string): string =>
   names[`${search ?? ''}.${name}`] ?? names[name] ?? name;
 
@@ -78,9 +76,7 @@ export const planEndpoint = (
     name,
     method,
     kind: repeatKinds[method],
-    /** The scope in the service's words. */
     scope: wireScope(parts.scope, prefixes),
-    /** Finds the name of a scope in the service's answers. */
     scopeNames: scopeNames(prefixes),
     response: response as z.ZodType,
     sentences,
@@ -201,7 +197,6 @@ const failureOf = (plan: Plan, said: Code, status: number, more: Partial<Problem
   return serviceError(code, key, values, { status, ...more }, { hasProblemBody: true });
 };
 
-/** The failure of an answer that came from a gateway or a firewall, and not from the service. */
 const bareFailure = ({ scope }: Plan, status: number): ServiceError => {
   const code = codeOfStatus(status);
   return serviceError(code, bareSentences[code] ?? 'refused_bare', { scope, status }, { status });
@@ -320,7 +315,6 @@ export const assess = (
   return { happened, ...(status < 500 && { failure: bareFailure(plan, status) }), reason, status };
 };
 
-/** The error that a call ends with. */
 export const endAs = (
   as: Extract<Decision, { do: 'fail' }>['as'],
   { happened, failure, reason, status }: Assessment,

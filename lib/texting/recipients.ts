@@ -23,7 +23,6 @@ import type { ItemData } from '../outbox/records';
 import type { Message } from '../runtime/red';
 import { ServiceError, type MessageValue } from '../service/errors';
 
-/** One entry of a phone field, as it was read. */
 export interface PhoneEntry {
   /** In E.164; undefined when the given value is not a number that may be texted. */
   readonly phone: string | undefined;
@@ -73,7 +72,6 @@ export const phoneNumber = (value: unknown, country: string): string | undefined
 };
 
 export interface PhoneRules {
-  /** The region of numbers that are not written with +; empty means E.164 alone. */
   readonly country: string;
   /** The name of the number's field in the objects of a list. */
   readonly field: string;
@@ -120,7 +118,6 @@ export const wrongNumber = (text: string, country: string): ServiceError => {
 /** Where a value was found that is not a number we may text. */
 interface Whereabouts {
   readonly where: MessageValue;
-  /** The value is an entry of a list. */
   readonly list: boolean;
   /** The position of the entry, from 1. */
   readonly row?: number;
@@ -141,7 +138,6 @@ export const notANumber = (
 
 const mostNames = 10;
 
-/** The names of the fields of a recipient, for a sentence. */
 export const fieldNames = (record: Readonly<Record<string, unknown>>): string => {
   const names = Object.keys(record);
   const shown = names.slice(0, mostNames).map(excerpt).join(', ');
