@@ -60,7 +60,6 @@ export class ServiceReader {
   private readonly budget = new RetryBudget();
   /** Milliseconds that failures and pauses have taken. */
   private lost = 0;
-  private pausedUntil = 0;
   private leftAlone: ReadAnswer | undefined;
 
   constructor(settings: ReadSettings) {
@@ -93,12 +92,11 @@ export class ServiceReader {
         this.lost += now - began;
         const decision = course.after('read', happened, { retries, repeatSends: 'contract' });
         const ms = 'ms' in decision ? decision.ms : 0;
-        const more = Math.max(0, now + ms - Math.max(now, this.pausedUntil));
+        const more = Math.max(0, ms - Math.max(0, this.limits.pausedUntil - clock.now()));
         const isWaitedFor = 'ms' in decision && this.lost + more <= patience;
         if (happened.what === 'limited' && !isWaitedFor) this.leftAlone = reply;
         if (!isWaitedFor) return reply;
         this.lost += more;
-        this.pausedUntil = Math.max(this.pausedUntil, now + ms);
         this.limits.pause(ms);
       } finally {
         this.limits.leave();

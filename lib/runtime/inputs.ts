@@ -265,8 +265,6 @@ export const pick = (from: unknown, path: string, step = ownField): unknown => {
   return value;
 };
 
-export { anyId, wholeId } from './kinds';
-
 /** The id in a value, or an error that says where the id was looked for. */
 export const idFrom = (value: unknown, where: MessageValue): Id => {
   const id = anyId(value);

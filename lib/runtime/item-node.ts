@@ -131,20 +131,21 @@ export const summaryOf = (tools: Tools, total: number, counts: OutcomeCounts): R
 const indexesOf = ({ index, duplicates }: ItemData): readonly number[] =>
   duplicates ? [index, ...duplicates.map((each) => each.index)] : [index];
 
+const failures = {
+  reset: ['cancelled', 'cancelled'],
+  moved: ['cancelled', 'environment_changed'],
+  retyped: ['cancelled', 'node_changed'],
+  stale: ['stale', 'stale'],
+  crashes: ['outcome_unknown', 'unknown_after_crashes'],
+  unknown: ['outcome_unknown', 'unknown_after_restart'],
+  taken_over: ['outcome_unknown', 'unknown_after_restart'],
+  refused: ['network_error', 'not_saved'],
+} as const satisfies Record<Reason, unknown>;
+
 const failureBy = (reason: Reason): Outcome => {
-  const unknown = (key: 'unknown_after_crashes' | 'unknown_after_restart') =>
-    serviceError('outcome_unknown', key, {}, { attempts: 1 });
-  const errors = {
-    reset: () => serviceError('cancelled', 'cancelled'),
-    moved: () => serviceError('cancelled', 'environment_changed'),
-    retyped: () => serviceError('cancelled', 'node_changed'),
-    stale: () => serviceError('stale', 'stale'),
-    crashes: () => unknown('unknown_after_crashes'),
-    unknown: () => unknown('unknown_after_restart'),
-    taken_over: () => unknown('unknown_after_restart'),
-    refused: () => serviceError('network_error', 'not_saved'),
-  };
-  return failedOutcome(errors[reason]().problem);
+  const [code, key] = failures[reason];
+  const attempts = code === 'outcome_unknown' ? 1 : 0;
+  return failedOutcome(serviceError(code, key, {}, { attempts }).problem);
 };
 
 const warningsOfWork: Partial<Record<Reason, string>> = { moved: 'movedWork', retyped: 'retypedWork' };

@@ -125,14 +125,11 @@ export type Term =
 export type MessageValue = string | number | Term | readonly (string | Term)[];
 export type MessageValues = Readonly<Record<string, MessageValue>>;
 
-/** Without a catalogue, fields and settings are called what the code calls them. */
+/** Fields and settings are called what the code calls them: the runtime says them again, as the forms do. */
 const uncatalogued = (value: MessageValue): string | number => {
   if (typeof value !== 'object') return value;
-  if ('reason' in value) return reasons[value.reason];
-  if ('setting' in value) return value.setting;
-  if ('country' in value) return value.country;
-  if ('field' in value) return value.field;
-  return value.map(uncatalogued).join(', ');
+  if ('map' in value) return value.map(uncatalogued).join(', ');
+  return 'reason' in value ? reasons[value.reason] : String(Object.values(value)[0]);
 };
 
 /** The values of a sentence as it says them: many come from a message or from the service. */

@@ -38,6 +38,12 @@ const idOrNull = maybe(foreignId, integer.nullable());
 /** An empty id in a request would change its meaning. */
 const givenId = tolerant(z.union([integer, z.string().min(1)]), integer);
 
+/**
+ * A problem body has at least its code and `retryable` (contract, *Errors*; RFC 9457). The JSON of a gateway has
+ * neither, and must not count as the service's word on whether a text was sent.
+ */
+export const problemBody = z.looseObject({ code: z.string().min(1).max(100), retryable: z.boolean() });
+
 export const messageRequest = z.object({
   text: z.string(),
   phone,

@@ -16,7 +16,7 @@ import {
 } from './errors';
 import { type Prefixes, scopeNames, usualPrefixes, wirePath, wireScope } from './prefixes';
 import { type Decision, type Happened, readRetryAfter } from './retry';
-import { idResult } from './schemas';
+import { idResult, problemBody } from './schemas';
 import type { Outgoing, Result } from './transport';
 
 /** A request for the wire, without its credentials. */
@@ -204,19 +204,6 @@ const bareFailure = ({ scope }: Plan, status: number): ServiceError => {
 
 const texts = ['title', 'detail', 'traceId', 'instance', 'type'] as const;
 
-/**
- * A problem body has at least its code and `retryable` (contract, *Errors*; RFC 9457). The JSON of a gateway has
- * neither, and must not count as the service's word on whether a text was sent.
- */
-const isProblemBody = (
-  body: unknown,
-): body is Record<string, unknown> & { code: string; retryable: boolean } =>
-  isRecord(body) &&
-  typeof body['code'] === 'string' &&
-  body['code'] !== '' &&
-  body['code'].length <= 100 &&
-  typeof body['retryable'] === 'boolean';
-
 /** A body without `retryable` but with a code of the contract: enough for a 4xx, which is final. */
 const isPartOfProblem = (body: unknown): body is Record<string, unknown> & { code: ServiceCode } =>
   isRecord(body) && typeof body['code'] === 'string' && isServiceCode(body['code']);
@@ -268,10 +255,14 @@ const assessSuccess = (
   return unread(field === '' ? { reason: 'another_shape' } : `in ${field}`);
 };
 
-const happenedAt = (status: number, body: unknown, retryAfter: number | undefined): Happened => {
+const happenedAt = (
+  status: number,
+  problem: { readonly retryable: boolean } | undefined,
+  retryAfter: number | undefined,
+): Happened => {
   if (status === 401) return { what: 'unauthorized' };
   if (status === 429) return { what: 'limited', retryAfter };
-  if (isProblemBody(body)) return { what: 'problem', status, retryable: body.retryable };
+  if (problem) return { what: 'problem', status, retryable: problem.retryable };
   return status >= 500 ? { what: 'gateway' } : { what: 'refused', status };
 };
 
@@ -308,10 +299,12 @@ export const assess = (
   if (status >= 600) return unfit(status, 'invalid_response', `HTTP ${String(status)}`);
 
   const body = parse(withoutSecrets(result.text ?? '', secrets.filter(isTelling)));
-  const happened = happenedAt(status, body, readRetryAfter(result.retryAfter, clock.now()));
+  const problem = problemBody.safeParse(body).data;
+  const happened = happenedAt(status, problem, readRetryAfter(result.retryAfter, clock.now()));
   const reason = `HTTP ${String(status)}`;
-  if (isProblemBody(body) || (status < 500 && isPartOfProblem(body)))
-    return { happened, failure: failureOf(plan, body.code, status, problemFields(body)), reason, status };
+  const said = problem ?? (status < 500 && isPartOfProblem(body) ? body : undefined);
+  if (said)
+    return { happened, failure: failureOf(plan, said.code, status, problemFields(said)), reason, status };
   return { happened, ...(status < 500 && { failure: bareFailure(plan, status) }), reason, status };
 };
 

@@ -10,10 +10,10 @@ import {
 import { unknownFields } from '../../lib/address-book/record-fields';
 import { filterOf, searching, sortingOf } from '../../lib/address-book/search';
 import type { Tools } from '../../lib/runtime/flow-node';
-import { anyId, idFrom } from '../../lib/runtime/inputs';
+import { idFrom } from '../../lib/runtime/inputs';
 import { invalidInput } from '../../lib/runtime/errors';
 import { oneAtATime } from '../../lib/service/concurrency';
-import { isNothing, isRecord } from '../../lib/runtime/kinds';
+import { anyId, isNothing, isRecord } from '../../lib/runtime/kinds';
 import type { Config } from '../../lib/runtime/register';
 import type { Id, ResponseOf } from '../../lib/service/endpoints';
 import { contactBody, changesOf, contactSource, merged, type ContactBody } from './input';

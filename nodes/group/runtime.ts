@@ -10,10 +10,10 @@ import {
 import { fieldsGiven, unknownFields } from '../../lib/address-book/record-fields';
 import { filterOf, searching, sortingOf } from '../../lib/address-book/search';
 import type { Tools } from '../../lib/runtime/flow-node';
-import { entriesOf, idFrom, wholeId } from '../../lib/runtime/inputs';
+import { entriesOf, idFrom } from '../../lib/runtime/inputs';
 import { invalidInput } from '../../lib/runtime/errors';
 import { oneAtATime } from '../../lib/service/concurrency';
-import { isNothing, isRecord } from '../../lib/runtime/kinds';
+import { isNothing, isRecord, wholeId } from '../../lib/runtime/kinds';
 import type { Message } from '../../lib/runtime/red';
 import type { Id, RequestOf } from '../../lib/service/endpoints';
 import { listingMembers } from './members';
