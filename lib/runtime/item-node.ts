@@ -249,13 +249,6 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       cancelled.clear();
     };
 
-    const show = (outcome: Outcome, kinds: readonly string[], list?: OutcomeCounts): void => {
-      if (!list) shown.note(kinds);
-      // While some wait, the status says so.
-      if (!Array.from(queues.values()).some(({ waitCount }) => waitCount > 0)) shown.show(outcome, list);
-      changed();
-    };
-
     const fault = (thrown: unknown): void => {
       // The work is saved: the next start, or the process that took over the store, resumes it.
       if (!(thrown instanceof TakenOver || thrown instanceof StoreClosed))
@@ -355,7 +348,8 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       const left = jobOf(message, indexes, startId).deliver(parts, closed);
       // The counts of a list from another service would read as if this one had sent its texts.
       const isList = count > 1 && message.record.space === space;
-      show(outcome, kinds, isList ? { ...counts, alreadySent: alreadySentIn(counts) } : undefined);
+      shown.show(outcome, kinds, isList ? { ...counts, alreadySent: alreadySentIn(counts) } : undefined);
+      changed();
       return left;
     };
 
@@ -426,7 +420,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       unopened = thrown instanceof TakenOver ? serviceError('network_error', 'not_saved') : thrown;
       const why = problemOf(unopened);
       if (why.code !== 'not_configured') fault(thrown);
-      shown.show(failedOutcome(why), {});
+      shown.show(failedOutcome(why), []);
     };
 
     const open = async (from: Environment): Promise<void> => {
@@ -497,8 +491,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
           const summary = shared.list && left === 0 ? summaryOf(tools, count, counts) : undefined;
           job.emit(index, withFields(outcome, data, shared, index, entry), { entry, summary });
         }
-      if (count > 1) shown.show(why, counts);
-      else show(why, kindsIn(tools, why));
+      shown.show(why, kindsIn(tools, why), count > 1 ? counts : undefined);
     };
 
     const accept = (job: Job, batch: Batch<D, S>): void => {
@@ -571,7 +564,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       try {
         const unread = thrown instanceof ServiceError ? undefined : removeUnreadable(msg, true);
         const failure = failedOutcome(problemOf(unready(unread ?? thrown)));
-        show(failure, kindsIn(tools, failure));
+        shown.show(failure, kindsIn(tools, failure));
         job.fail(options.failedFields?.(failure, msg) ?? failure);
         job.concludeHandOver();
       } catch (fault) {

@@ -269,7 +269,11 @@ interface StatusTools {
   environment(): { readonly settings: { readonly timeZone: string } };
 }
 
-export const outcomeStatus = (tools: StatusTools, texts: StatusTexts, queues: () => Iterable<QueueState>) => {
+export const outcomeStatus = (
+  tools: StatusTools,
+  texts: StatusTexts,
+  queues: () => Iterable<QueueState & Pick<Queue, 'waitCount'>>,
+) => {
   const { words, clock, outputs } = tools;
   const minute = new LastMinute();
   let last: (() => StatusLook) | undefined;
@@ -299,15 +303,14 @@ export const outcomeStatus = (tools: StatusTools, texts: StatusTexts, queues: ()
   const isWaitingForSomebody = ({ problem }: Outcome): boolean => actionTexts.has(problem?.code ?? '');
 
   return {
-    note(kinds: readonly string[]): void {
-      minute.add(kinds, clock.now());
-    },
     /**
      * Shows the progress of lists, the counts of a finished list, or the single messages of the last minute; and what
-     * is held. `list` counts the outcomes of the list that have left.
+     * is held. `list` counts the outcomes of the list that have left. While some wait, the status says so instead.
      */
-    show(outcome: Outcome, list?: OutcomeCounts): void {
+    show(outcome: Outcome, kinds: readonly string[], list?: OutcomeCounts): void {
       const at = clock.now();
+      if (!list) minute.add(kinds, at);
+      if (Array.from(queues()).some(({ waitCount }) => waitCount > 0)) return;
       let counts = list;
       const lookBy = (progress: QueueState['progress']): StatusLook => {
         if (progress.total > 0) return progressLook(words, progress.done, progress.total);

@@ -85,10 +85,11 @@ const entryOf = (entry: unknown, { country, field }: PhoneRules): PhoneEntry => 
 
 /** One number, or the entries of a list. Throws `invalid_input` when it is neither, or an empty list. */
 const givenIn = (value: unknown, where: MessageValue, column: string): ReturnType<typeof oneOrList> => {
-  if (isRecord(value)) throw invalidInput('phones_object', { where, column: nameToChoose(value, column) });
-  if (!Array.isArray(value) && typeof value !== 'string' && typeof value !== 'number')
-    throw invalidInput('phones_kind', { where });
-  return oneOrList(value, where);
+  if (typeof value === 'string' || typeof value === 'number' || Array.isArray(value))
+    return oneOrList(value, where);
+  throw isRecord(value)
+    ? invalidInput('phones_object', { where, column: nameToChoose(value, column) })
+    : invalidInput('phones_kind', { where });
 };
 
 /** `msg.phone` without a readable number: the entry, not the list, or a flow that retries would text everybody again. */

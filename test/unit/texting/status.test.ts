@@ -46,12 +46,11 @@ const statusOf = (language = 'en-US') => {
     leave: (...outcomes: readonly Outcome[]): void => {
       for (const outcome of outcomes) {
         const name = names[outcome.port] ?? '';
-        status.note(outcome.alreadySent ? ['alreadySent', name] : [name]);
-        status.show(outcome);
+        status.show(outcome, outcome.alreadySent ? ['alreadySent', name] : [name]);
       }
     },
     ofList: (counts: Record<string, number>, last = sent): void => {
-      status.show(last, counts);
+      status.show(last, [], counts);
     },
     pass: (ms: number): void => {
       now += ms;
