@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { clockFormat, fill, isSpoken, type Language, localeOf, spokenOf } from '../languages';
 import { offsetAt, offsetName, ownTimeZone } from './dates';
-import { isCountry, isRecord } from './kinds';
+import { isCountry } from './kinds';
 import type { Red } from './red';
 import { inWords, type MessageValue, type MessageValues, type Problem } from '../service/errors';
 import { orMake, processMemory } from '../process-memory';
@@ -11,33 +11,32 @@ import { systemLanguage } from './system-language';
 
 const folder = join(__dirname, '..', '..', 'locales');
 
-type SentenceGroup = Record<string, unknown>;
+type Strings = ReadonlyMap<string, string>;
 
-const files = processMemory('calculated', new Map<string, SentenceGroup>());
+const files = processMemory('calculated', new Map<string, Strings>());
 
-const stringsIn = (language: Language, file: string): SentenceGroup => {
+/** The strings of a file, by their keys with dots. */
+const flat = (group: object, before = ''): [string, string][] =>
+  Object.entries(group).flatMap(([key, value]: [string, unknown]) =>
+    typeof value === 'string' ? [[before + key, value]] : flat(Object(value) as object, `${before}${key}.`),
+  );
+
+const stringsIn = (language: Language, file: string): Strings => {
   const path = join(folder, language, `${file}.json`);
-  const read = () => JSON.parse(existsSync(path) ? readFileSync(path, 'utf8') : '{}') as SentenceGroup;
-  return orMake(files, path, read);
-};
-
-const find = (group: SentenceGroup, key: string): string | undefined => {
-  let found: unknown = group;
-  for (const step of key.split('.'))
-    found = isRecord(found) && Object.hasOwn(found, step) ? found[step] : undefined;
-  return typeof found === 'string' ? found : undefined;
+  const read = () => JSON.parse(existsSync(path) ? readFileSync(path, 'utf8') : '{}') as object;
+  return orMake(files, path, () => new Map(flat(read())));
 };
 
 export const sentence = (language: Language, key: string): string | undefined =>
-  find(stringsIn(language, 'runtime'), key) ?? find(stringsIn(language, 'common'), key);
+  stringsIn(language, 'runtime').get(key) ?? stringsIn(language, 'common').get(key);
 
 const fieldLabel = (language: Language, type: string, field: string): string | undefined => {
   const own = stringsIn(language, type);
-  return find(own, `label.${field}`) ?? find(own, `row.${field}`) ?? sentence(language, `label.${field}`);
+  return own.get(`label.${field}`) ?? own.get(`row.${field}`) ?? sentence(language, `label.${field}`);
 };
 
 export const nodeTitle = (language: Language, type: string): string | undefined =>
-  find(stringsIn(language, type), 'title');
+  stringsIn(language, type).get('title');
 
 /** Turns a value of a sentence into words: fields and settings are called what their forms call them. */
 const wordFor = (language: Language): ((value: MessageValue) => string | number) => {
