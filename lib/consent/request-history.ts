@@ -112,11 +112,16 @@ export class RequestHistory {
     return last && isRecent ? notRepeated(last) : undefined;
   }
 
-  /** The result of a dry run: nothing is asked or written. Throws `ConsentLimit` as `ask` does. */
-  async preview(advisor: string, phone: string, rules: RequestRules): Promise<RequestResult> {
+  /** The result of a dry run: nothing is asked or written; `isDue` if it would be. Throws `ConsentLimit` as `ask` does. */
+  async preview(
+    advisor: string,
+    phone: string,
+    rules: RequestRules,
+  ): Promise<RequestResult & { readonly isDue: boolean }> {
     const entry = await this.store.get<RequestRecord>(table, this.keyOf(personName(advisor, phone)));
-    const { last } = this.check(entry, rules);
-    return last ? notRepeated(last) : { ...noAnswer, requested: false, requestedAt: null };
+    const { last, isRecent } = this.check(entry, rules);
+    const result = last ? notRepeated(last) : { ...noAnswer, requested: false, requestedAt: null };
+    return { ...result, isDue: !isRecent };
   }
 
   /** An acceptance was seen: its number has answered. */

@@ -14,7 +14,7 @@ import { metrics } from './metrics';
 import type { Message, Red, RunningNode } from './red';
 import type { Config } from './register';
 import type { NodeSpec } from './spec';
-import { createStatus, simulatorMark } from './status';
+import { createStatus, isOfDryRun, simulatorMark } from './status';
 
 export const environmentOf = (RED: Red, id: unknown): Environment | undefined => {
   const found = typeof id === 'string' && id !== '' ? (RED.nodes.getNode(id) as unknown) : undefined;
@@ -127,9 +127,8 @@ export const toolsOf = (RED: Red, node: RunningNode, spec: NodeSpec, config: Con
   });
   const measured = metrics();
   const outputs = outputsOf(RED, node, spec.outputs, words.problem, (msg, outcome, problem) => {
-    const said = problem ?? (msg.payload as { dryRun?: unknown } | null | undefined);
     // A dry run is neither a failure nor a text.
-    if (said?.dryRun === true) return;
+    if (isOfDryRun({ payload: msg.payload, ...(problem && { problem }) })) return;
     measured?.outcome(spec.type, outcome, problem?.code);
     if (problem) activity?.failed({ node: { id: node.id, name: node.name ?? '' }, problem, msg });
   });

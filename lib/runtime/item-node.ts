@@ -348,7 +348,8 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       const left = jobOf(message, indexes, startId).deliver(parts, closed);
       // The counts of a list from another service would read as if this one had sent its texts.
       const isList = count > 1 && message.record.space === space;
-      shown.show(outcome, kinds, isList ? { ...counts, alreadySent: alreadySentIn(counts) } : undefined);
+      const all = isList ? { ...counts, alreadySent: alreadySentIn(counts) } : undefined;
+      shown.show(parts[0]?.outcome ?? outcome, kinds, all);
       changed();
       return left;
     };
@@ -477,7 +478,8 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     };
 
     const refuse = (job: Job, { items, entries, count, shared }: Batch<D, S>, thrown: unknown): void => {
-      const why = failedOutcome(problemOf(thrown));
+      const failure = failedOutcome(problemOf(thrown));
+      const why = options.failedFields?.(failure, job.msg) ?? failure;
       // Reading a number may need the country of the environment that is missing.
       const isUnready = why.problem?.code === 'not_configured';
       const counts: Record<string, number> = {};
@@ -563,9 +565,10 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       const { msg } = job;
       try {
         const unread = thrown instanceof ServiceError ? undefined : removeUnreadable(msg, true);
-        const failure = failedOutcome(problemOf(unready(unread ?? thrown)));
+        const why = failedOutcome(problemOf(unready(unread ?? thrown)));
+        const failure = options.failedFields?.(why, msg) ?? why;
         shown.show(failure, kindsIn(tools, failure));
-        job.fail(options.failedFields?.(failure, msg) ?? failure);
+        job.fail(failure);
         job.concludeHandOver();
       } catch (fault) {
         job.raise(fault as Error);

@@ -218,11 +218,12 @@ export interface StatusTexts {
 /** How many outcomes left, by the names of the outputs; `alreadySent` are among those of the first. */
 export type OutcomeCounts = Readonly<Record<string, number>>;
 
-/** Such as `2 sent, 2 failed, 1 no consent`. */
+/** Such as `2 sent, 2 failed, 1 no consent`. In a dry run, it says what would be done. */
 const countsLook = (
   words: Words,
   [first = '', failed = '', third = '']: readonly string[],
   counts: OutcomeCounts,
+  isDry: boolean,
 ): StatusLook => {
   const count = (kind: string): number => counts[kind] ?? 0;
   const repeats = count('alreadySent');
@@ -234,11 +235,22 @@ const countsLook = (
   ];
   const text = shown
     .filter(([, some]) => some > 0)
-    .map(([kind, some]) => words.say(`counts.${kind}`, { count: words.number(some) }))
+    .map(([kind, some]) => {
+      const wouldBe = isDry && words.find(`counts.dryRun.${kind}`) !== undefined ? 'dryRun.' : '';
+      return words.say(`counts.${wouldBe}${kind}`, { count: words.number(some) });
+    })
     .join(words.say('counts.separator'));
   if (count(failed) + count(third) === 0) return look('green', 'dot', text);
   return count(first) + count(third) === 0 ? look('red', 'ring', text) : look('yellow', 'dot', text);
 };
+
+/** Whether an outcome, with its message fields, is that of a dry run. */
+export const isOfDryRun = ({ problem, payload }: Pick<Outcome, 'problem' | 'payload'>): boolean =>
+  (problem ?? (payload as { dryRun?: unknown } | null | undefined))?.dryRun === true;
+
+/** A dry run looks like nothing that was done. */
+const dryLook = (words: Words, { fill, text }: StatusLook): StatusLook =>
+  look(fill === 'green' ? 'grey' : fill, 'ring', words.say('status.dryRun', { status: text }));
 
 /** Outcomes of single messages, counted by the second and kept for a minute. */
 class LastMinute {
@@ -275,7 +287,8 @@ export const outcomeStatus = (
   queues: () => Iterable<QueueState & Pick<Queue, 'waitCount'>>,
 ) => {
   const { words, clock, outputs } = tools;
-  const minute = new LastMinute();
+  const minute = { real: new LastMinute(), dry: new LastMinute() };
+  const minuteOf = (outcome: Outcome): LastMinute => (isOfDryRun(outcome) ? minute.dry : minute.real);
   let last: (() => StatusLook) | undefined;
   let isHeld = false;
 
@@ -309,23 +322,25 @@ export const outcomeStatus = (
      */
     show(outcome: Outcome, kinds: readonly string[], list?: OutcomeCounts): void {
       const at = clock.now();
-      if (!list) minute.add(kinds, at);
+      if (!list) minuteOf(outcome).add(kinds, at);
       if (Array.from(queues()).some(({ waitCount }) => waitCount > 0)) return;
       let counts = list;
+      const isDry = isOfDryRun(outcome);
       const lookBy = (progress: QueueState['progress']): StatusLook => {
         if (progress.total > 0) return progressLook(words, progress.done, progress.total);
         // At midnight, the same look is drawn again.
-        counts ??= minute.counts;
-        if (totalOf(counts) <= 1) return lookOfOne(outcome, at);
+        counts ??= minuteOf(outcome).counts;
+        if (totalOf(counts) <= 1 && !(isDry && outcome.port === 0)) return lookOfOne(outcome, at);
         const [, failed = ''] = outputs.names;
         const haveAllFailed = totalOf(counts) === (counts[failed] ?? 0);
         return isWaitingForSomebody(outcome) && (!list || haveAllFailed)
           ? lookOfOne(outcome, at)
-          : countsLook(words, outputs.names, counts);
+          : countsLook(words, outputs.names, counts, isDry);
       };
       last = () => {
         const { progress, heldItems } = stateOf(queues());
-        const drawn = lookBy(progress);
+        const settled = lookBy(progress);
+        const drawn = isDry && progress.total === 0 ? dryLook(words, settled) : settled;
         if (!heldItems) return drawn;
         const held = heldLook(words, heldItems.count, heldItems.notBefore, clock.now());
         return { ...drawn, text: drawn.text + words.say('counts.separator') + held.text };

@@ -72,10 +72,14 @@ const request = async (
   }
 };
 
-const asked = ({ memberId, consentState, requested, requestedAt }: RequestResult, more = {}): Outcome => ({
+const asked = (
+  { memberId, consentState, requested, requestedAt }: RequestResult,
+  more = {},
+  isCounted = requested,
+): Outcome => ({
   port: 0,
   payload: { memberId, consentState, requested, requestedAt, ...more },
-  ...(!requested && { alreadySent: true }),
+  ...(!isCounted && { alreadySent: true }),
 });
 
 /** A dry run: nobody is asked. The outcome follows from the record of earlier requests. */
@@ -85,7 +89,7 @@ const preview = async (item: Request, environment: Environment, rules: RequestRu
   if (shared.isRoundTrip) return failedOutcome(serviceError('cancelled', 'dry_run_round').problem);
   const { history } = await consentOf(environment, item);
   const result = await history.preview(advisor, data.phone ?? '', rules);
-  return asked(result, notBefore === undefined ? {} : { notBefore });
+  return asked(result, notBefore === undefined ? {} : { notBefore }, result.isDue);
 };
 
 /** Somebody who was asked as often as the limit allows may have accepted since. */

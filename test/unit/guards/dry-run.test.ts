@@ -55,6 +55,19 @@ describe('a dry run', () => {
       should(arrived.every(({ msg }) => msg.dryRun === true)).be.true();
     });
 
+    it('says in its status that nobody was texted', async () => {
+      const flow = await load('advisor-send-text');
+      await flow.ask({ phone: numbers.consented, text: 'Hi', dryRun: true });
+      const text = 'sim dry run: 1 would be sent';
+      should(flow.statuses.at(-1)).eql({ fill: 'grey', shape: 'ring', text });
+    });
+
+    it('says in its status that a message that failed as a whole was a dry run', async () => {
+      const flow = await load('advisor-send-text');
+      await flow.ask({ phone: [], text: 'Hi', dryRun: true });
+      should(flow.statuses.at(-1)?.text).match(/^sim dry run: invalid input /);
+    });
+
     it('marks a message that fails as a whole, and a resend, too', async () => {
       const flow = await load('advisor-send-text');
       const [failed] = await flow.ask({ phone: [], text: 'Hi', dryRun: 'yes' });
@@ -170,6 +183,20 @@ describe('a dry run', () => {
       should(port).equal(0);
       should(msg.payload).containEql({ requested: false, requestedAt: null, dryRun: true });
       should(on.received('requestConsent')).equal(0);
+    });
+
+    it('says in its status whom it would ask', async () => {
+      const flow = await load('advisor-request-consent');
+      await flow.ask({ phone: unknown, dryRun: true });
+      should(flow.statuses.at(-1)?.text).equal('sim dry run: 1 would be asked');
+    });
+
+    it('says in its status that it would not ask somebody again', async () => {
+      const flow = await load('advisor-request-consent');
+      await flow.ask({ phone: unknown });
+      await flow.ask({ phone: unknown, dryRun: true });
+      while (flow.statuses.length < 2) await nextIteration();
+      should(flow.statuses.at(-1)?.text).match(/dry run: 1 not asked$/);
     });
 
     it('does not count: who was asked in one is still asked for real', async () => {

@@ -95,6 +95,23 @@ describe('the status of outcomes', () => {
     should(text()).equal('blocked 2:07 PM');
   });
 
+  it('says that a dry run is one, and does not sum it up with what was sent', () => {
+    const { leave, ofList, pass, text, fill } = statusOf();
+    const payload = { dryRun: true };
+    const dryFailure = { ...serviceError('blocked', 'blocked').problem, dryRun: true as const };
+    leave(sent, sent, { port: 0, payload });
+    should([text(), fill()]).eql(['dry run: 1 would be sent', 'grey']);
+    leave({ port: 1, problem: dryFailure });
+    should([text(), fill()]).eql(['dry run: 1 would be sent, 1 failed', 'yellow']);
+    leave(sent);
+    should([text(), fill()]).eql(['3 sent', 'green']);
+    pass(61 * second);
+    leave({ port: 1, problem: dryFailure });
+    should([text(), fill()]).eql(['dry run: blocked 2:06 PM', 'red']);
+    ofList({ sent: 5, alreadySent: 1, needsConsent: 1 }, { port: 0, payload });
+    should([text(), fill()]).eql(['dry run: 4 would be sent, 1 already sent, 1 no consent', 'yellow']);
+  });
+
   it('starts a new minute when the clock is set back', () => {
     const { leave, pass, text } = statusOf();
     leave(failed, failed);
