@@ -67,6 +67,9 @@ interface Complete {
 /** Milliseconds to wait for a token at a close: the store is closed after that, within `nodeCloseTime`. */
 const longestClose = 8 * second;
 
+/** Milliseconds for which messages wait for a store that is being opened at a close: else they would fail. */
+const longestOpening = 2 * second;
+
 /** Milliseconds until an unconfirmed store is checked again. */
 const lookAgainAfter = 2 * second;
 
@@ -434,6 +437,12 @@ export class RunningEnvironment implements SharedStoreHost {
 
   async close(): Promise<void> {
     forgetLists();
+    if (this.storeTrouble === undefined)
+      await wokenBy(
+        Promise.all([this.openedStore, this.opening]),
+        (wake) => systemClock.after(longestOpening, wake),
+        (wake) => this.onChange(() => this.storeTrouble !== undefined && wake()),
+      );
     this.giveUpStore?.();
     this.isClosing = true;
     this.forgetLook?.();

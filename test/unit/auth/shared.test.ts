@@ -197,6 +197,19 @@ describe('an environment that several Node-RED instances keep in PostgreSQL', fu
     should(one.opening).be.undefined();
   });
 
+  it('is opened before it closes, so that a message in line is saved', async () => {
+    const one = start('one', 'a');
+    const release = one.keepStoreOpen();
+    const { opening } = one;
+    const closed = one.close();
+    await opening;
+    should(one.advisors()).be.empty();
+    const store = await one.store();
+    should(await store.write([{ table: 'work', put: Buffer.from('item'), value: 0 }])).be.true();
+    release();
+    await closed;
+  });
+
   it('must be authorized again on all instances once one finds out, and stays healthy: messages can be saved', async () => {
     const [one, two] = [start('one', 'a'), start('two', 'a')];
     await Promise.all([one.opening, two.opening]);
