@@ -108,7 +108,7 @@ class StoreList {
       if (await this.store.write(operations, conditions)) break;
     }
     const command: BlockCommand = { kind: 'block', at: this.store.now(), phone };
-    await Promise.all([this.onRemoteBlock(command), this.store.peers?.tellOthers(command)]);
+    await Promise.all([this.onRemoteBlock(command), this.store.peers?.tellOthers(command, Infinity)]);
     return blocked;
   }
 

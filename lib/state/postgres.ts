@@ -66,7 +66,7 @@ const shortestPause = 250;
 const longestPause = 2 * second;
 /** The prefix of the commands in each slot. */
 const commands = keyOf('command');
-/** Milliseconds after which nobody waits for an answer any more: the longest request has ended by then. */
+/** Milliseconds after which nobody waits for an answer any more. */
 const answeredWithin = 2 * minute;
 /** Milliseconds between two checks whether other processes have carried out a command. */
 const lookForAnswers = 200;
@@ -165,8 +165,8 @@ class SlotEngine implements Engine, Leased, Peers {
     return this.database.tell({ only: this.lease.slot }, command);
   }
 
-  tellOthers(command: StoreCommand): Promise<void> {
-    return this.database.tell({ allBut: this.lease.slot }, command);
+  tellOthers(command: StoreCommand, longest?: number): Promise<void> {
+    return this.database.tell({ allBut: this.lease.slot }, command, longest);
   }
 
   carryOut(isMeant: (command: StoreCommand) => boolean): Promise<void> {
@@ -395,6 +395,7 @@ class SlotRegister implements Committer {
   async tell(
     to: { readonly only: number } | { readonly allBut: number },
     command: StoreCommand,
+    longest = answeredWithin,
   ): Promise<void> {
     const [only, but] = 'only' in to ? [to.only, common] : [null, to.allBut];
     const key = Buffer.concat([commands, keyOf(command.at), randomBytes(6)]);
@@ -410,7 +411,7 @@ class SlotRegister implements Committer {
     const unanswered = `select 1 from ${schema}.lease l join ${schema}.work w
        on w.key = $1::bytea || int4send(l.slot) || $2::bytea
        where l.grp = $1 and l.until > now() limit 1`;
-    for (const end = performance.now() + answeredWithin; performance.now() < end;) {
+    for (const end = performance.now() + longest; performance.now() < end;) {
       const { rows } = await this.patiently(() =>
         this.connection.writing.query(unanswered, [this.group, key]),
       );

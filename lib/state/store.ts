@@ -76,9 +76,9 @@ export interface Peers {
   isInDoubt(at: number): boolean;
   /**
    * Gives a command to all other parts of the store, also to those that were left by processes that ended. Resolves when
-   * all living processes have carried it out.
+   * all living processes have carried it out, or after `longest` milliseconds: nobody may be able to.
    */
-  tellOthers(command: StoreCommand): Promise<void>;
+  tellOthers(command: StoreCommand, longest?: number): Promise<void>;
   /** Carries out the meant ones of the commands that lie in this part, which otherwise takes up to a second. */
   carryOut(isMeant: (command: StoreCommand) => boolean): Promise<void>;
 }

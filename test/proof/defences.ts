@@ -635,7 +635,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'lib/guards/do-not-text.ts',
       changes: [
         [
-          'await Promise.all([this.onRemoteBlock(command), this.store.peers?.tellOthers(command)]);',
+          'await Promise.all([this.onRemoteBlock(command), this.store.peers?.tellOthers(command, Infinity)]);',
           'await this.onRemoteBlock(command);',
         ],
       ],

@@ -1,7 +1,9 @@
+import { mock } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
 import type { Red } from '../../../lib/runtime/red';
 import { systemClock, type Clock } from '../../../lib/service/clock';
+import { hour } from '../../../lib/durations';
 import { doNotTextOf } from '../../../lib/guards/do-not-text';
 import { endOf, key } from '../../../lib/state/store';
 import { health } from '../../../nodes/environment/activity';
@@ -78,6 +80,16 @@ describe('an environment that several Node-RED instances keep in PostgreSQL', fu
     should(await heard).equal('+13005550100');
     should(isBlocked).be.false();
     should(await there.begin('+13005550100')).have.property('phone', '+13005550100');
+    // The timeout of a request may be long.
+    const { now } = performance;
+    const later = mock.method(performance, 'now', () => now.call(performance) + hour);
+    try {
+      const store = await one.store();
+      for (const kind of ['later', 'much later']) await store.peers?.tellOthers({ kind, at: store.now() });
+    } finally {
+      later.mock.restore();
+    }
+    should(isBlocked).be.false();
     (end as () => void)();
     await blocking;
   });
