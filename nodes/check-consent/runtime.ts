@@ -16,6 +16,7 @@ import { itemNode } from '../../lib/runtime/item-node';
 import { anyId, isNothing } from '../../lib/runtime/kinds';
 import type { Outcome } from '../../lib/outbox/outcome';
 import type { Subject } from '../../lib/outbox/records';
+import type { Clock } from '../../lib/service/clock';
 import { serviceError, type Problem } from '../../lib/service/errors';
 import {
   readRecipients,
@@ -112,6 +113,8 @@ export const create = itemNode<Recipient, CheckShared>(spec, (tools) => {
   });
   const consents = new Map<CheckQueue, Consent>();
   const status = new WaitStatus(tools, consents);
+  /** That of the queue which messages enter; without one, they fail. */
+  let clock: Clock | undefined;
 
   return {
     ...texting(tools),
@@ -125,11 +128,8 @@ export const create = itemNode<Recipient, CheckShared>(spec, (tools) => {
       (shared) => {
         // A dry run never waits.
         if (!isWaiting || shared.dryRun) return;
-        // They have one clock.
-        const [consent] = consents.values();
-        if (!consent) throw serviceError('not_configured', 'no_environment');
         shared.pace = pace;
-        shared.start = consent.clock.now();
+        shared.start = clock?.now() ?? 0;
       },
     ),
     async work(item) {
@@ -151,6 +151,7 @@ export const create = itemNode<Recipient, CheckShared>(spec, (tools) => {
       async opened(queue, fault) {
         const environment = tools.environment();
         const consent = consentIn(environment, queue.store);
+        if (queue.store === (await environment.store())) ({ clock } = consent);
         const draw = (): void => status.draw(fault);
         const list = await ownListOf(environment);
         consents.set(queue, consent);

@@ -8,7 +8,7 @@ import { nextIteration } from '../../support/event-loop';
 import { gate } from '../../support/gate';
 import { until } from '../../support/until';
 import { Instance } from '../../support/instance';
-import { sendFolder } from '../../support/texting/setup';
+import { checkFolder, sendFolder } from '../../support/texting/setup';
 import {
   acceptMany,
   acceptOne,
@@ -220,10 +220,14 @@ describe('what a stopped process has left', () => {
 
 describe('a node whose store', () => {
   /** The outcome of a text, and what the node has reported by then. */
-  const outcomeWith = async (store: Promise<Store>): Promise<readonly [code: unknown, errors: number]> => {
+  const outcomeWith = async (
+    store: Promise<Store>,
+    folder: ConstructorParameters<typeof Instance>[0] = sendFolder,
+    config = {},
+  ): Promise<readonly [code: unknown, errors: number]> => {
     const service = { baseUrl: 'http://127.0.0.1:9/v1', apiKey: 'key', token: () => 'token' };
     const environment = environmentOn(service, { settings: { journal: true } });
-    const node = new Instance(sendFolder, { ...environment, store: () => store });
+    const node = new Instance(folder, { ...environment, store: () => store }, config);
     const [left] = await node.ask({ phone: '+12025550101', text: 'Hello' });
     await node.close();
     return [(left?.msg.error as { code?: unknown } | undefined)?.code, node.errors.length];
@@ -235,6 +239,11 @@ describe('a node whose store', () => {
 
   it('was taken over as it was opened says the same, and reports no error', async () => {
     assert.deepEqual(await outcomeWith(Promise.reject(new TakenOver(false))), ['network_error', 0]);
+  });
+
+  it('was taken over as it was opened says the same for a wait', async () => {
+    const store = Promise.reject(new TakenOver(false));
+    assert.deepEqual(await outcomeWith(store, checkFolder, { mode: 'wait' }), ['network_error', 0]);
   });
 
   it('cannot be opened reports that', async () => {
