@@ -2,7 +2,7 @@ import { processMemory } from '../process-memory';
 import type { Clock } from '../service/clock';
 import type { Store } from '../state/store';
 import type { Item, QueuedMessage } from './item';
-import { heldLane, type CancelRecord, type ItemData, type Shared } from './records';
+import { heldLane, newArrival, type CancelRecord, type ItemData, type Shared } from './records';
 
 /** The items of a lane that are at hand, and how far the store was read. */
 export class Lane<T> {
@@ -130,6 +130,11 @@ export class QueueMemory<D extends ItemData, S extends Shared> {
   readonly saving = new Map<string, Promise<void>>();
   readonly cancelling = new Set<Promise<unknown>>();
   latest: { offer(due: Buffer): void } | undefined;
+  /** The waits whose outcomes have not left: saved ones are counted by the first start, those that arrive after `born` as they come. */
+  waitCount = 0;
+  areWaitsCounted = false;
+
+  constructor(public born: Buffer) {}
 }
 
 const inMemory = processMemory('queues', new WeakMap<object, Map<string, unknown>>());
@@ -140,7 +145,12 @@ export const memoryOf = <D extends ItemData, S extends Shared>(
 ): QueueMemory<D, S> => {
   const nodes = inMemory.get(store.engine) ?? new Map<string, unknown>();
   inMemory.set(store.engine, nodes);
-  const found = (nodes.get(node) as QueueMemory<D, S> | undefined) ?? new QueueMemory<D, S>();
+  const found =
+    (nodes.get(node) as QueueMemory<D, S> | undefined) ?? new QueueMemory<D, S>(newArrival(store));
   nodes.set(node, found);
   return found;
+};
+
+export const forgetMemory = (store: Store, node: string): void => {
+  inMemory.get(store.engine)?.delete(node);
 };

@@ -144,7 +144,6 @@ const retriedAfter = second;
  */
 export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   readonly startId = randomBytes(6).toString('base64url');
-  waitCount = 0;
   heldItems: { readonly count: number; readonly notBefore: number } | undefined;
   private readonly keys: QueueKeys;
   readonly store: Store;
@@ -174,8 +173,6 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   private landed: (() => void) | undefined;
   private losses: number | undefined;
   private forgetCalm: (() => void) | undefined;
-  /** Whatever arrived before this was accepted by an earlier start. */
-  private readonly born: Buffer;
   /** Damaged waits in the index of a number that their record no longer tells. */
   private readonly damaged = new Set<string>();
   private unindexing: Promise<void> | undefined;
@@ -189,7 +186,6 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.store = store;
     this.losses = store.losses;
     this.careful = carefulTurnsOf(store);
-    this.born = newArrival(store);
     this.waitClock = waitClock;
     this.held = new Lane(heldLane, keys.lane(heldLane), clock);
     this.later = new Lane(laterLane, keys.lane(laterLane), waitClock);
@@ -201,6 +197,10 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.memory = memoryOf(store, node);
     this.items = this.memory.items;
     this.messages = this.memory.messages;
+  }
+
+  get waitCount(): number {
+    return this.memory.waitCount;
   }
 
   get isBusy(): boolean {
@@ -258,22 +258,12 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     // A start before this one may still be saving a cancellation.
     await Promise.allSettled(this.memory.cancelling);
     await this.readCancels();
-    const { waits } = this.keys;
     const home = (await this.store.get<string>(records, this.keys.home))?.value;
-    const countBefore = (): Promise<number> => this.store.count(records, waits, this.keys.waitsOf(this.born));
-    let before = await countBefore();
-    const isOwn = (startId: string, arrival: Buffer): boolean =>
-      startId === this.startId || this.isBeingSaved(arrival);
-    const dropping = dropUnaccepted(this.store, this.options.node, isOwn);
-    if (before > 0) {
-      await dropping;
-      before = await countBefore();
-    } else this.track(dropping);
+    await this.dropAndCount();
     await restoreTimetable(this.store, this.options.node);
     for (const lane of this.lanes) lane.hasMore = false;
     const isAny =
       (await this.store.keys(timetable, { ...after(this.keys.dues, undefined), limit: 1 })).length > 0;
-    this.waitCount += before;
     if (this.waitCount > 0) this.options.changed();
     if (this.isClosing) return;
     this.isStarted = true;
@@ -281,6 +271,22 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     if (!this.cancels.isEmpty) this.cancelSaved();
     if (home !== this.home) this.track(this.moveHome(home));
     this.pump();
+  }
+
+  private async dropAndCount(): Promise<void> {
+    const { memory, keys, store } = this;
+    const isOwn = (startId: string, arrival: Buffer): boolean =>
+      startId === this.startId || this.isBeingSaved(arrival);
+    const count = async (): Promise<number> =>
+      memory.areWaitsCounted ? 0 : store.count(records, keys.waits, keys.waitsOf(memory.born));
+    const isAny = (await count()) > 0;
+    const dropping = dropUnaccepted(store, this.options.node, isOwn);
+    if (isAny) await dropping;
+    else this.track(dropping);
+    const before = await count();
+    if (this.hasClosed()) return;
+    memory.areWaitsCounted = true;
+    memory.waitCount += before;
   }
 
   /** The outcome that came with the message is saved as emitted in the same commit, or after it. Throws `QueueFull`. */
@@ -314,7 +320,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       !lane.hasMore &&
       !lane.isReading &&
       lane.hand.length < mostAtHand;
-    if (isWait) this.waitCount += items.length;
+    if (isWait) this.memory.waitCount += items.length;
     if (isAtHand) {
       lane.hand.push(...added);
       lane.readTo(nextKey(last.due));
@@ -342,7 +348,8 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
           item.isEnding = true;
           this.forget(item);
         }
-        if (isWait) this.waitCount -= items.length;
+        if (isWait && Buffer.compare(accepted.arrival, this.memory.born) > 0)
+          this.memory.waitCount -= items.length;
         // The process that took over emits the outcome again that came with it, where that is in the same store.
         const isKept = this.isClosing || (isTaken && together !== undefined);
         if (isKept) claim?.keep();
@@ -383,8 +390,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     for (const lane of this.lanes) {
       lane.forgetAlarm?.();
       lane.letClockGo();
-      for (const item of lane.hand.splice(0))
-        if (!item.isEnding) this.track(this.saved(item).then(() => this.release(item)));
+      for (const item of lane.hand.splice(0)) this.track(this.saved(item).then(() => this.release(item)));
     }
     for (const item of this.inWork) item.cancel(false);
     for (const wake of this.waiting) wake();
@@ -436,8 +442,13 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     return added;
   }
 
-  /** The item leaves memory once all of it is saved or gone. */
+  /** The item leaves memory as it is, unless something ends it: then it leaves at its end. */
   private release(item: Item<D, S>): void {
+    if (!item.isEnding) this.leave(item);
+  }
+
+  /** The item leaves memory once all of it is saved or gone. */
+  private leave(item: Item<D, S>): void {
     if (item.isMoved) {
       this.ride(item);
       return;
@@ -517,6 +528,10 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
         else this.forget(item);
       lane.expect(lane.prefix);
     }
+    this.memory.born = newArrival(this.store);
+    this.memory.waitCount = 0;
+    this.memory.areWaitsCounted = false;
+    this.track(this.dropAndCount());
   }
 
   /** For use after an `await`, where the compiler would take `isClosing` for unchanged. */
@@ -638,7 +653,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     });
   }
 
-  /** Brings a saved item into memory; undefined when it is gone or finished, or a text that is in memory already. */
+  /** Brings a saved item into memory, or finds it there; undefined when it is gone or finished. */
   private async takeUp(
     place: Place,
     isMeant = (_: Place, _data: D) => true,
@@ -646,7 +661,10 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const { arrival, index, isWait } = place;
     const id = itemId(arrival, index);
     const known = this.items.get(id);
-    if (known) return known.isOpenWait ? { item: known, isNew: known.endRide() } : undefined;
+    if (known)
+      return known.isFinished || !isMeant(place, known.data)
+        ? undefined
+        : { item: known, isNew: known.endRide() };
     const found = await this.find(place);
     if (this.items.has(id)) return this.takeUp(place, isMeant);
     if (!found || !isMeant(place, found.record.item)) return undefined;
@@ -669,7 +687,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const taken = await Promise.all(places.map((place) => this.takeUp(place, isMeant)));
     // What was in work may have left memory meanwhile.
     const isStale = (found: Taken<D, S> | undefined): boolean =>
-      found !== undefined && found.item.isOpenWait && this.items.get(found.item.id) !== found.item;
+      found !== undefined && !found.item.isFinished && this.items.get(found.item.id) !== found.item;
     for (let at = taken.findIndex(isStale); at >= 0; at = taken.findIndex(isStale)) {
       const place = places[at];
       taken[at] = place && (await this.takeUp(place, isMeant));
@@ -1038,28 +1056,27 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   /** Saves the outcome, then emits it; resolves when it is saved. */
   private finish(item: Item<D, S>, outcome: Outcome): Promise<void> {
-    if (!item.isFinished) this.countEnd(item);
     item.set(this.isClosing ? 'finished' : 'emitting', outcome);
     const saved = this.changed(item);
     this.trackEnd(saved.then(() => this.emit(item, outcome)));
     return saved;
   }
 
-  private countEnd({ isWait }: Item<D, S>): void {
+  private countWait({ isWait }: Item<D, S>, by: 1 | -1): void {
     if (!isWait) return;
-    this.waitCount -= 1;
+    this.memory.waitCount += by;
     this.options.changed();
   }
 
   /** Emits a saved outcome. One that was certainly not emitted is first saved as perhaps emitted. */
   private emitAgain(item: Item<D, S>, outcome: Outcome): void {
-    this.countEnd(item);
     const name = this.nameOf(item, ' emitted');
     // The first crash may have had another cause. After the second, the outcome has probably left, and would crash the
     // process again.
     if (this.careful.suspects.filter((each) => each === name).length > 1) {
       this.options.fault(new Error('an outcome is dropped, because to emit it crashes the process'));
       item.count([]);
+      this.countWait(item, -1);
       this.emitted(item);
     } else if (item.state === 'finished') void this.finish(item, outcome);
     else this.trackEnd(this.emit(item, outcome));
@@ -1088,6 +1105,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       item.taken,
     );
     let isEmitted = false;
+    this.countWait(item, -1);
     try {
       isEmitted = await this.options.emit(item, outcome, offer);
     } catch (thrown) {
@@ -1099,6 +1117,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       else {
         handOver.withdraw(offer);
         item.uncount();
+        this.countWait(item, 1);
       }
     }
     if (!isEmitted) await this.keepFinished(item, outcome);
@@ -1114,11 +1133,11 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     item.remove();
     this.saveEmission(item, save).then(
       () => {
-        this.release(item);
+        this.leave(item);
         this.pump();
       },
       (fault: unknown) => {
-        this.release(item);
+        this.leave(item);
         this.options.fault(fault);
       },
     );
@@ -1128,7 +1147,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     // An outcome that may have been emitted before a kill still may have been.
     item.set(item.isRepeated ? 'emitting' : 'finished', outcome);
     await this.changed(item);
-    this.release(item);
+    this.leave(item);
   }
 
   // Waits.
@@ -1168,7 +1187,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const found = await this.takeUp({ arrival, index, isWait: true });
     if (found?.isNew && this.hasClosed()) this.release(found.item);
     else if (found?.isNew) this.turn(found.item, true);
-    return found !== undefined;
+    return found?.item.isOpenWait === true;
   }
 
   async *waits(): AsyncGenerator<Item<D, S>> {
@@ -1190,8 +1209,9 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       for (const place of places) {
         const known = this.items.get(itemId(place.arrival, place.index));
         if (known) known.isToRecheck = true;
-        const item = known ? undefined : (await this.takeUp(place))?.item;
-        if (!item) continue;
+        const taken = known ? undefined : await this.takeUp(place);
+        if (!taken?.isNew) continue;
+        const { item } = taken;
         if (item.heldUntil !== undefined && (await this.hasRoom())) this.held.hand.push(item);
         else this.release(item);
         this.pump();
@@ -1234,11 +1254,12 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       await this.whenSaved();
       const cancels = new Cancels(...met);
       const isMeant = ({ arrival }: { arrival: Buffer }, data: D): boolean => cancels.isMeant(arrival, data);
-      await this.endSaved(this.placesUnder(this.keys.items, false), isMeant);
+      const wereInMemory = await this.endSaved(this.placesUnder(this.keys.items, false), isMeant);
       for (const [, record] of met) await this.endSaved(this.waitsMeant(record), isMeant);
       // Items in memory meet the cancellation at the end of their turn.
       const isOpen = (item: Item<D, S>): boolean => !item.isFinished && isMeant(item, item.data);
       while (!this.hasClosed() && [...this.items.values()].some(isOpen)) await this.someLeft();
+      if (wereInMemory) continue;
       // The ends are saved before their cancellation is forgotten.
       await this.store.flush();
       if (this.hasClosed()) return;
@@ -1249,19 +1270,25 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     }
   }
 
-  /** Ends the saved items that are meant and that there is a reason to end. */
+  /**
+   * Ends the saved items that are meant and that there is a reason to end. True when some were in memory: an earlier
+   * start may leave them as they are.
+   */
   private async endSaved(
     pages: AsyncIterable<readonly Place[]>,
     isMeant?: (place: Place, data: D) => boolean,
-  ): Promise<void> {
+  ): Promise<boolean> {
+    let wereInMemory = false;
     for await (const places of pages) {
-      if (!(await this.hasRoom())) return;
+      if (!(await this.hasRoom())) break;
       for (const { item, isNew } of await this.takeAll(places, isMeant)) {
         const reason = this.isClosing ? undefined : this.reasonNotTo(item);
-        if (reason) this.endWithout(reason, item);
+        if (reason && (isNew || item.isWait)) this.endWithout(reason, item);
+        else if (reason) wereInMemory = true;
         else if (isNew) this.release(item);
       }
     }
+    return wereInMemory;
   }
 
   private async readCancels(): Promise<void> {

@@ -1,4 +1,5 @@
 import { endOf, keptAfterRemoval, key, removeUnder, tables, type Store, type Table } from '../state/store';
+import { forgetMemory } from './queue-memory';
 import { pendingIn } from './queue-reader';
 import { indexedUnder, queueKinds, records, timetable } from './records';
 import { removeIndexed } from './repairs';
@@ -111,6 +112,7 @@ export const forgetRemovedNodes = async (store: Store, existing: ReadonlySet<str
       for (const table of tables)
         for (const kind of [...queueKinds, 'event-told', 'event-first'])
           await removeUnder(store, table, key(kind, id));
+      forgetMemory(store, id);
     }
   }
 };

@@ -56,6 +56,19 @@ export class Disk {
     return process;
   }
 
+  /** What it has handed over is written, or lost, before the next process opens the store. */
+  async end(process: Process): Promise<void> {
+    process.isDead = true;
+    await this.memory.write([]);
+  }
+
+  /** It dies after so many more commits, or after a while. */
+  async kill(process: Process, commits: number): Promise<void> {
+    process.commitsLeft = commits;
+    for (let turns = 0; turns < 20 && !process.isDead; turns++) await nextIteration();
+    await this.end(process);
+  }
+
   /** A clock that does not wait for a dead process. */
   clockOf(process: Process, clock: MovableClock): Clock {
     return {
@@ -78,10 +91,3 @@ export class Disk {
     return found;
   }
 }
-
-/** It dies after so many more commits, or after a while. */
-export const kill = async (process: Process, commits: number): Promise<void> => {
-  process.commitsLeft = commits;
-  for (let turns = 0; turns < 20 && !process.isDead; turns++) await nextIteration();
-  process.isDead = true;
-};

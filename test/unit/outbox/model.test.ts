@@ -6,7 +6,7 @@ import { MovableClock } from '../../../simulator/movable-clock';
 import type { Operation } from '../../../lib/state/store';
 import { nextIteration } from '../../support/event-loop';
 import { andOften, howOften } from '../../support/extent';
-import { Disk, kill, never, type Process } from '../../support/outbox/process';
+import { Disk, never, type Process } from '../../support/outbox/process';
 import { hosted, nobodys, type NodeHost } from '../../support/outbox/requests';
 
 const resumeWithin = 3_600_000;
@@ -212,7 +212,7 @@ class Machine {
   }
 
   async kill(commits: number): Promise<void> {
-    await kill(this.life.process, commits);
+    await this.disk.kill(this.life.process, commits);
     this.resets = [];
     this.life = this.start();
   }
@@ -223,7 +223,7 @@ class Machine {
 
   async restart(): Promise<void> {
     await this.life.outbox.close();
-    this.life.process.isDead = true;
+    await this.disk.end(this.life.process);
     this.life = this.start();
   }
 
@@ -258,7 +258,10 @@ class Machine {
 }
 
 type Step = typeof step extends fc.Arbitrary<infer S> ? S : never;
-/** What failed once: a cancellation that its start had not saved yet, and one of a text that a killed process had sent. */
+/**
+ * What failed once: a cancellation that its start had not saved yet; one of texts that an earlier start was reading; one
+ * of a text that a killed process had sent.
+ */
 const found: [Step[], number[]][] = [
   [
     [
@@ -266,6 +269,24 @@ const found: [Step[], number[]][] = [
       { do: 'deploy', turns: 0 },
     ],
     [0],
+  ],
+  [
+    [
+      { do: 'reset', phone: undefined },
+      { do: 'accept', count: 130, heldFor: 0 },
+      { do: 'accept', count: 1, heldFor: 0 },
+      { do: 'restart' },
+      { do: 'accept', count: 3, heldFor: 0 },
+      { do: 'deploy', turns: 0 },
+      { do: 'pass', turns: 12 },
+      { do: 'deploy', turns: 3 },
+      { do: 'pass', turns: 7 },
+      { do: 'reset', phone: undefined },
+      { do: 'accept', count: 1, heldFor: 0 },
+      { do: 'pass', turns: 7 },
+      { do: 'deploy', turns: 4 },
+    ],
+    [6, 1, 0, 0, 1, 6, 2],
   ],
   [
     [

@@ -5,7 +5,7 @@ import { paceOf } from '../../../lib/consent/pace';
 import { MovableClock } from '../../../simulator/movable-clock';
 import { nextIteration } from '../../support/event-loop';
 import { andOften, howOften } from '../../support/extent';
-import { Disk, kill, never, type Process } from '../../support/outbox/process';
+import { Disk, never, type Process } from '../../support/outbox/process';
 import { space, WaitingQueue, type WaitingNodeOptions } from '../../support/outbox/waiting';
 
 const begin = 1_750_000_000_000;
@@ -27,7 +27,8 @@ const step = fc.oneof(
   { weight: 5, arbitrary: fc.record({ do: fc.constant('move' as const), ms: fc.nat({ max: 30_000 }) }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('consent' as const), phone }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('kill' as const), commits: fc.nat({ max: 4 }) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('deploy' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('deploy' as const), turns: fc.nat({ max: 8 }) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('flush' as const) }) },
   {
     weight: 2,
@@ -40,6 +41,7 @@ interface Life {
   readonly process: Process;
   readonly outbox: Promise<WaitingQueue<Person, WaitShared>>;
   readonly started: Promise<void>;
+  readonly closed: AbortController;
 }
 
 /** One process after the other on one store, and a service that says who has consented. */
@@ -58,8 +60,8 @@ class Machine {
     this.life = this.start();
   }
 
-  private start(): Life {
-    const process = this.disk.start();
+  private start(process = this.disk.start()): Life {
+    const closed = new AbortController();
     const { store } = process;
     const clock = this.disk.clockOf(process, this.clock);
     const consent = consentOf({
@@ -78,18 +80,22 @@ class Machine {
         },
       }),
     });
-    const outbox = consent.then((opened) => new WaitingQueue({ consent: opened, ...this.hostIn(process) }));
+    const outbox = consent.then(
+      (opened) => new WaitingQueue({ consent: opened, ...this.hostIn(process, closed.signal) }),
+    );
     const started = outbox.then((opened) => opened.start());
     started.catch(() => undefined);
-    return { process, outbox, started };
+    return { process, outbox, started, closed };
   }
 
   private hostIn(
     process: Process,
+    closed: AbortSignal,
   ): Pick<WaitingNodeOptions<Person, WaitShared, string>, 'emit' | 'fault' | 'atOnce' | 'outcomeOf'> {
     return {
       emit: async (message, { n: name }, { outcome, repeated, isLast, counts }) => {
         if (process.isDead) return never;
+        if (closed.aborted) return false;
         this.told.push({ name, outcome, repeated });
         for (let turns = name % 3; turns > 0; turns--) await nextIteration();
         if (isLast) {
@@ -135,15 +141,24 @@ class Machine {
   }
 
   async kill(commits: number): Promise<void> {
-    await kill(this.life.process, commits);
+    await this.disk.kill(this.life.process, commits);
     (await this.life.outbox).stop();
     this.life = this.start();
   }
 
-  async deploy(): Promise<void> {
+  async restart(): Promise<void> {
     await (await this.life.outbox).close();
-    this.life.process.isDead = true;
+    await this.disk.end(this.life.process);
     this.life = this.start();
+  }
+
+  /** The next start of the node does not wait until the close has finished. */
+  async deploy(turns: number): Promise<void> {
+    const { process, outbox, closed } = this.life;
+    closed.abort();
+    void (await outbox).close();
+    for (let left = turns; left > 0; left--) await nextIteration();
+    this.life = this.start(process);
   }
 
   /** Until every outcome has been emitted, or nothing more comes. */
@@ -181,7 +196,8 @@ describe('the waits of a node against a naive list', () => {
           else if (each.do === 'reset') await machine.reset(each.phone);
           else if (each.do === 'flush') await machine.flush();
           else if (each.do === 'move') await machine.move(each.ms);
-          else if (each.do === 'deploy') await machine.deploy();
+          else if (each.do === 'restart') await machine.restart();
+          else if (each.do === 'deploy') await machine.deploy(each.turns);
           else if (each.do === 'kill') await machine.kill(each.commits);
           else for (let turns = 0; turns < each.turns; turns++) await nextIteration();
         }
@@ -206,7 +222,7 @@ describe('the waits of a node against a naive list', () => {
               { do: 'reset', phone: undefined },
               { do: 'kill', commits: 1 },
               { do: 'accept', count: 130 },
-              { do: 'deploy' },
+              { do: 'restart' },
               { do: 'pass', turns: 3 },
               { do: 'move', ms: 0 },
               { do: 'pass', turns: 4 },
