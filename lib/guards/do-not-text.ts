@@ -10,7 +10,6 @@ import type { Movable } from '../state/moving';
 import {
   endOf,
   key,
-  nextKey,
   pagesUnder,
   StoreClosed,
   TakenOver,
@@ -44,7 +43,6 @@ class StoreList {
   version = 0;
   private readonly prefix: Buffer;
   /** People who were unblocked although their entry could not be read: the store remembers such an entry forever. */
-  private readonly cleared: Buffer;
   /** How many attempts are in flight in this process, by number. */
   private readonly attempts = new Map<string, number>();
   /** Blocks that wait for the end of an attempt. */
@@ -61,7 +59,6 @@ class StoreList {
     realm: Realm,
   ) {
     this.prefix = key('blocked', realm);
-    this.cleared = key('blocked', `${realm} cleared`);
   }
 
   /** Nobody is on the list, as is known without reading it; false when in doubt. */
@@ -99,13 +96,7 @@ class StoreList {
       const entry = await this.store.get<Blocked>(table, at);
       const known = entry?.value;
       blocked = { phone, since: known?.since ?? now, reason: reason ?? known?.reason ?? null };
-      // An entry that cannot be read exists, and is replaced.
-      const conditions = !entry && (await this.isThere(at)) ? [] : [unchanged(table, at, entry)];
-      const operations = [
-        { table, put: at, value: blocked },
-        { table, remove: this.clearedKeyOf(phone) },
-      ] as const;
-      if (await this.store.write(operations, conditions)) break;
+      if (await this.store.write([{ table, put: at, value: blocked }], [unchanged(table, at, entry)])) break;
     }
     const command: BlockCommand = { kind: 'block', at: this.store.now(), phone };
     await Promise.all([this.onRemoteBlock(command), this.store.peers?.tellOthers(command, Infinity)]);
@@ -121,9 +112,7 @@ class StoreList {
   }
 
   async unblock(phone: string): Promise<void> {
-    const cleared = { table, put: this.clearedKeyOf(phone), value: true } as const;
-    const isUnreadable = (await this.check(phone)) === 'unreadable';
-    await this.store.write([{ table, remove: this.keyOf(phone) }, ...(isUnreadable ? [cleared] : [])]);
+    await this.store.write([{ table, remove: this.keyOf(phone) }]);
     this.mayBeEmpty = true;
   }
 
@@ -137,17 +126,13 @@ class StoreList {
     // once, but only one range at a time.
     this.mayBeEmpty &&= !store.peers && (await store.keys(table, { ...range, limit: 1 })).length === 0;
     const { mayBeEmpty: isEmpty } = this;
-    const found = isEmpty ? undefined : await this.get(phone);
-    if (found) return found;
-    if (!(await store.hasLost(table, range.from, range.to))) {
-      if (isEmpty && version === this.version) this.emptyAt = losses;
-      return undefined;
-    }
+    const at = isEmpty ? prefix : this.keyOf(phone);
+    const found = isEmpty ? undefined : await store.get<Blocked>(table, at);
+    if (found) return found.value;
     // The list is unknown, so nobody is texted.
-    if (await store.hasLostKeys()) return 'unreadable list';
-    const at = this.keyOf(phone);
-    const isUnreadable = (await this.isThere(at)) || (await store.hasLost(table, at, nextKey(at)));
-    return isUnreadable && !(await store.get(table, this.clearedKeyOf(phone))) ? 'unreadable' : undefined;
+    if (store.hasLostKeys) return 'unreadable list';
+    if (isEmpty && version === this.version) this.emptyAt = losses;
+    return store.isUnreadable(table, at) ? 'unreadable' : undefined;
   }
 
   /**
@@ -194,14 +179,6 @@ class StoreList {
 
   private keyOf(phone: string): Buffer {
     return key(this.prefix, this.store.hash(phone));
-  }
-
-  private clearedKeyOf(phone: string): Buffer {
-    return key(this.cleared, this.store.hash(phone));
-  }
-
-  private async isThere(at: Buffer): Promise<boolean> {
-    return (await this.store.keys(table, { from: at, to: nextKey(at), limit: 1 })).length > 0;
   }
 }
 

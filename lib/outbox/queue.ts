@@ -603,12 +603,12 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const { arrival, index, isWait } = place;
     const at = this.keys.item(arrival, index, isWait);
     const found = (await this.store.get<ItemRecord<D, S>>(records, at))?.value;
-    if (!found && !(await this.isLost(at))) return undefined;
+    if (!found && !this.isLost(at)) return undefined;
     const message = found?.single
       ? QueuedMessage.ofSingle<S>(this.keys, arrival, found.single)
       : await this.messageAt(arrival);
     if (message && !this.messages.has(message.id) && left.delete(message.id)) return this.load(place, left);
-    if (message ? !message.record.isComplete : found && !(await this.isLost(this.keys.list(arrival))))
+    if (message ? !message.record.isComplete : found && !this.isLost(this.keys.list(arrival)))
       return undefined;
     const isKnown = found && (message ?? found.outcome !== undefined);
     return {
@@ -625,8 +625,8 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     return this.messages.get(id) ?? found;
   }
 
-  private isLost(at: Buffer): Promise<boolean> {
-    return this.store.hasLost(records, at, nextKey(at));
+  private isLost(at: Buffer): boolean {
+    return this.store.hasLostKeys || this.store.isUnreadable(records, at);
   }
 
   /** Stands for a message that can no longer be read. */

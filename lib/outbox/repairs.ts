@@ -1,13 +1,5 @@
 import { memoryOf } from './queue-memory';
-import {
-  endOf,
-  key,
-  pagesUnder,
-  unchanged,
-  type Operation,
-  type Store,
-  type StoreEntry,
-} from '../state/store';
+import { key, pagesUnder, unchanged, type Operation, type Store, type StoreEntry } from '../state/store';
 import {
   after,
   arrivalIn,
@@ -35,8 +27,8 @@ const removedAtOnce = 1000;
 
 /** Rewrites the timetable and the indexes of a node where entries were lost, as after damage. */
 export const restoreTimetable = async (store: Store, node: string): Promise<void> => {
-  const { items, waits, list, dues, due } = keysOf(node);
-  if (!(await store.hasLost(timetable, dues, endOf(dues)))) return;
+  const { items, waits, list, due } = keysOf(node);
+  if (!store.hasLostKeys) return;
   const placesOf = async ({ key: at, value }: StoreEntry<ItemRecord>, isWait: boolean): Promise<Buffer[]> => {
     const { arrival, index } = itemAt(at);
     const { state, notBefore, item, single, seen } = value;

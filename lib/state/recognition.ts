@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { isRecord } from '../is-record';
 import { Listeners } from '../listeners';
-import { key, nextKey, unchanged, type Store, type StoreEntry } from './store';
+import { key, unchanged, type Store, type StoreEntry } from './store';
 
 /** Which store this is. One that was lost and started again has another id. */
 interface Identity {
@@ -18,8 +18,7 @@ const identityOf = async (store: Store): Promise<StoreEntry<Identity> | undefine
   for (;;) {
     const found = await store.get<Identity>(table, place);
     if (found) return found;
-    const isThere = (await store.count(table, place, nextKey(place))) > 0;
-    if (isThere || (await store.hasLost(table, place, nextKey(place)))) return undefined;
+    if (store.isUnreadable(table, place) || store.hasLostKeys) return undefined;
     const value: Identity = { id: randomUUID(), replaces: [] };
     await store.write([{ table, put: place, value }], [{ table, key: place }]);
   }

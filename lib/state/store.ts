@@ -9,8 +9,8 @@ import {
   type Table,
   type Version,
 } from './commit-queue';
-import { versionOf, type Sealing } from './sealing';
-import { day, second } from '../durations';
+import { recordName, versionOf, type Sealing } from './sealing';
+import { day } from '../durations';
 import { orMake } from '../process-memory';
 
 export { TakenOver, type Condition, type Table, type Version };
@@ -222,19 +222,8 @@ const sharedKinds: ReadonlySet<string> = new Set([
   'present',
 ]);
 
-/** The first text of the keys of records that could not be read. */
-const asideKind = 'damaged';
-/** The key under which a record is kept that could not be read. */
-export const asideKey = (table: Table, record: Buffer): Buffer => key(asideKind, table, record);
-export const isAside = (record: Buffer): boolean => record.toString('latin1').startsWith(`${asideKind}\0`);
-
-export const isShared = (key: Buffer): boolean => {
-  const first = key.indexOf(0);
-  if (first <= 0) return false;
-  const name = key.toString('utf8', 0, first);
-  if (sharedKinds.has(name)) return true;
-  return name === asideKind && isShared(key.subarray(key.indexOf(0, first + 1) + 1));
-};
+export const isShared = (key: Buffer): boolean =>
+  sharedKinds.has(key.toString('utf8', 0, Math.max(0, key.indexOf(0))));
 
 /** All records whose keys begin with `prefix`, a page at a time. */
 export async function* pagesUnder<T>(
@@ -253,69 +242,8 @@ export async function* pagesUnder<T>(
   }
 }
 
-/** Milliseconds for which it is known that nothing of a range was set aside: every text asks that. */
-const knownFor = 10 * second;
-
-/** The records of an engine that could not be decrypted. They are kept under other keys, and count as lost. */
-class SetAside {
-  private readonly moving = new Set<string>();
-  private moves = 0;
-  private newly = 0;
-  /** Ranges of which nothing was set aside, by the buffer of their start: whoever asks often keeps that. */
-  private readonly sound = new WeakMap<
-    Buffer,
-    { readonly to: Buffer; readonly at: number; readonly by: string }
-  >();
-
-  constructor(private readonly engine: Engine) {}
-
-  add(table: Table, { key, value: bytes }: Row): void {
-    const { engine } = this;
-    const aside = asideKey(table, key);
-    const name = asName(aside);
-    if (this.moving.has(name) || isAside(key)) return;
-    this.moving.add(name);
-    const move = async (): Promise<void> => {
-      const [from, to] = [engine.fullKey(key), engine.fullKey(aside)];
-      await engine.commits.add({
-        fences: [engine.fence],
-        changes: [
-          { table: 'work', key: to, bytes },
-          { table, key: from },
-        ],
-        conditions: [{ table, key: from, version: versionOf(bytes) }],
-      });
-      this.moves += 1;
-      this.moving.delete(name);
-    };
-    // What could not be moved counts as moving: it is reported once.
-    move().catch(() => undefined);
-    this.newly += 1;
-    if (this.newly > 1) return;
-    setImmediate(() => {
-      const text = `${this.newly} saved record(s) were damaged and were set aside. Everything else continues.`;
-      this.newly = 0;
-      engine.warn(text);
-    });
-  }
-
-  async has(table: Table, from: Buffer, to: Buffer): Promise<boolean> {
-    const { engine, moving } = this;
-    if (engine.hasLostKeys) return true;
-    const by = `${table} ${this.moves} ${engine.losses ?? 0}`;
-    const known = engine.trouble === undefined && moving.size === 0 ? this.sound.get(from) : undefined;
-    if (known?.by === by && known.to.equals(to) && performance.now() - known.at < knownFor) return false;
-    const [first, end] = [asideKey(table, from), asideKey(table, to)];
-    for (const each of moving) if (each >= asName(first) && each < asName(end)) return true;
-    const found = await engine.keys('work', { from: first, to: end, limit: 1 });
-    if (found.length > 0 || this.engine.hasLostKeys) return true;
-    this.sound.set(from, { to, at: performance.now(), by });
-    return false;
-  }
-}
-
-/** By engine, because several stores may be over one. */
-const setAside = new WeakMap<Engine, SetAside>();
+/** The versions of records that cannot be decrypted, by engine, because several stores may be over one. */
+const unreadable = new WeakMap<Engine, Map<string, Version>>();
 
 /** Something with steps to save: an item, or what the items of a message share. */
 interface Recordable {
@@ -355,7 +283,8 @@ export class Store {
   readonly durable: boolean;
   /** Where several processes use the store at the same time. */
   readonly peers: Peers | undefined;
-  private readonly aside: SetAside;
+  private readonly unreadable: Map<string, Version>;
+  private newlyUnreadable = 0;
   private gathered: GatheredSteps | undefined;
   /** Settles when all steps so far are saved or have failed: who waits for them learns of that by its own promise. */
   private settled: Promise<unknown> = Promise.resolve();
@@ -367,7 +296,7 @@ export class Store {
   ) {
     this.durable = engine.durable;
     this.peers = engine.peers;
-    this.aside = orMake(setAside, engine, () => new SetAside(engine));
+    this.unreadable = orMake(unreadable, engine, () => new Map<string, Version>());
   }
 
   get trouble(): string | undefined {
@@ -406,12 +335,13 @@ export class Store {
   async get<T>(table: Table, key: Buffer): Promise<StoreEntry<T> | undefined> {
     const read = this.engine.get(table, key);
     const value = read instanceof Promise ? await read : read;
+    if (!value && this.unreadable.size > 0) this.unreadable.delete(recordName(table, key));
     return value && this.opened<T>(table, { key, value });
   }
 
   /**
-   * Reads the range in one turn of the event loop. A record that cannot be read is left out, and set aside once; fewer
-   * than `limit` records still mean that the range has no more.
+   * Reads the range in one turn of the event loop. A record that cannot be read is left out; fewer than `limit`
+   * records still mean that the range has no more.
    */
   async page<T>(table: Table, range: Range): Promise<readonly StoreEntry<T>[]> {
     const entries: StoreEntry<T>[] = [];
@@ -442,21 +372,18 @@ export class Store {
     return isEmpty({ from, to, limit: 1 }) ? 0 : this.engine.count(table, from, to);
   }
 
-  /**
-   * Whether a record of this range could not be read, now or in an earlier process. When a whole page was lost, its
-   * keys are unknown: then any record may be among them.
-   */
-  hasLost(table: Table, from: Buffer, to: Buffer): Promise<boolean> {
-    return this.aside.has(table, from, to);
+  /** Whether the record is there, but could not be read when it was last asked for. */
+  isUnreadable(table: Table, key: Buffer): boolean {
+    return this.unreadable.has(recordName(table, key));
   }
 
-  /** Whether records may be lost whose keys are unknown. It is known once `hasLost` has been asked. */
-  async hasLostKeys(): Promise<boolean> {
+  /** Whether records were lost whose keys are unknown, as with a page of a file: any may be among them. Known after a read. */
+  get hasLostKeys(): boolean {
     return this.engine.hasLostKeys === true;
   }
 
   /**
-   * Writes all operations or none; resolves when they would survive a power cut. False means that a condition did not
+   * A record that cannot be read counts as missing in a condition, and is reported once. Writes all operations or none; resolves when they would survive a power cut. False means that a condition did not
    * hold and nothing was written. All writes of one turn of the event loop are one commit, and they take effect in
    * order. A write waits while nothing can be written (disk full, another owner, server unreachable). It rejects only
    * when the store closes before, when another process takes it over, or when a record is too large.
@@ -467,7 +394,10 @@ export class Store {
     return engine.commits.add({
       fences: [engine.fence],
       changes: this.changesOf(operations),
-      conditions: conditions.map((each) => ({ ...each, key: engine.fullKey(each.key) })),
+      conditions: conditions.map(({ table, key, version = this.unreadable.get(recordName(table, key)) }) => ({
+        ...{ table, key: engine.fullKey(key) },
+        ...(version !== undefined && { version }),
+      })),
     });
   }
 
@@ -520,10 +450,24 @@ export class Store {
   }
 
   private opened<T>(table: Table, row: Row): StoreEntry<T> | undefined {
+    const { unreadable } = this;
     const opened = this.engine.sealing.open(table, row.key, row.value);
-    if (opened) return { key: row.key, value: opened.value as T, version: versionOf(row.value) };
-    this.aside.add(table, row);
+    const version = versionOf(row.value);
+    if (opened) {
+      if (unreadable.size > 0) unreadable.delete(recordName(table, row.key));
+      return { key: row.key, value: opened.value as T, version };
+    }
+    const name = recordName(table, row.key);
+    if (!unreadable.has(name) && ++this.newlyUnreadable === 1) setImmediate(() => this.reportUnreadable());
+    unreadable.set(name, version);
     return undefined;
+  }
+
+  private reportUnreadable(): void {
+    this.engine.warn(
+      `${this.newlyUnreadable} saved record(s) are damaged and count as lost. Everything else continues.`,
+    );
+    this.newlyUnreadable = 0;
   }
 
   private changesOf(operations: readonly Operation[]): readonly Change[] {

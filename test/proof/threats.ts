@@ -222,7 +222,7 @@ export const threats: Readonly<Record<number, Threat>> = {
       ],
       'unit/state/owner.test.ts': ['leaves the files to nobody else, and no socket behind'],
       'unit/state/faults.test.ts': [
-        'sets a damaged record aside, once, and counts it',
+        'reports damaged records once, and takes them for missing',
         'never reports an unwritten record as written, says why, and resumes when there is room',
       ],
     },

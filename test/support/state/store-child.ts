@@ -103,7 +103,8 @@ const run = async (directory: string, name: string, work: string): Promise<void>
   for (let n = 0; n < most && !stop.isAsked && work !== 'read'; n += together)
     await Promise.all(Array.from({ length: together }, (_, more) => write(n + more)));
   if (work === 'burst') await store.close();
-  clearInterval(stay);
+  // A process that reads ends by its signal, which may arrive only later.
+  if (work !== 'read') clearInterval(stay);
 };
 
 void run(process.argv[2] ?? '', process.argv[3] ?? '', process.argv[4] ?? '');

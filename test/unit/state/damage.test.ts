@@ -139,8 +139,7 @@ describe('a damaged file', function () {
     change((leaves[Math.floor(leaves.length / 2)] ?? 0) * pageSize, Buffer.alloc(pageSize, 0xa5));
     await countsAfterStarts();
     const store = await open();
-    assert.equal(await store.hasLost('work', key('never'), key('seen')), true);
-    assert.equal(await store.hasLostKeys(), true);
+    assert.equal(store.hasLostKeys, true);
     await store.close();
   });
 
