@@ -40,7 +40,7 @@ const words = {
     'Nothing was sent. Send it again if you still want to.',
   ],
   stale: [
-    'It was waiting to be sent when Node-RED stopped, and Node-RED was down for longer than _Resume within_ allows.',
+    'Its node or Node-RED was not running when it was due, for longer than _Resume within_ allows.',
     'Nothing was sent. Decide whether the text still makes sense, and send it again.',
   ],
   queue_full: [

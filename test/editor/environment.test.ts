@@ -247,6 +247,23 @@ for (const version of versions) {
       });
     }
 
+    it('says, when a node with unsent texts is disabled, which of them are then not sent', async () => {
+      const unsent = { count: 2, waits: 0, people: [] };
+      await page.route('**/simulated/pending*', (route) => route.fulfill({ json: unsent }));
+      const disable = (is: boolean): Promise<unknown> =>
+        page.evaluate(`(() => {
+          const node = RED.nodes.node('wait');
+          node.d = ${String(is)};
+          RED.events.emit('nodes:change', node);
+        })()`);
+      await disable(true);
+      const told = page.locator('.red-ui-notification', { hasText: '2 unsent texts or requests' });
+      await told.getByText('due longer ago than “Resume within” of the environment allows').waitFor();
+      await page.unroute('**/simulated/pending*');
+      await disable(false);
+      await told.waitFor({ state: 'detached', timeout: 10_000 });
+    });
+
     it('has nodes that mention keys and how long they are remembered only if texts are sent once', async () => {
       await openNode(page, 'send');
       await page.locator('.advisor-advanced summary').click();

@@ -58,10 +58,11 @@ const sumOf = (counts: readonly number[]): number => counts.reduce((sum, count) 
 const counted = (count: number, one: string, many: string): string[] =>
   count === 0 ? [] : [count === 1 ? one : many];
 
-/** Says what would stop, and who waits; undefined when nothing would stop. */
+/** Says what would stop, and who waits; undefined when nothing would stop. `limit` says which texts are then not sent. */
 export const lossIn = (
   found: readonly Unfinished[],
   sentence: (work: string) => string,
+  limit?: string,
 ): string | undefined => {
   const waits = sumOf(found.map((each) => each.waits));
   const texts = sumOf(found.map(({ count }) => count)) - waits;
@@ -75,13 +76,15 @@ export const lossIn = (
   const names = [...new Set(people), ...(further > 0 ? [say('removal.more', { count: further })] : [])];
   return [
     sentence(listOf(work)),
+    ...(texts > 0 && limit !== undefined ? [limit] : []),
     ...(people.length > 0 ? [say('removal.waiting', { names: listOf(names) })] : []),
   ].join(' ');
 };
 
 const lossWith = async (node: EditedNode): Promise<string | undefined> => {
   const name = RED.utils.getNodeLabel(node, node.id);
-  return lossIn(await unfinishedIn(node.id), (work) => say('removal.environment', { name, work }));
+  const pauses = (work: string): string => say('removal.environment', { name, work });
+  return lossIn(await unfinishedIn(node.id), pauses, say('removal.limit'));
 };
 
 /** Environments whose deletion was confirmed in their dialog. */
@@ -145,7 +148,8 @@ export const warnOfRemoval = (): void => {
       for (let from = 0; from < ids.size; from += idsAtOnce)
         asked.push(unfinishedIn(environment, [...ids].slice(from, from + idsAtOnce)));
     leaving.clear();
-    const loss = lossIn((await Promise.all(asked)).flat(), (work) => say('removal.nodes', { work }));
+    const pauses = (work: string): string => say('removal.nodes', { work });
+    const loss = lossIn((await Promise.all(asked)).flat(), pauses, say('removal.limit'));
     if (loss !== undefined) warn(loss);
   };
   const warnOfEnvironment = async (node: EditedNode): Promise<void> => {

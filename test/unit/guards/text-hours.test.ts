@@ -242,7 +242,9 @@ describe('text hours', () => {
     await Flow.unload();
     await simulator.clock.move(12 * hour);
     const again = await load('hold');
-    should(errorOf(only(await again.arrivals.next(1)).msg).code).equal('stale');
+    const { code, message } = errorOf(only(await again.arrivals.next(1)).msg);
+    should(code).equal('stale');
+    should(message).match(/^This was not carried out because Node-RED or this node was not running /);
     should(texts().length).equal(0);
   });
 
