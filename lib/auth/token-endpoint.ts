@@ -42,16 +42,19 @@ export interface TokenAnswer {
 
 type Claims = Readonly<Record<string, unknown>>;
 
-const claimsOf = (token: unknown): Claims | undefined => {
-  if (typeof token !== 'string') return undefined;
-  const parts = token.split('.');
-  if (parts.length !== 3 || !parts[1]) return undefined;
+/** The members of an object in JSON; of any other text, none. */
+const membersOf = (json: string): Claims => {
   try {
-    const claims: unknown = JSON.parse(Buffer.from(parts[1], 'base64url').toString());
-    return isRecord(claims) ? claims : undefined;
+    const value: unknown = JSON.parse(json);
+    return isRecord(value) ? value : {};
   } catch {
-    return undefined;
+    return {};
   }
+};
+
+const claimsOf = (token: unknown): Claims => {
+  const [, payload = '', ...rest] = typeof token === 'string' ? token.split('.') : [];
+  return rest.length === 1 ? membersOf(Buffer.from(payload, 'base64url').toString()) : {};
 };
 
 const text = (value: unknown): string | undefined =>
@@ -60,8 +63,8 @@ const text = (value: unknown): string | undefined =>
 const identityOf = (answer: Claims): Identity | null => {
   for (const token of [answer['id_token'], answer['access_token']]) {
     const claims = claimsOf(token);
-    const subject = text(claims?.['sub']);
-    if (claims && subject !== undefined) {
+    const subject = text(claims['sub']);
+    if (subject !== undefined) {
       const label = [claims['name'], claims['email'], claims['preferred_username']].map(text).find(Boolean);
       return { subject, label: (label ?? subject).slice(0, 200) };
     }
@@ -74,7 +77,7 @@ export const splitScopes = (scope: string): string[] => scope.split(/\s+/).filte
 /** The scopes that an access token itself names, in the words of the service (RFC 9068, section 2.2.3). */
 export const scopesIn = (token: string): string[] | undefined => {
   const claims = claimsOf(token);
-  const said = claims?.['scope'] ?? claims?.['scp'];
+  const said = claims['scope'] ?? claims['scp'];
   if (typeof said === 'string') return splitScopes(said);
   return Array.isArray(said) ? said.filter((scope) => typeof scope === 'string') : undefined;
 };
@@ -84,14 +87,7 @@ const longestLifetime = 1e12;
 
 /** Undefined when the text is not a token answer. */
 const readTokenAnswer = (body: string): TokenAnswer | undefined => {
-  let answer: unknown;
-  try {
-    answer = JSON.parse(body);
-  } catch {
-    return undefined;
-  }
-  if (typeof answer !== 'object' || answer === null) return undefined;
-  const fields = answer as Claims;
+  const fields = membersOf(body);
   const accessToken = text(fields['access_token']);
   if (accessToken === undefined || /[^\x21-\x7e]/.test(accessToken)) return undefined;
   const seconds = Number(fields['expires_in'] ?? Number.NaN);
@@ -182,13 +178,7 @@ const requestErrors: readonly unknown[] = ['invalid_request', 'invalid_scope', '
 const passingErrors: readonly unknown[] = ['temporarily_unavailable', 'server_error', 'slow_down'];
 
 /** The error in an answer of a token endpoint (RFC 6749, section 5.2). */
-export const errorIn = (text: string): unknown => {
-  try {
-    return (JSON.parse(text) as { error?: unknown } | null)?.error;
-  } catch {
-    return undefined;
-  }
-};
+export const errorIn = (text: string): unknown => membersOf(text)['error'];
 
 /**
  * `invalid_grant` means that the code or the refresh token is invalid, also with a 401 or 403, which some servers send.

@@ -175,7 +175,8 @@ export class Tokens {
       }
       if (!(await this.intend(name, entry, connection))) {
         // Another process is refreshing it: its result is used here too.
-        await this.lookLater(signal);
+        await wokenBy((wake) => clock.after(lookAgain, wake), signal);
+        if (signal.aborted) throw serviceError('cancelled', 'abandoned');
         continue;
       }
       const result = await endpoints.refresh(connection, grant.refreshToken);
@@ -188,11 +189,6 @@ export class Tokens {
       await vault.refreshed(name, fresh, tried);
       return result.answer.accessToken;
     }
-  }
-
-  private async lookLater(signal: AbortSignal): Promise<void> {
-    await wokenBy((wake) => this.options.clock.after(lookAgain, wake), signal);
-    if (signal.aborted) throw serviceError('cancelled', 'abandoned');
   }
 
   /**

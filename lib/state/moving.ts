@@ -15,36 +15,26 @@ export interface Movable<T = unknown> {
 const table = 'work';
 const atOnce = 200;
 
-async function* pagesOf(
-  store: Store,
-  { prefix, isMeant }: Movable,
-): AsyncGenerator<readonly StoreEntry<unknown>[]> {
-  for await (const page of pagesUnder<unknown>(store, table, prefix, atOnce))
-    yield page.filter(({ value }) => isMeant?.(value) !== false);
-}
-
 /**
  * Moves records; resolves with their number. Until all are copied, all are here, so that a move that was cut short can
  * be repeated or given up. What is copied again does not replace what is newer.
  */
 export const moveRecords = async (from: Store, to: Store, movables: readonly Movable[]): Promise<number> => {
-  let count = 0;
-  for (const movable of movables) {
-    const { copy, isNewer } = movable;
-    for await (const page of pagesOf(from, movable)) {
+  const moved: Buffer[] = [];
+  for (const { prefix, isMeant, copy, isNewer } of movables)
+    for await (const page of pagesUnder<unknown>(from, table, prefix, atOnce)) {
       const copied = page.map(async (entry) => {
+        if (isMeant?.(entry.value) === false) return;
         const { put, value } = copy(entry, to);
         const there = await to.get(table, put);
         // Where another process writes the record meanwhile, that one is newer.
         if (!there || isNewer?.(value, there.value) === true)
           await to.write([{ table, put, value }], [unchanged(table, put, there)]);
+        moved.push(entry.key);
       });
       await Promise.all(copied);
-      count += page.length;
     }
-  }
-  for (const movable of movables)
-    for await (const page of pagesOf(from, movable))
-      await from.write(page.map(({ key: remove }): Operation => ({ table, remove })));
-  return count;
+  for (let at = 0; at < moved.length; at += atOnce)
+    await from.write(moved.slice(at, at + atOnce).map((remove): Operation => ({ table, remove })));
+  return moved.length;
 };
