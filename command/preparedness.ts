@@ -1,6 +1,7 @@
 import { statfsSync } from 'node:fs';
 import { isLoopback } from '../lib/addresses';
 import { recommended } from '../lib/consent/pace';
+import { offsetAt, offsetName, ownTimeZone } from '../lib/runtime/dates';
 import { plainSettings } from '../lib/runtime/inputs';
 import { wrongSetting } from '../lib/runtime/settings';
 import type { NodeSpec } from '../lib/runtime/spec';
@@ -101,7 +102,7 @@ const environmentFindings = (values: EnvironmentValues, nodes: readonly SavedNod
       node['type'] === sendText.type && node['environment'] === nodeId(values) && node['schedule'] === 'at',
   );
   const zone = text('timeZone');
-  const zoneOfProcess = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const zoneOfProcess = ownTimeZone() || offsetName(offsetAt('', Date.now()));
   const needsZone = doesSchedule || text('textFrom') !== '';
   const limit = number('requestsPerSecond');
   const setting = (name: string): MessageValues => ({ setting: { setting: name } });

@@ -8,14 +8,14 @@ import { day, hour, minute, second } from '../durations';
 
 const formats = processMemory('calculated', new Map<string, Intl.DateTimeFormat>());
 
-/** Throws RangeError when the zone does not exist. */
+/** Throws RangeError when the zone does not exist. An empty one is that of this process. */
 const formatOf = (timeZone: string): Intl.DateTimeFormat =>
   calculated(
     formats,
     timeZone,
     () =>
       new Intl.DateTimeFormat('en-US', {
-        timeZone,
+        ...(timeZone !== '' && { timeZone }),
         hourCycle: 'h23',
         year: 'numeric',
         month: 'numeric',
@@ -35,7 +35,7 @@ export const minutesOf = (time: string): number | undefined => {
 /** Whether the name is in the IANA time zone database, such as `America/New_York`. */
 export const isTimeZone = (name: string): boolean => {
   // Newer runtimes also accept an offset as a zone.
-  if (/^[+-]/.test(name)) return false;
+  if (/^([+-]|$)/.test(name)) return false;
   try {
     formatOf(name);
     return true;
@@ -44,8 +44,11 @@ export const isTimeZone = (name: string): boolean => {
   }
 };
 
-/** The zone of this process, or of this browser. */
-export const ownTimeZone = (): string => new Intl.DateTimeFormat().resolvedOptions().timeZone;
+/** The zone of this process, or of this browser; empty if it has no name, as with `TZ=:/etc/localtime` or an empty `TZ`. */
+export const ownTimeZone = (): string => {
+  const { timeZone = '' } = new Intl.DateTimeFormat().resolvedOptions() as { timeZone?: string };
+  return isTimeZone(timeZone) ? timeZone : '';
+};
 
 /** The offset of a zone from UTC at a moment, in milliseconds. */
 export const offsetAt = (timeZone: string, epoch: number): number => {

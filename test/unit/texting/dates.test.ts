@@ -48,6 +48,18 @@ describe('a delivery date', () => {
     should(isTimeZone(ownTimeZone())).be.true();
   });
 
+  for (const zone of ['', ':/etc/localtime'])
+    it(`without a zone is read in that of the process, even with TZ="${zone}", which gives it no name`, () => {
+      const { TZ } = process.env;
+      process.env['TZ'] = zone;
+      try {
+        should(epochOf('2030-07-31T09:00')).equal(new Date(2030, 6, 31, 9).getTime());
+      } finally {
+        if (TZ === undefined) delete process.env['TZ'];
+        else process.env['TZ'] = TZ;
+      }
+    });
+
   it('may be milliseconds, a string of them, or a Date', () => {
     const at = utc('2030-01-31T09:00:00Z');
     for (const value of [at, String(at), ` ${at} `, new Date(at)]) should(epochOf(value, 'UTC')).equal(at);
