@@ -420,15 +420,13 @@ export class Activity {
     while (this.failing.length > 0) {
       const failing = this.failing;
       this.failing = [];
-      try {
-        await this.writeFailures(await this.environment.store(), failing);
-      } catch {
-        // The store shows its own trouble.
-      }
+      // The store shows its own trouble.
+      await this.writeFailures(failing).catch(() => undefined);
     }
   }
 
-  private async writeFailures(store: Store, failures: readonly SavedFailure[]): Promise<void> {
+  private async writeFailures(failures: readonly SavedFailure[]): Promise<void> {
+    const store = await this.environment.store();
     const { from, to } = this.failureRange;
     // Those of one list have the same time: their order is kept.
     const keyOf = ({ at }: SavedFailure, index: number): Buffer => key(from, at, index, randomBytes(6));

@@ -110,14 +110,14 @@ type Holder = Record<string | number, unknown>;
 /** The message without the list that it holds there; what holds the list is copied, and nothing else. */
 export const withoutList = (msg: Message, listAt: PropertyPath | undefined): Message => {
   if (!listAt) return msg;
-  const copyOf = (holder: unknown, [step = '', ...further]: PropertyPath): unknown => {
-    if (typeof holder !== 'object' || holder === null) return holder;
-    const copy = (Array.isArray(holder) ? [...(holder as readonly unknown[])] : { ...holder }) as Holder;
-    if (further.length === 0) Reflect.deleteProperty(copy, step);
-    else copy[step] = copyOf(copy[step], further);
-    return copy;
-  };
-  return copyOf(msg, listAt) as Message;
+  const copy = { ...msg };
+  let holder: Holder = copy;
+  for (const step of listAt.slice(0, -1)) {
+    const held = Object(holder[step]) as Holder;
+    holder = holder[step] = (Array.isArray(held) ? [...(held as unknown[])] : { ...held }) as Holder;
+  }
+  Reflect.deleteProperty(holder, listAt.at(-1) ?? '');
+  return copy;
 };
 
 export const setAt = (msg: Message, listAt: PropertyPath, entry: unknown): void => {

@@ -7,7 +7,7 @@ import type { Red } from './red';
 import { inWords, type MessageValue, type MessageValues, type Problem } from '../service/errors';
 import { orMake, processMemory } from '../process-memory';
 import { visible } from '../visible';
-import { systemLanguage } from './system-language';
+import { systemLanguage } from './register';
 
 const folder = join(__dirname, '..', '..', 'locales');
 

@@ -215,17 +215,12 @@ const mapInSlices = <T, R>(
   list: readonly T[],
   map: (entry: T | undefined, index: number) => R,
 ): R[] | Promise<R[]> => {
-  const results: R[] = [];
-  const read = (): void => {
-    const to = Math.min(list.length, results.length + entriesAtOnce);
-    for (let index = results.length; index < to; index++) results.push(map(list[index], index));
-  };
-  read();
-  if (results.length === list.length) return results;
+  if (list.length <= entriesAtOnce) return Array.from(list, map);
   return (async () => {
-    while (results.length < list.length) {
-      await nextTick();
-      read();
+    const results: R[] = [];
+    for (const [index, entry] of list.entries()) {
+      results.push(map(entry, index));
+      if (results.length % entriesAtOnce === 0) await nextTick();
     }
     return results;
   })();
