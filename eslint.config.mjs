@@ -137,7 +137,10 @@ export default tseslint.config(
     rules: {
       // The compiler finds them.
       '@typescript-eslint/no-unused-vars': 'off',
-      '@typescript-eslint/consistent-type-imports': ['error', { fixStyle: 'inline-type-imports' }],
+      '@typescript-eslint/consistent-type-imports': [
+        'error',
+        { fixStyle: 'inline-type-imports', disallowTypeAnnotations: false },
+      ],
       '@typescript-eslint/no-floating-promises': 'error',
       '@typescript-eslint/no-misused-promises': ['error', { checksVoidReturn: { arguments: false } }],
       // Heavy modules are loaded on first use, also where nothing can be awaited.

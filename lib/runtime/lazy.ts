@@ -1,14 +1,3 @@
-import type * as openTelemetry from '@opentelemetry/api';
-import type * as simulator from '../../simulator';
-import type * as client from '../service/client';
-import type * as rehearsal from '../check/rehearsal';
-import type * as endpoints from '../service/endpoints';
-import type * as transport from '../service/transport';
-import type * as removedNodes from '../outbox/removed-nodes';
-import type * as store from '../state/embedded';
-import type * as memoryStore from '../state/memory';
-import type * as postgres from '../state/postgres';
-import type * as postgresConnection from '../state/postgres-connection';
 import type { NodeSpec } from './spec';
 
 /**
@@ -17,17 +6,18 @@ import type { NodeSpec } from './spec';
  */
 export const lazy = {
   /** An optional peer: throws where it is not installed. */
-  openTelemetry: () => require('@opentelemetry/api') as typeof openTelemetry,
-  client: () => require('../service/client') as typeof client,
-  endpoints: () => require('../service/endpoints') as typeof endpoints,
-  transport: () => require('../service/transport') as typeof transport,
-  rehearsal: () => require('../check/rehearsal') as typeof rehearsal,
-  store: () => require('../state/embedded') as typeof store,
-  postgres: () => require('../state/postgres') as typeof postgres,
-  postgresConnection: () => require('../state/postgres-connection') as typeof postgresConnection,
-  memoryStore: () => require('../state/memory') as typeof memoryStore,
-  removedNodes: () => require('../outbox/removed-nodes') as typeof removedNodes,
+  openTelemetry: () => require('@opentelemetry/api') as typeof import('@opentelemetry/api'),
+  client: () => require('../service/client') as typeof import('../service/client'),
+  endpoints: () => require('../service/endpoints') as typeof import('../service/endpoints'),
+  transport: () => require('../service/transport') as typeof import('../service/transport'),
+  rehearsal: () => require('../check/rehearsal') as typeof import('../check/rehearsal'),
+  store: () => require('../state/embedded') as typeof import('../state/embedded'),
+  postgres: () => require('../state/postgres') as typeof import('../state/postgres'),
+  postgresConnection: () =>
+    require('../state/postgres-connection') as typeof import('../state/postgres-connection'),
+  memoryStore: () => require('../state/memory') as typeof import('../state/memory'),
+  removedNodes: () => require('../outbox/removed-nodes') as typeof import('../outbox/removed-nodes'),
   /** The spec of a node, by the name of its folder; throws where there is none. */
   spec: (name: string) => (require(`../../nodes/${name}/spec`) as { readonly spec: NodeSpec }).spec,
-  simulator: () => require('../../simulator') as typeof simulator,
+  simulator: () => require('../../simulator') as typeof import('../../simulator'),
 };
