@@ -71,12 +71,10 @@ export interface NodeWaits<D extends ItemData, S extends Shared> {
   /** All items are saved, even without `journal`. */
   readonly isOn: boolean;
   /** Called for each queue of the node; `fault` reports a fault. */
-  opened(queue: Queue<D, S>, fault: (thrown: unknown) => void): Promise<OpenWaits>;
-}
-
-interface OpenWaits {
-  draw(): void;
-  close(): void;
+  opened(
+    queue: Queue<D, S>,
+    fault: (thrown: unknown) => void,
+  ): Promise<{ readonly draw: () => void; readonly close: () => void }>;
 }
 
 export interface ItemNodeOptions<D extends ItemData, S extends Shared> {
@@ -86,7 +84,7 @@ export interface ItemNodeOptions<D extends ItemData, S extends Shared> {
   /** Gives the outcome of an item; a throw becomes a failure. */
   work(item: Item<D, S>): Promise<Outcome>;
   /** Adds the message fields of an outcome; `index` is that of the item, or of a duplicate. */
-  fields?(outcome: Outcome, item: ItemOf<D, S>, index: number): Outcome;
+  fields(outcome: Outcome, item: ItemOf<D, S>, index: number): Outcome;
   failedFields?(failure: Outcome, msg: Message): Outcome;
   /** The numbers that a reset is for; undefined means all. */
   phonesOf?(msg: Message): readonly string[] | undefined;
@@ -255,9 +253,6 @@ export const itemNode = <D extends ItemData, S extends Shared>(
         node.error(words.problem(problemOf(thrown)));
     };
 
-    const withFields = (outcome: Outcome, data: D, shared: S, index: number, entry: unknown): Outcome =>
-      options.fields?.(outcome, { data, shared, entry }, index) ?? outcome;
-
     const pass = (item: Item<D, S>, reached: { guards: number }): Promise<Outcome> => {
       const guard = guards[reached.guards];
       reached.guards += 1;
@@ -336,7 +331,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       const indexes = indexesOf(data);
       const parts = indexes.map((index): Part => {
         const entry = entries?.[index];
-        const whole = withFields(outcome, data, shared, index, entry);
+        const whole = options.fields(outcome, { data, shared, entry }, index);
         return {
           index,
           outcome: isRepeated ? { ...whole, repeated: true } : whole,
@@ -491,7 +486,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
           left -= 1;
           const entry = entries?.[index];
           const summary = shared.list && left === 0 ? summaryOf(tools, count, counts) : undefined;
-          job.emit(index, withFields(outcome, data, shared, index, entry), { entry, summary });
+          job.emit(index, options.fields(outcome, { data, shared, entry }, index), { entry, summary });
         }
       shown.show(why, kindsIn(tools, why), count > 1 ? counts : undefined);
     };

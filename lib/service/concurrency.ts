@@ -45,14 +45,11 @@ const lastOf = processMemory('turns', new Map<string, Promise<void>>());
 export const oneAtATime = <T>(key: string, task: () => Promise<T>, last = lastOf): Promise<T> => {
   const before = last.get(key);
   const result = before ? before.then(task) : task();
-  const ended = result.then(
-    () => undefined,
-    () => undefined,
-  );
-  last.set(key, ended);
-  void ended.then(() => {
+  const forget = (): void => {
     if (last.get(key) === ended) last.delete(key);
-  });
+  };
+  const ended = result.then(forget, forget);
+  last.set(key, ended);
   return result;
 };
 
