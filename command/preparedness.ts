@@ -112,7 +112,11 @@ const environmentFindings = (values: EnvironmentValues, nodes: readonly SavedNod
       ? finding('timeZone', false, 'zoneMissing', { zone: zoneOfProcess, ...setting('timeZone') })
       : finding('timeZone', true, 'zoneUnneeded');
   };
+  const [from, until] = [text('textFrom'), text('textUntil')];
   const findings = [
+    from === ''
+      ? finding('textHours', null, 'hoursNone', setting('textHours'))
+      : finding('textHours', true, 'hours', { from, until }),
     zoneFinding(),
     doesSchedule
       ? finding('deliveryDateUnit', null, 'unitUnclear', { unit: text('deliveryDateUnit') })

@@ -54,6 +54,8 @@ describe('the command check on a user directory', function () {
         baseUrl: simulator.baseUrl,
         tokenUrl: '${TOKEN_ADDRESS}',
         timeZone: 'America/Chicago',
+        textFrom: '08:00',
+        textUntil: '21:00',
         requestsPerSecond: 500,
       },
       { id: 'example', type: 'advisor-environment', name: 'Simulator (example)' },
@@ -108,6 +110,7 @@ describe('the command check on a user directory', function () {
           'credentialSecret',
           'adminAuth',
           'userDir',
+          'textHours',
           'timeZone',
         ],
         ...['deliveryDateUnit', 'consentPattern', 'requestsPerSecond', 'journal', 'repeatSends'],
@@ -115,6 +118,15 @@ describe('the command check on a user directory', function () {
       ]);
     for (const kept of [secret ?? '', simulator.credentials.clientSecret, simulator.credentials.apiKey])
       out.should.not.containEql(kept);
+  });
+
+  it('says that texts may leave at night where there are no text hours, which is no fault', async () => {
+    Object.assign(node('env'), { textFrom: '', textUntil: '' });
+    const { code, lines } = await run();
+    should(code).equal(0);
+    const { ok, message } = lineOf(lines, 'textHours') ?? {};
+    should(ok).be.null();
+    should(message).match(/may leave at night\. To prevent that, set "?Text hours/);
   });
 
   it('has a step in docs/production.md for each of its lines, and no others', async () => {
