@@ -27,5 +27,5 @@ export const clearStatuses = (nodes: readonly EditedNode[]): void => {
 export const usersOf = (environment: EditedNode): readonly EditedNode[] =>
   (environment['users'] as readonly EditedNode[] | undefined) ?? [];
 
-/** The event when a node gets another environment; it is about the node with the old one. */
+/** The event when a node gets another environment; it is about the node with the old one, and `next` is the new one. */
 export const leavesEnvironment = 'advisor-texting:leaves-environment';

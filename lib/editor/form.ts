@@ -28,6 +28,10 @@ interface OpenForm extends Form {
 /** The dialog of a node and that of its environment can be open at the same time. */
 const forms = new Map<string, OpenForm>();
 
+/** The nodes in whose open dialogs an environment is chosen: they are not its users before they are saved. */
+export const nodesChoosing = (environment: string): readonly EditedNode[] =>
+  [...forms.values()].filter((form) => form.values()['environment'] === environment).map(({ node }) => node);
+
 const surroundings = (say: Say): ValidationContext => ({
   now: Date.now(),
   say,
@@ -238,7 +242,12 @@ export const save = (node: EditedNode): void => {
   if (serviceOfEnvironment(node['environment']) !== serviceOfEnvironment(saved['environment']))
     clearStatuses([node]);
   if (node['environment'] !== saved['environment'])
-    RED.events.emit(leavesEnvironment, { id: node.id, type: node.type, environment: node['environment'] });
+    RED.events.emit(leavesEnvironment, {
+      id: node.id,
+      type: node.type,
+      environment: node['environment'],
+      next: saved['environment'],
+    });
   for (const [name, value] of Object.entries(saved)) {
     // The editor itself saves these fields, and keeps the list of a config node's users.
     if (!credentials.includes(name) && name !== 'environment') node[name] = value;

@@ -70,7 +70,7 @@ interface Editor {
   editor: { editConfig(name: string, type: string, id: string): void };
   comms: { subscribe(topic: string, listener: (topic: string, payload: unknown) => void): void };
   events: {
-    on(event: string, listener: (about?: unknown) => void): void;
+    on(event: string, listener: (about?: unknown, context?: unknown) => void): void;
     off(event: string, listener: (about?: unknown) => void): void;
     emit(event: string, about: unknown): void;
   };

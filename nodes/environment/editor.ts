@@ -5,7 +5,7 @@ import { isVariable } from '../../lib/runtime/settings';
 import { savedOr } from '../../lib/editor/values';
 import { choiceOf } from '../../lib/editor/words';
 import { addAdvisors } from './dialog/advisors';
-import { askBeforeGoingLive, noteService, obeyDisabledDone, warnOfUndo } from './dialog/going-live';
+import { askBeforeGoingLive, noteService, obeyDisabledDone, warnOfGoingLive } from './dialog/going-live';
 import { addHours } from './dialog/hours';
 import { addKeptNote, addLostStoreNote, addNameNote, addPendingNote, openPagesApart } from './dialog/notes';
 import { addSearchWords, keepWordsWhole } from './dialog/palette';
@@ -23,7 +23,7 @@ addSearchWords();
 keepWordsWhole();
 warnOfRemoval();
 obeyDisabledDone();
-warnOfUndo();
+warnOfGoingLive();
 
 const lists = new WeakMap<Form, { close(): void }>();
 

@@ -1,9 +1,13 @@
+import { serviceOfEnvironment } from '../../../lib/editor/badge';
 import { notify } from '../../../lib/editor/dom';
+import { nodesChoosing } from '../../../lib/editor/form';
 import { environmentSays as say, locale } from '../../../lib/editor/locale';
-import type { EditedNode, Form, Values } from '../../../lib/editor/red';
-import { usersOf } from '../../../lib/editor/flow';
+import type { EditedNode, Form, Notice, Values } from '../../../lib/editor/red';
+import { leavesEnvironment, usersOf } from '../../../lib/editor/flow';
 import { isVariable } from '../../../lib/runtime/settings';
+import { second } from '../../../lib/durations';
 import { idOfExample } from './example-ids';
+import { lossIn, unfinishedIn } from './removal';
 
 /** These nodes have no input, and only pass on what happens elsewhere in the flow. */
 const passive = ['link in', 'catch', 'status', 'complete'];
@@ -69,17 +73,70 @@ const services = new Map<string, unknown>();
 
 export const noteService = ({ id }: EditedNode, service: unknown): void => void services.set(id, service);
 
-/** Says when an undo makes nodes text real people: no dialog has asked then. */
-export const warnOfUndo = (): void => {
-  RED.events.on('nodes:change', (about) => {
-    const node = about as EditedNode;
-    if (!services.has(node.id)) return;
+/** Milliseconds: many nodes may be imported at once. */
+const gathering = 100;
+
+/** Where the editor says that a node comes from when somebody has just chosen its type. */
+const chosenTypes: readonly unknown[] = ['palette', 'typeSearch'];
+
+/** Says when nodes will text real people and no dialog has asked: by an undo, an import, or another environment. */
+export const warnOfGoingLive = (): void => {
+  const notices = new Set<Notice>();
+  const warn = (...words: readonly string[]): void =>
+    void notices.add(notify(words.join(' '), 'warning', 20 * second));
+  const closeAll = (): void => {
+    for (const notice of notices) notice.close();
+    notices.clear();
+  };
+
+  const warnOfUndo = async (node: EditedNode): Promise<void> => {
     const { service } = node;
     const users = usersOf(node).filter(({ d }) => d !== true);
-    if (users.length > 0 && goesLive(services.get(node.id), { service }))
-      notify(liveNodes(service, users), 'warning');
+    if (services.get(node.id) !== service) closeAll();
+    const isLive = users.length > 0 && goesLive(services.get(node.id), { service });
     noteService(node, service);
+    if (!isLive) return;
+    const loss = lossIn(await unfinishedIn(node.id), (work) => say('pending.moved', { work }));
+    warn(liveNodes(service, users), ...(loss === undefined ? [] : [loss]));
+  };
+  RED.events.on('nodes:change', (about) => {
+    const node = about as EditedNode;
+    if (services.has(node.id)) void warnOfUndo(node);
   });
+
+  /** The nodes that were added or got another environment, with the service from which they come. */
+  const arrived = new Map<string, unknown>();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const arrives = (id: string, before: unknown): void => {
+    arrived.set(id, before);
+    clearTimeout(timer);
+    timer = setTimeout(warnOfArrived, gathering);
+  };
+  const warnOfArrived = (): void => {
+    const known = new Set(RED.nodes.originalFlow()?.map(({ id }) => id));
+    const live = new Map<unknown, EditedNode[]>();
+    for (const [id, before] of arrived) {
+      const node = RED.nodes.node(id);
+      const service = serviceOfEnvironment(node?.['environment']);
+      const isNew = before !== undefined || !known.has(id);
+      if (node && node['d'] !== true && isNew && goesLive(before, { service }))
+        live.set(service, [...(live.get(service) ?? []), node]);
+    }
+    arrived.clear();
+    for (const [service, nodes] of live) warn(liveNodes(service, nodes));
+  };
+  RED.events.on(leavesEnvironment, (about) => {
+    const { id, environment, next } = about as { id: string; environment: unknown; next: unknown };
+    const before = serviceOfEnvironment(environment);
+    closeAll();
+    if (before !== undefined && before !== serviceOfEnvironment(next)) arrives(id, before);
+  });
+  RED.events.on('nodes:add', (about, context) => {
+    const { id, type } = about as EditedNode;
+    const { source } = (context ?? {}) as { source?: unknown };
+    if (type.startsWith('advisor-') && !chosenTypes.includes(source)) arrives(id, undefined);
+  });
+  RED.events.on('deploy', closeAll);
 };
 
 /** The editor gives an imported node the environment that already has the id, so that of an example stays a simulator. */
@@ -91,7 +148,7 @@ const keepSimulator = (form: Form): void => {
 /** Before the nodes of a simulator text real people: names them, and keeps *Done* disabled until somebody agrees. */
 export const askBeforeGoingLive = (form: Form): void => {
   const { node } = form;
-  const users = usersOf(node).filter(({ d }) => d !== true);
+  const users = [...new Set([...usersOf(node), ...nodesChoosing(node.id)])].filter(({ d }) => d !== true);
   const { service: before } = form.values();
   if (before === 'simulator' && idOfExample.test(node.id)) keepSimulator(form);
   if (users.length === 0) return;

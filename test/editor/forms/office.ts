@@ -64,6 +64,8 @@ const flows: FlowNode[] = [
   at('wait', 'advisor-check-consent', 120, { environment: 'env', mode: 'wait', wires: [[], [], []] }),
 ];
 
+const live = 'From the next deploy, these nodes use the service “Production”';
+
 export const office = inSharedEditor('an office in the editor of', flows, () => {
   const status = (text: string): Locator =>
     page.locator('.red-ui-flow-node-status-label:visible', { hasText: text });
@@ -235,10 +237,54 @@ export const office = inSharedEditor('an office in the editor of', flows, () => 
 
     await page.evaluate(`RED.actions.invoke('core:undo')`);
     should(await saved(page, 'env')).have.property('service', 'production');
-    const live = 'From the next deploy, these nodes use the service “Production”';
-    await page.locator('.red-ui-notification', { hasText: live }).waitFor();
+    const told = page.locator('.red-ui-notification', { hasText: live });
+    await told.waitFor();
     await page.evaluate(`RED.actions.invoke('core:redo')`);
     should(await saved(page, 'env')).have.property('service', 'simulator');
+    await told.waitFor({ state: 'detached', timeout: 10_000 });
+  });
+
+  it('says, when an undo makes nodes text real people, what it cancels, until the deploy', async () => {
+    const waits = { count: 2, waits: 2, people: ['Ada'] };
+    await page.route('**/env/pending*', (route) => route.fulfill({ json: waits }));
+    await page.evaluate(`RED.actions.invoke('core:undo')`);
+    const told = page.locator('.red-ui-notification', { hasText: live });
+    await told.getByText(/2 waits for consent\. If you deploy it .* that work is cancelled/).waitFor();
+    await page.evaluate(`RED.events.emit('deploy')`);
+    await told.waitFor({ state: 'detached', timeout: 10_000 });
+    await page.evaluate(`RED.actions.invoke('core:redo')`);
+    await page.unroute('**/env/pending*');
+  });
+
+  it('names a node among those that will text real people if its open dialog has just chosen the environment', async () => {
+    const name = await labelOf(page, 'send');
+    await openNode(page, 'send');
+    await page.locator('#node-input-environment').selectOption('moving');
+    await page.locator('#node-input-btn-environment-edit').click();
+    await dialogReady(page, 'environment');
+    await page.locator('#node-config-input-service').selectOption('production');
+    await environmentForm(page).getByText(`${live}: ${name}.`).waitFor();
+    await closeEnvironment(page, 'cancel');
+    await closeNode(page, 'cancel');
+  });
+
+  it('says when a node of a simulator, or an imported one, will text real people', async () => {
+    const told = (name: string): Locator =>
+      page.locator('.red-ui-notification', { hasText: `${live}: ${name}.` });
+    const name = await labelOf(page, 'content');
+    const choose = async (environment: string): Promise<void> => {
+      await openNode(page, 'content');
+      await page.locator('#node-input-environment').selectOption(environment);
+      await closeNode(page);
+    };
+    await choose('real');
+    await told(name).waitFor();
+    await choose('env');
+    await told(name).waitFor({ state: 'detached', timeout: 10_000 });
+    const pasted = at('pasted', 'advisor-send-text', 500, { name: 'Pasted', environment: 'real' });
+    await page.evaluate(`RED.nodes.import([${JSON.stringify(pasted)}]) && undefined`);
+    await told('Pasted').waitFor();
+    await page.evaluate(`RED.nodes.remove('pasted'), RED.view.redraw(true)`);
   });
 
   it('keeps the environment of an example a simulator: examples that are imported later use it too', async () => {
