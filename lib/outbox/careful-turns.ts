@@ -32,7 +32,7 @@ export class CarefulTurns {
   readonly onCalm = this.listeners.add;
 
   constructor(private readonly store: Store) {
-    this.isOn = store.crashes >= tooManyCrashes;
+    this.isOn = store.engine.crashes >= tooManyCrashes;
   }
 
   ready(): Promise<void> {

@@ -139,33 +139,13 @@ export class Leases {
     return this.read();
   }
 
-  private async read(): Promise<Beat> {
+  async read(): Promise<Beat> {
     const { rows } = await this.pool().query<LeaseRow & { readonly time: string }>(
       `select ${rowOf}, extract(epoch from clock_timestamp()) * 1000 as time
        from ${schema}.lease where grp = $1 order by slot`,
       [this.group],
     );
     return { time: Number(rows[0]?.time), rows: rows.filter(({ slot }) => slot !== common) };
-  }
-
-  /**
-   * The slots that nobody holds; `mine` are those that this process has just given up. `isAlone`: no other process
-   * lives.
-   */
-  async free(before: readonly Lease[]): Promise<{
-    readonly mine: readonly LeaseRow[];
-    readonly others: readonly LeaseRow[];
-    readonly isAlone: boolean;
-  }> {
-    const { rows } = await this.read();
-    const isMine = (row: LeaseRow): boolean =>
-      before.some(({ slot, token }) => slot === row.slot && token === row.token);
-    const free = rows.filter(({ holder }) => holder === '');
-    return {
-      mine: free.filter(isMine),
-      others: free.filter((row) => row.isOver && !isMine(row)),
-      isAlone: rows.every(({ holder, isOver }) => holder === '' || holder === this.holder || isOver),
-    };
   }
 
   /** Undefined when the lease has changed since it was read. */

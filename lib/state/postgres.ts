@@ -520,9 +520,13 @@ class SlotRegister implements Committer {
    * taken over as an orphan: an orphan can be handed on to a process that has the nodes, and an own slot cannot.
    */
   private async takeOwn(before: readonly Lease[]): Promise<Slot> {
-    const { mine, others, isAlone } = await this.leases.free(before);
-    for (const row of [...mine, ...others]) {
-      const isLeft = !isAlone && !mine.includes(row);
+    const { rows } = await this.leases.read();
+    const isMine = (row: LeaseRow): boolean =>
+      before.some(({ slot, token }) => slot === row.slot && token === row.token);
+    const isAlone = rows.every(({ holder, isOver }) => holder === '' || holder === this.holder || isOver);
+    const free = rows.filter((row) => row.holder === '' && (row.isOver || isMine(row)));
+    for (const row of [...free.filter(isMine), ...free.filter((each) => !isMine(each))]) {
+      const isLeft = !isAlone && !isMine(row);
       if (isLeft && (await new SlotEngine(this, leaseIn(row), 'elsewhere').hasWork(this.connection.writing)))
         continue;
       const lease = await this.leases.take(row);

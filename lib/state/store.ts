@@ -303,16 +303,8 @@ export class Store {
     return this.engine.trouble;
   }
 
-  get isGone(): boolean {
-    return this.engine.isGone;
-  }
-
   get losses(): number | undefined {
     return this.engine.losses;
-  }
-
-  get crashes(): number {
-    return this.engine.crashes;
   }
 
   /** The number of bytes handed over, or announced, that are not saved yet. */

@@ -579,7 +579,7 @@ export class RunningEnvironment implements SharedStoreHost {
     }
     const store = await this.ownServices.openStore();
     const look = (): void => {
-      this.noteTrouble(store.trouble, true, store.isGone);
+      this.noteTrouble(store.trouble, true, store.engine.isGone);
     };
     const unlisten = store.onChange(() => {
       look();
