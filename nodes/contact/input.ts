@@ -69,14 +69,15 @@ const isEmptyText = (value: unknown): boolean => typeof value === 'string' && va
 
 /**
  * The given fields, the number read as the texting nodes read it. The contract refuses an empty number (*Limits*), so it
- * counts as not given. A number that needs a country where none is set is sent as it is: the service decides.
+ * counts as not given. Spaces around an address would make it another than the one that a save has matched.
  */
 const givenFields = (record: Readonly<Record<string, unknown>>, country: string): ContactBody => {
   const { phone: given, ...body } = fieldsGiven(record, contactFieldKinds);
+  if (body.emailAddress !== undefined) body.emailAddress = body.emailAddress.trim();
   if (given === undefined || isEmptyText(given)) return body;
   const phone = phoneNumber(given, country);
-  if (phone === undefined && country !== '') throw wrongNumber(given, country);
-  return { ...body, phone: phone ?? given };
+  if (phone === undefined) throw wrongNumber(given, country);
+  return { ...body, phone };
 };
 
 /** The body of a create or an update, with only the fields that were given. */

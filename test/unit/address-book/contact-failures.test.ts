@@ -144,7 +144,7 @@ describe('contact node, failures', () => {
       problemReply('invalid_request', { details: { field: 'phone' } }),
     );
     const flow = await contactNode(environment, { operation: 'create' });
-    const failed = only(await flow.ask({ payload: { phone: '12' } }));
+    const failed = only(await flow.ask({ payload: { phone: '+12065550101' } }));
     should(errorOf(failed.msg)).containEql({ code: 'invalid_request', status: 400, traceId: 'trace-1' });
     should(errorOf(failed.msg)).containEql({ details: { field: 'phone' } });
   });

@@ -211,11 +211,13 @@ describe('contact node', () => {
       should(phones(requests())).deepEqual(['+12065550101']);
     });
 
-    it('is sent unchanged without a country: the service decides', async () => {
+    it('needs a country without +, which the failure names as send text does', async () => {
       const { environment, requests } = await scripted(() => ({ body: { id: 7 } }));
       const flow = await contactNode(environment, { operation: 'create' });
-      await flow.ask({ payload: { phone: '(206) 555-0101' } });
-      should(phones(requests())).deepEqual(['(206) 555-0101']);
+      const { msg } = only(await flow.ask({ payload: { phone: '2065550199' } }));
+      should(errorOf(msg).code).equal('invalid_input');
+      should(errorOf(msg).message).match(/Country/);
+      should(requests()).be.empty();
     });
   });
 

@@ -61,6 +61,14 @@ describe('contact node, save', () => {
     await closeAll();
   });
 
+  it('writes an e-mail address without the spaces around it', async () => {
+    const book = new Book([{ ...ann }]);
+    const { environment } = await scripted(book.answer);
+    const flow = await contactNode(environment, { operation: 'save', matchBy: 'email' });
+    await flow.ask({ payload: { emailAddress: 'Ann@example.com ', firstName: 'Anne' } });
+    should(book.people).deepEqual([{ ...ann, firstName: 'Anne', emailAddress: 'Ann@example.com' }]);
+  });
+
   it('knows the first field of a spreadsheet row despite the byte-order mark before it', async () => {
     const book = new Book();
     const { environment } = await scripted(book.answer);
@@ -113,7 +121,7 @@ describe('contact node, save', () => {
     should(writes()).eql([
       [
         'PUT /contacts/3',
-        { firstName: 'Eva', lastName: 'Nagy', emailAddress: ' EVA@example.com', city: 'Pécs' },
+        { firstName: 'Eva', lastName: 'Nagy', emailAddress: 'EVA@example.com', city: 'Pécs' },
       ],
     ]);
   });
