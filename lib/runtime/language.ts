@@ -7,7 +7,7 @@ import type { Red } from './red';
 import { inWords, type MessageValue, type MessageValues, type Problem } from '../service/errors';
 import { orMake, processMemory } from '../process-memory';
 import { visible } from '../visible';
-import { systemLanguage } from './register';
+import { systemLanguage } from './system-language';
 
 const folder = join(__dirname, '..', '..', 'locales');
 

@@ -1,6 +1,7 @@
 import type { Node, NodeAPI, NodeDef } from 'node-red';
 import { visible } from '../visible';
 import type { Registered } from './spec';
+import { systemLanguage } from './system-language';
 
 /** A node's properties as saved in the flow: in a flow of an older version, any may be missing. */
 export type Config = NodeDef & Readonly<Record<string, unknown>>;
@@ -16,16 +17,6 @@ const asError = (fault: unknown): Error => {
   const shown = new Error(visible(message), { cause: fault });
   if (stack !== undefined) shown.stack = stack.replace(message, shown.message);
   return shown;
-};
-
-/** The language as Node-RED itself chooses it: the one in its settings, else the system's; empty when neither names one. */
-export const systemLanguage = (settings: object): string => {
-  const { lang } = settings as { lang?: unknown };
-  if (typeof lang === 'string' && lang !== '') return lang;
-  const { LC_ALL, LC_MESSAGES, LANG } = process.env;
-  const named = [LC_ALL, LC_MESSAGES, LANG].find((each) => each !== undefined && each !== '');
-  const [system = ''] = (named ?? '').split(/[.@]/);
-  return system === 'C' || system === 'POSIX' ? '' : system.replace('_', '-');
 };
 
 /**
