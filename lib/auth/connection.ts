@@ -24,8 +24,6 @@ export interface Connection {
   readonly proxy?: string;
   /** A refresh token given as a credential, to seed an installation that has no browser; empty when there is none. */
   readonly seed: string;
-  /** The number of times that a failed token request is retried. */
   readonly retries: number;
-  /** Milliseconds for one token request. */
   readonly timeout?: number;
 }

@@ -28,7 +28,6 @@ export interface RuntimeSettings {
   readonly userDir?: string | undefined;
 }
 
-/** The secrets that a data key may be wrapped with. */
 export interface Secrets {
   /** The secret to wrap with; empty where the runtime has none, and the key is as good as unencrypted. */
   readonly current: string;
@@ -53,7 +52,6 @@ export const isStateKept = (userDir: string | undefined): boolean =>
 
 const keyPath = (userDir: string): string => join(userDir, 'advisor-texting', 'wrapped-key.json');
 
-/** Whether a data key was ever stored. */
 export const isKeyKept = (settings: RuntimeSettings): boolean =>
   (settings.userDir !== undefined && existsSync(keyPath(settings.userDir))) ||
   settingOf(settings, property) != null;

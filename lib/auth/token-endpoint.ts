@@ -29,7 +29,6 @@ export interface Identity {
   readonly label: string;
 }
 
-/** The answer of the token endpoint. */
 export interface TokenAnswer {
   readonly accessToken: string;
   readonly refreshToken: string | null;
@@ -149,7 +148,6 @@ export const authorizeAgain = ({ name }: Connection, advisor: string): ServiceEr
 export const notAuthorized = ({ name }: Connection, advisor: string): ServiceError =>
   serviceError('authorization_required', 'not_authorized', { advisor, name });
 
-/** The scopes that allow an operation. */
 export const operationScopesOf = ({ scopes }: Connection): string[] =>
   scopes.filter((scope) => scope !== 'openid' && scope !== 'offline_access');
 
@@ -157,13 +155,11 @@ export const operationScopesOf = ({ scopes }: Connection): string[] =>
 const clientScopes = ({ scopes }: Connection): string[] =>
   scopes.filter((scope) => scope !== 'offline_access');
 
-/** Scopes as the service calls them. */
 export const onTheWire = (
   scopes: readonly string[],
   { prefixes = usualPrefixes }: Pick<Connection, 'prefixes'>,
 ): string => scopes.map((scope) => wireScope(scope, prefixes)).join(' ');
 
-/** The scopes of an answer in the contract's words. */
 const inContractWords = (result: TokenResult, { prefixes = usualPrefixes }: Connection): TokenResult => {
   if (result.outcome !== 'issued' || result.answer.scopes === null) return result;
   const scopes = result.answer.scopes.map((scope) => contractScope(scope, prefixes));

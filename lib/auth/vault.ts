@@ -44,7 +44,6 @@ export const isGrantFor = ({ tokenUrl, clientId, service }: Grant, connection: C
   (service === undefined || service === connection.service) &&
   (tokenUrl === connection.tokenUrl || new URL(tokenUrl).origin === new URL(connection.tokenUrl).origin);
 
-/** A grant that has no tokens yet. */
 export const newGrant = (connection: Connection, advisor: string): Grant => ({
   environment: connection.environment,
   advisor,
@@ -128,7 +127,6 @@ export interface Link {
   readonly expiresAt: number;
 }
 
-/** An authorization as it is stored. */
 interface GrantRecord extends VaultEntry {
   /** The name under which environments share an authorization that was made from a refresh token. */
   readonly seed?: string;
@@ -240,7 +238,6 @@ export class Vault {
 
   constructor(private readonly options: VaultOptions) {}
 
-  /** Whether the authorizations have been read. */
   get isOpen(): boolean {
     return this.isLoaded;
   }
@@ -263,7 +260,6 @@ export class Vault {
     };
   }
 
-  /** Opens the vault for the time of the work. */
   async use<T>(work: () => T | Promise<T>): Promise<T> {
     const release = this.keepOpen();
     try {
@@ -431,7 +427,6 @@ export class Vault {
 
   // Renewing
 
-  /** Reads an authorization that another process may have written. */
   async reread(name: string): Promise<void> {
     const store = await this.store();
     const found = await store.get<GrantRecord>(table, placeOf(store, name));
@@ -543,7 +538,6 @@ export class Vault {
     return link && this.options.clock.now() < link.expiresAt ? link : undefined;
   }
 
-  /** The link, also when it has expired. */
   async link(token: string): Promise<Link | undefined> {
     return (await (await this.store()).get<Link>(table, key(linkKind, hashOf(token))))?.value;
   }

@@ -62,7 +62,6 @@ export class Batch {
 
   constructor(public writes: Pending[]) {}
 
-  /** The number of the last attempt. */
   get attempt(): number {
     return this.attempts.length;
   }
@@ -115,7 +114,6 @@ export class CommitQueue {
   private readonly gathering = new Set<() => void>();
   private committing: Promise<void> | undefined;
   private ended: Error | undefined;
-  /** The number of bytes that are not saved yet. */
   unwritten = 0;
 
   constructor(private readonly committer: Committer) {}
@@ -137,7 +135,6 @@ export class CommitQueue {
     if (isDue) this.schedule();
   }
 
-  /** Rejects the writes in the queue whose fence was lost. */
   rejectLost(): void {
     this.queue = this.withoutLost(this.queue, false);
   }

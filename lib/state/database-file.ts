@@ -39,7 +39,6 @@ type Raw = Database<Buffer, Buffer>;
 export interface Ownership {
   /** Undefined when the last owner gave the file up. */
   readonly holder?: string | undefined;
-  /** Where the holder's sign of life listens. */
   readonly address?: string | undefined;
   readonly pid?: number;
   /** The number of the last commit, and the store's time when it was made. */
@@ -52,7 +51,6 @@ export const formatVersion = 1;
 
 export interface Format {
   readonly version: number;
-  /** The key that encrypts the records. */
   readonly keyId?: string | undefined;
   /** Records were lost whose keys are unknown. */
   readonly hasLostKeys?: boolean;
@@ -111,7 +109,6 @@ const diskPage = 4096;
 const megabyte = 1024 * 1024;
 /** The most space that a commit is expected to need. A higher estimate would refuse commits that fit. */
 const mostNeeded = 64 * megabyte;
-/** The space that is always left free. */
 const spare = megabyte;
 /** While this many bytes are free, the free space is read once a second. */
 const plenty = 512 * megabyte;

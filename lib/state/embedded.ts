@@ -84,12 +84,10 @@ class EmbeddedEngine implements Engine, Committer {
   /** What is written until another process takes the file over. */
   fence = { isLost: false };
   private isWritable = false;
-  /** The number of the last commit. */
   private lastCommit = 0;
   private applying: Promise<unknown> | undefined;
   private claimed:
     { readonly from: string; readonly at: number; readonly made: bigint | undefined } | undefined;
-  /** The file that is open, by its inode. */
   private inode: number | undefined;
   isGone = false;
   losses = 0;

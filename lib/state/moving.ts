@@ -2,7 +2,6 @@ import { pagesUnder, unchanged, type Operation, type Store, type StoreEntry } fr
 
 /** Records that move together from one store to another. */
 export interface Movable<T = unknown> {
-  /** The first bytes of their keys. */
   readonly prefix: Buffer;
   /** Selects records; all are moved without it. */
   readonly isMeant?: (value: T) => boolean;

@@ -22,7 +22,6 @@ const deepest = 32;
 
 export interface Tree {
   readonly name: string;
-  /** The number of pages in use. */
   readonly pages: number;
   readonly records: number;
   readonly root: number | undefined;
@@ -91,7 +90,6 @@ export class PageReader {
     }
   }
 
-  /** The transaction of the root that is read. */
   get transaction(): bigint {
     return this.meta.transaction;
   }

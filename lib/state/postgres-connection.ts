@@ -44,7 +44,6 @@ export const isPgInstalled = (): boolean => {
  * still see what was there before, and conditions that no longer hold would be met.
  */
 const readCommitted = 'set session characteristics as transaction isolation level read committed';
-/** Milliseconds. */
 const longestStatement = 30 * second;
 
 const formatVersion = 1;

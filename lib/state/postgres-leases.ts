@@ -14,7 +14,6 @@ export const schema = 'advisor_texting';
 export const common = 0;
 
 export const prefixLength = 12;
-/** The first bytes of all keys of a slot. */
 export const prefixOf = (group: Buffer, slot: number): Buffer => {
   const bytes = Buffer.alloc(prefixLength);
   group.copy(bytes);
@@ -38,7 +37,6 @@ export interface Leased extends Fence {
   readonly lease: Lease;
 }
 
-/** A lease as it was read from the database. */
 export interface LeaseRow {
   readonly slot: number;
   /** Empty when the last holder has given the slot up. */
@@ -60,7 +58,6 @@ export const leaseIn = ({ slot, token, seq }: LeaseRow): Lease => ({
 });
 
 export interface Beat {
-  /** The server's time, in epoch milliseconds. */
   readonly time: number;
   readonly rows: readonly LeaseRow[];
 }
