@@ -53,10 +53,12 @@ const offers = processMemory('handOvers', new Map<number, Offer>());
 const concluding = processMemory('handOvers', {
   lastOffer: 0,
   arrived: [] as number[],
+  /** Those that had arrived before the timer was set. */
+  earlier: [] as number[],
   timer: undefined as NodeJS.Timeout | undefined,
 });
 
-/** Milliseconds within which an outcome may reach another node of ours before it counts as emitted. */
+/** An outcome counts as emitted after once to twice so many milliseconds, unless it has reached another node of ours. */
 const grace = 100;
 
 const conclude = (id: number, save?: Save): void => {
@@ -66,17 +68,24 @@ const conclude = (id: number, save?: Save): void => {
   else offer?.giver.emitted(save);
 };
 
-const concludeAll = (): void => {
-  clearTimeout(concluding.timer);
-  concluding.timer = undefined;
-  const due = concluding.arrived;
+const concludeEarlier = (): void => {
+  const { earlier, arrived } = concluding;
+  concluding.earlier = arrived;
   concluding.arrived = [];
-  for (const id of due) {
+  concluding.timer = arrived.length > 0 ? setTimeout(concludeEarlier, grace).unref() : undefined;
+  for (const id of earlier) {
     const offer = offers.get(id);
     if (!offer) continue;
     offer.awaited = 0;
     if (offer.claims === 0) conclude(id);
   }
+};
+
+const concludeAll = (): void => {
+  clearTimeout(concluding.timer);
+  concludeEarlier();
+  clearTimeout(concluding.timer);
+  concludeEarlier();
 };
 
 /**
@@ -112,7 +121,7 @@ export const handOver = {
       return;
     }
     concluding.arrived.push(id);
-    concluding.timer ??= setTimeout(concludeAll, grace).unref();
+    concluding.timer ??= setTimeout(concludeEarlier, grace).unref();
   },
   /** The messages did not arrive. */
   withdraw(id: number): void {
@@ -139,8 +148,10 @@ export const handOver = {
       isOpen = false;
       offer.claims -= 1;
       offer.isKept ||= isKept;
-      if (offer.claims + offer.awaited === 0) conclude(id, save);
-      else if (!isKept) offer.giver.taken(node, save);
+      const isLast = offer.claims + offer.awaited === 0;
+      // What another could not save goes out again, but not to this node.
+      if (!isKept && (offer.isKept || !isLast)) offer.giver.taken(node, save);
+      if (isLast) conclude(id, save);
     };
     const { store, hold } = offer.giver;
     return { store, hold, conclude: (save) => end(false, save), keep: () => end(true) };

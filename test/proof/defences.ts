@@ -399,7 +399,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: "a node's accepted item and the previous node's emitted one are one commit",
       file: 'lib/outbox/hand-over.ts',
-      changes: [['if (offer.claims + offer.awaited === 0) conclude(id, save);', '']],
+      changes: [['if (isLast) conclude(id, save);', '']],
       shownBy: {
         'node-red/hand-over.test.ts': [
           'a text after a wait is sent once, even if the process is killed as the service accepts it',

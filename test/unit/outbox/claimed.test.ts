@@ -17,6 +17,48 @@ const pass = async (turns: number): Promise<void> => {
   for (; turns > 0; turns--) await nextIteration();
 };
 
+describe('an outcome on its way to another of our nodes', () => {
+  const { setTimeout: real } = globalThis;
+  const timers: (() => void)[] = [];
+  beforeEach(() => {
+    handOver.concludeAll();
+    timers.length = 0;
+    globalThis.setTimeout = ((task: () => void) => {
+      timers.push(task);
+      return { unref: () => timers.length };
+    }) as unknown as typeof setTimeout;
+  });
+  afterEach(() => {
+    globalThis.setTimeout = real;
+  });
+
+  it('has as long to reach it as others, although the first of them counts as emitted', () => {
+    const emitted: number[] = [];
+    const leave = (nth: number): object => {
+      const store = createMemoryStore();
+      const nothing = (): void => undefined;
+      const offer = handOver.offer(
+        { store, emitted: () => emitted.push(nth), taken: nothing, keep: nothing, hold: nothing },
+        [],
+      );
+      const msg = {};
+      handOver.mark(msg, msg, 'node', offer, 1);
+      handOver.arrived(offer);
+      return msg;
+    };
+    leave(1);
+    timers.shift()?.();
+    const second = leave(2);
+    timers.shift()?.();
+    should(emitted).eql([1]);
+    claimOf(second)?.conclude();
+    should(emitted).eql([1, 2]);
+    leave(3);
+    handOver.concludeAll();
+    should(emitted).eql([1, 2, 3]);
+  });
+});
+
 describe('an outcome that another of our nodes has received and not saved yet', () => {
   const start = async (store = createMemoryStore()) => {
     const emitted: string[] = [];
@@ -177,7 +219,10 @@ describe('an outcome that another of our nodes has received and not saved yet', 
     await Promise.all([queue, ...nodes].map((each) => each.close()));
   });
 
-  it('goes again only to those that had not saved it when the process was killed', async () => {
+  for (const end of ['when the process was killed', 'because their store was taken over'])
+    it(`goes again only to those that had not saved it ${end}`, () => goesAgain(end.startsWith('because')));
+
+  const goesAgain = async (isKept: boolean): Promise<void> => {
     const store = createMemoryStore();
     const received: (string | undefined)[] = [];
     const fast = requestsOn(store, { work: async () => undefined, emit: async () => true }, { node: 'fast' });
@@ -191,8 +236,9 @@ describe('an outcome that another of our nodes has received and not saved yet', 
       return requestsOn(on, { work: async () => 'sent', emit });
     };
     const before = nodeOn(store, (msg) => {
-      acceptMany(fast, 1, claimOf({ ...msg }, 'fast'));
-      claimOf({ ...msg }, 'slow');
+      const [fastClaim, slowClaim] = [claimOf({ ...msg }, 'fast'), claimOf({ ...msg }, 'slow')];
+      if (isKept) slowClaim?.keep();
+      acceptMany(fast, 1, fastClaim);
     });
     await Promise.all([before.start(), fast.start()]);
     acceptMany(before, 1);
@@ -211,5 +257,5 @@ describe('an outcome that another of our nodes has received and not saved yet', 
     should(received).eql(['taken', 'slow']);
     should(await after.reader.count()).equal(0);
     await Promise.all([after.close(), fast.close()]);
-  });
+  };
 });
