@@ -102,7 +102,9 @@ export class Sandbox {
     });
   }
 
-  entries(endpoint: string): readonly { readonly phone: string | null; readonly processed: boolean }[] {
+  entries(
+    endpoint: string,
+  ): readonly { readonly phone: string | null; readonly processed: boolean; readonly text?: string }[] {
     return this.simulator.ledger.entries().filter((entry) => entry.endpoint === endpoint);
   }
 
