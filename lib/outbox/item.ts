@@ -291,16 +291,16 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** The outcome may have been emitted before the process was killed. */
   readonly isRepeated: boolean = false;
   /** The nodes that have saved the outcome, while others are still to save it. */
-  readonly taken: string[] = [];
+  taken: readonly string[] = [];
   heldUntil: number | undefined;
   lane: number;
   hasPlace: boolean;
-  /** It ends without its work. */
+  /** Something other than its own work ends it: it leaves memory with that end. */
   isEnding = false;
   /** It was held, and has its next turn at once. */
   isToRecheck = false;
-  /** An entry in the timetable that was found while the item was in memory: it is read again afterwards. */
-  missed: Buffer | undefined;
+  /** Other entries in the timetable, found while the item was in memory: they are read again afterwards. */
+  missed: readonly Buffer[] = [];
   readonly inNextCommit: Operation[] = [];
   /** While it is in work: to be called when it starts. */
   started: (() => void) | undefined;
@@ -312,6 +312,8 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   private ends: (() => void)[] = [];
   /** It only waits for its move in the timetable to be saved with the next commit. */
   isRiding = false;
+  /** How many of its moves are on their way to the store. */
+  moves = 0;
   private isSaved = false;
   savedDue: Buffer | undefined;
   /** It is in the index of its number, and in that of the member in `savedSeen`. */
@@ -344,7 +346,7 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     const { state, outcome, taken = [], delays, notBefore, seen } = found.record;
     this.state = state;
     this.outcome = outcome;
-    this.taken.push(...taken);
+    this.taken = taken;
     this.delays = delays ?? 0;
     this.heldUntil = notBefore;
     this.seen = this.savedSeen = seen;
@@ -529,7 +531,8 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   /** An entry in the timetable names it while it is in memory: an extra turn, or an end, left the entry there. */
   meet(due: Buffer): void {
-    if (!this.savedDue?.equals(due)) this.missed = due;
+    if (!this.savedDue?.equals(due) && !this.missed.some((each) => each.equals(due)))
+      this.missed = [...this.missed, due];
   }
 
   remove(): void {
@@ -537,7 +540,7 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   take(node: string): void {
-    this.taken.push(node);
+    this.taken = [...this.taken, node];
     this.isChanged = true;
   }
 

@@ -442,17 +442,15 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     return added;
   }
 
-  /** The item leaves memory as it is, unless something ends it: then it leaves at its end. */
+  /** The item leaves memory once all of it is saved, unless something ends it: then it leaves with its end. */
   private release(item: Item<D, S>): void {
-    if (!item.isEnding) this.leave(item);
+    if (item.isEnding) return;
+    if (item.isMoved) this.ride(item);
+    else if (item.moves > 0) item.isRiding = true;
+    else this.leave(item);
   }
 
-  /** The item leaves memory once all of it is saved or gone. */
   private leave(item: Item<D, S>): void {
-    if (item.isMoved) {
-      this.ride(item);
-      return;
-    }
     if (!this.forget(item)) return;
     if (item.state !== 'gone' && item.hasPlace) this.memory.latest?.offer(item.due);
     // Held items are counted as they are read.
@@ -463,7 +461,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     if (this.items.get(item.id) !== item) return false;
     this.items.delete(item.id);
     for (const left of this.reads) left.add(item.id);
-    if (item.missed) this.memory.latest?.offer(item.missed);
+    for (const due of item.missed) this.memory.latest?.offer(due);
     const { message } = item;
     message.users -= 1;
     if (message.users > 0) return true;
@@ -1003,13 +1001,16 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const { waitClock: clock } = this;
     const { savedDue } = item;
     item.isRiding = true;
+    item.moves += 1;
+    const saved = (isSaved: boolean): void => {
+      item.moves -= 1;
+      if (!item.endRide()) return;
+      if (isSaved) this.release(item);
+      else this.readAgain(item, savedDue);
+    };
     this.store.ride(item).then(
-      () => {
-        if (item.endRide()) this.release(item);
-      },
-      () => {
-        if (item.endRide()) this.readAgain(item, savedDue);
-      },
+      () => saved(true),
+      () => saved(false),
     );
     const write = (): void => {
       this.moving?.forget();

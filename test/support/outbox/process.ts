@@ -33,6 +33,8 @@ export class Disk {
     const { memory, holds } = this;
     for (const release of holds) release();
     holds.clear();
+    /** Answers come in order, and others may read what was written before its answer has come. */
+    let answered = Promise.resolve(true);
     const process: Process = {
       isDead: false,
       commitsLeft: Infinity,
@@ -49,7 +51,10 @@ export class Disk {
           }
           process.commitsLeft -= 1;
           onSaved(operations);
-          return memory.write(operations, conditions);
+          const written = memory.write(operations, conditions);
+          answered = Promise.all([answered, written]).then(() => this.late(written));
+          const isWritten = await answered;
+          return process.isDead ? never : isWritten;
         },
       }),
     };

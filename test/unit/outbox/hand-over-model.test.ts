@@ -5,7 +5,7 @@ import { Queue } from '../../../lib/outbox/queue';
 import type { ItemData, Shared } from '../../../lib/outbox/records';
 import { nextIteration } from '../../support/event-loop';
 import { andOften, howOften } from '../../support/extent';
-import { Disk, kill, never, type Process } from '../../support/outbox/process';
+import { Disk, never, type Process } from '../../support/outbox/process';
 import { hosted, nobodys } from '../../support/outbox/requests';
 
 const nodes = ['giver', 'near', 'far'] as const;
@@ -160,16 +160,17 @@ class Machine {
 
   async kill(commits: number): Promise<void> {
     this.kills += 1;
-    const [process, other] = this.life.processes;
-    await kill(process, commits);
-    await kill(other, 0);
+    const { processes } = this.life;
+    await this.disks[0].kill(processes[0], commits);
+    await this.disks[1].kill(processes[1], 0);
     this.life = this.start();
   }
 
   async restart(): Promise<void> {
     const { queues, processes } = this.life;
     await Promise.all(Object.values(queues).map((queue) => queue.close()));
-    for (const process of processes) process.isDead = true;
+    await this.disks[0].end(processes[0]);
+    await this.disks[1].end(processes[1]);
     this.life = this.start();
   }
 

@@ -12,6 +12,7 @@ import {
   timetable,
 } from '../../../lib/outbox/records';
 import { recommended } from '../../../lib/consent/pace';
+import { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
 import { endOf, TakenOver, type Store } from '../../../lib/state/store';
 import { World } from '../../support/consent/world';
@@ -86,6 +87,8 @@ class WaitingNode {
     await this.world.clock.move(10);
   }
 }
+
+const under = (prefix: Buffer): { from: Buffer; to: Buffer } => ({ from: prefix, to: endOf(prefix) });
 
 describe('a recipient who cannot be waited for', () => {
   for (const count of [1, 3, 250])
@@ -238,6 +241,63 @@ describe('a wait whose place in the timetable is not saved yet', () => {
     await until(() => looks === 3 && !outbox.isBusy);
     await outbox.close();
     should(await places()).eql([next]);
+  });
+});
+
+describe('a wait whose move in the timetable is on its way to the store', () => {
+  it('looks at its next time although an acceptance that does not end it has met it', async () => {
+    const base = createMemoryStore();
+    const slow = gate();
+    let looks = 0;
+    let isSlow = false;
+    const store = overStore(base, {
+      write: async (...args: Parameters<Store['write']>) => {
+        if (isSlow && args[0].some(({ table }) => table === timetable)) await slow.opened;
+        return base.write(...args);
+      },
+    });
+    const clock = new MovableClock(() => 1_750_000_000_000);
+    const work = async (): Promise<never> => {
+      looks += 1;
+      throw new Later(clock.now() + (looks === 1 ? 0 : minute));
+    };
+    const outbox = requestsOn(store, { work, emit: async () => true }, { clock });
+    await outbox.start();
+    acceptOne(outbox, phoneOf(0), { ...nobodys, pace: recommended });
+    await until(() => looks === 2 && !outbox.isBusy);
+    isSlow = true;
+    // Another commit takes the move along.
+    await store.write([{ table: records, put: Buffer.from('other'), value: 0 }]);
+    const [wait] = await store.keys(records, { ...under(keysOf('node').waits), limit: 1 });
+    await outbox.endWaits([itemAt(wait ?? Buffer.alloc(0))], () => undefined);
+    for (let turns = 0; turns < 20; turns++) await nextIteration();
+    slow.open();
+    for (let turns = 0; turns < 20; turns++) await nextIteration();
+    await clock.move(minute);
+    await until(() => looks === 3);
+    await outbox.close();
+  });
+});
+
+describe('entries in the timetable that a wait has left behind', () => {
+  it('go with it, however many there are', async () => {
+    const store = createMemoryStore();
+    const { opened, open } = gate();
+    const outbox = requestsOn(store, { work: () => opened.then(() => 'accepted'), emit: async () => true });
+    await outbox.start();
+    acceptOne(outbox, phoneOf(0), { ...nobodys, pace: recommended });
+    await outbox.whenSaved();
+    const [wait] = await store.keys(records, { ...under(keysOf('node').waits), limit: 1 });
+    const { arrival, index } = itemAt(wait ?? Buffer.alloc(0));
+    const left = [1, 2, 3].map((time) => keysOf('node').due(laterLane, time, arrival, index));
+    await store.write(left.map((put) => ({ table: timetable, put, value: 0 })));
+    for (const due of left) outbox.offer(due);
+    for (let turns = 0; turns < 20; turns++) await nextIteration();
+    open();
+    const count = (): Promise<number> => store.count(timetable, Buffer.of(0), Buffer.of(0xff));
+    for (let turns = 0; turns < 20; turns++) await nextIteration();
+    should(await count()).equal(0);
+    await outbox.close();
   });
 });
 
