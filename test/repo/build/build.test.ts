@@ -68,6 +68,23 @@ describe('the build', function () {
     should(kept).eql([['advisor-environment.js', 'listeners']]);
   });
 
+  it('leaves out no module that another requires', () => {
+    const dist = join(project, 'dist');
+    const files = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter((name) =>
+      name.endsWith('.js'),
+    );
+    const missing = files.flatMap((name) =>
+      Array.from(
+        readFileSync(join(dist, name), 'utf8').matchAll(/require\("(\.[^"]*)"\)/g),
+        ([, path = '']) => path,
+      )
+        .map((path) => join(dist, name, '..', path))
+        .filter((path) => ![`${path}.js`, path, join(path, 'index.js')].some(existsSync)),
+    );
+    files.length.should.be.above(100);
+    missing.should.eql([]);
+  });
+
   it('removes from dist what a source left that was deleted or is now for the browser', () => {
     const left = ['lib/service/renamed.js', 'nodes/environment/dialog/card.js'];
     for (const file of left) {
