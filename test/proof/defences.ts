@@ -755,8 +755,8 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'a status says nothing of another service',
-      file: 'lib/runtime/item-node.ts',
-      changes: [['    if ((shownFor.get(node.id) ?? space) !== space) node.status({});\n', '']],
+      file: 'lib/runtime/flow-node.ts',
+      changes: [['  if ((shownFor.get(node.id) ?? space) !== space) node.status({});\n', '']],
       shownBy: {
         'unit/security/switched.test.ts': [
           'from ${from} to ${to} takes nothing along: everything is cancelled, and a warning counts it',
