@@ -83,6 +83,8 @@ export class QueuedMessage<S extends Shared = Shared> {
   readonly id: string;
   /** The number of its items in memory. */
   users = 0;
+  /** Those of the store when its items were read. */
+  losses: number | undefined;
   attachment: unknown;
   /** Outcomes by kind: those that have left, and those whose removal is saved. */
   private readonly emitted: Record<string, number>;

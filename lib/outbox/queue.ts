@@ -139,8 +139,15 @@ const retriedAfter = second;
 
 /**
  * The items of one node, from accepted to emitted. The queue is the store: memory holds the items in work, and some at
- * hand. Each step is saved before the next: accepted, started (before a request leaves), finished (before the outcome
- * leaves), emitted.
+ * hand.
+ *
+ * - Each step is saved before the next: accepted, started (before a request leaves), finished (before the outcome
+ *   leaves), emitted.
+ * - An item is in memory once, over deploys too: whoever needs it takes that one, and a read that meets it is void.
+ * - One of them holds it: a hand, its turn, or who took it up from the store. It lets go of it by `release`.
+ * - It ends once. What ends it in the place of its work sets `isEnding`, in the tick in which it decides that, and the item
+ *   leaves memory with that end: after each `await`, an item may have ended.
+ * - It leaves memory when all its changes are saved, not just handed over: from then on, others read it.
  */
 export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   readonly startId = randomBytes(6).toString('base64url');
@@ -434,7 +441,8 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   private added(given: QueuedMessage<S>, data: D, isWait: boolean, found?: Found<D, S>): Item<D, S> {
-    const message = this.messages.get(given.id) ?? given;
+    const message = this.messageWith(given.id) ?? given;
+    message.losses = this.store.losses;
     const added = new Item(this.tools, message, data, isWait, found);
     this.items.set(added.id, added);
     message.users += 1;
@@ -442,7 +450,6 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     return added;
   }
 
-  /** The item leaves memory once all of it is saved, unless something ends it: then it leaves with its end. */
   private release(item: Item<D, S>): void {
     if (item.isEnding) return;
     if (item.isMoved) this.ride(item);
@@ -465,6 +472,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const { message } = item;
     message.users -= 1;
     if (message.users > 0) return true;
+    if (this.messages.get(message.id) !== message) return true;
     this.messages.delete(message.id);
     for (const left of this.reads) left.add(message.id);
     return true;
@@ -605,7 +613,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const message = found?.single
       ? QueuedMessage.ofSingle<S>(this.keys, arrival, found.single)
       : await this.messageAt(arrival);
-    if (message && !this.messages.has(message.id) && left.delete(message.id)) return this.load(place, left);
+    if (message && !this.messageWith(message.id) && left.delete(message.id)) return this.load(place, left);
     if (message ? !message.record.isComplete : found && !this.isLost(this.keys.list(arrival)))
       return undefined;
     const isKnown = found && (message ?? found.outcome !== undefined);
@@ -617,10 +625,16 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   private async messageAt(arrival: Buffer): Promise<QueuedMessage<S> | undefined> {
     const id = messageId(arrival);
-    const known = this.messages.get(id);
+    const known = this.messageWith(id);
     if (known) return known;
     const found = await QueuedMessage.ofList<S>(this.store, this.keys, arrival);
-    return this.messages.get(id) ?? found;
+    return this.messageWith(id) ?? found;
+  }
+
+  /** A message in memory, unless another process has had the store since, and may have emitted others of its items. */
+  private messageWith(id: string): QueuedMessage<S> | undefined {
+    const known = this.messages.get(id);
+    return known?.losses === this.store.losses ? known : undefined;
   }
 
   private isLost(at: Buffer): boolean {

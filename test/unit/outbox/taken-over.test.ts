@@ -306,4 +306,64 @@ describe('a process that another one took for dead', () => {
     assert.deepEqual(sent, ['one a', 'one b', 'two c', 'two d', 'two e', 'one f']);
     await one.close();
   });
+
+  it('counts what the other has emitted of a list, so that its records go', async () => {
+    const base = createMemoryStore();
+    const ended = gate();
+    const [slow, quick] = [gate(), gate()];
+    let owner = 'one';
+    const reading = async (): Promise<void> => (owner === 'two' ? ended.opened : undefined);
+    const own: Store = overStore(base, {
+      get losses() {
+        return owner === 'one' ? 0 : 1;
+      },
+      write: (...args) => (owner === 'two' ? Promise.reject(new TakenOver(false)) : base.write(...args)),
+      get: (...args) => reading().then(() => base.get(...args)),
+      keys: (...args) => reading().then(() => base.keys(...args)),
+    });
+    let isLastSeen = false;
+    let started = 0;
+    const one = requestsOn(
+      own,
+      {
+        work: async (item) => {
+          await item.start();
+          started += 1;
+          if (owner === 'one') await (item.data.index === 0 ? slow : quick).opened;
+          return 'sent';
+        },
+        emit: async (_job, _item, { isLast }) => {
+          isLastSeen ||= isLast;
+          return true;
+        },
+        fault: () => undefined,
+      },
+      { width: 1 },
+    );
+    await one.start();
+    acceptMany(one, 4);
+    await until(() => started === 2);
+    for (let turns = 0; turns < 5; turns++) await nextIteration();
+    owner = 'two';
+    let told = 0;
+    const two = requestsOn(overStore(base), {
+      work: async (item) => (item.data.index === 3 ? undefined : 'sent'),
+      emit: async () => {
+        told += 1;
+        return true;
+      },
+    });
+    await two.start();
+    await until(() => told === 3);
+    await two.close();
+    owner = 'one again';
+    ended.open();
+    // The first request is still in flight.
+    quick.open();
+    const left = (): Promise<number> => base.count('work', Buffer.from('item'), Buffer.from('list\x01'));
+    await until(async () => (await left()) === 0);
+    assert.ok(isLastSeen);
+    slow.open();
+    await one.close();
+  });
 });
