@@ -238,7 +238,8 @@ export const save = (node: EditedNode): void => {
   const credentials = form.spec.fields
     .filter((field) => field.kind === 'credential')
     .map((field) => field.name);
-  const saved: Values = { ...form.values(), ...form.own.saving?.(form) };
+  const saved = form.values();
+  form.own.saving?.(form);
   if (serviceOfEnvironment(node['environment']) !== serviceOfEnvironment(saved['environment']))
     clearStatuses([node]);
   if (node['environment'] !== saved['environment'])
@@ -255,8 +256,4 @@ export const save = (node: EditedNode): void => {
   close(node);
 };
 
-export const close = (node: EditedNode): void => {
-  const form = forms.get(node.id);
-  forms.delete(node.id);
-  if (form) form.own.closed?.(form);
-};
+export const close = ({ id }: EditedNode): boolean => forms.delete(id);

@@ -10,7 +10,7 @@ import type {
 import { addBox, hasBox } from './boxes';
 import { valueIn } from './dom';
 import { sayOf } from './locale';
-import type { EditedNode, EditorSpec, Say, TypedInputType } from './red';
+import type { EditedNode, EditorSpec, Say, TypedInputType, Values } from './red';
 import { chosenIn, isVariable } from '../runtime/settings';
 import {
   filledRows,
@@ -95,7 +95,7 @@ export const rememberedName = (input: JQuery): string => {
   return isSame ? named.name : '';
 };
 
-const typed = (field: TypedField, input: JQuery, node: EditedNode, say: Say): Control => {
+const typed = (field: TypedField, input: JQuery, node: Values, say: Say): Control => {
   const typeField = $(`#${input.attr('id') ?? ''}Type`);
   const saved = String(savedOr(node[field.name], field.default));
   const savedType = String(savedOr(node[`${field.name}Type`], field.defaultType)) as ValueType;
@@ -176,9 +176,7 @@ const ticks = (field: TicksField, input: JQuery, node: EditedNode): Control => {
   const saved = savedOr(node[field.name], field.default) as readonly string[];
   const boxes = input.find('input[type=checkbox]');
   const others = $(`#${input.attr('id') ?? ''}-others`);
-  boxes.each((_, box) => {
-    $(box).prop('checked', saved.includes(valueIn($(box))));
-  });
+  for (const box of boxes.get()) $(box).prop('checked', saved.includes(valueIn($(box))));
   others.val(saved.filter((value) => !field.options.includes(value)).join(' '));
   return {
     input,
@@ -194,33 +192,28 @@ const ticks = (field: TicksField, input: JQuery, node: EditedNode): Control => {
   };
 };
 
-const rows = (field: RowsField, input: JQuery, node: EditedNode, say: Say): Control => {
-  const saved = savedOr(node[field.name], field.default) as RowsField['default'];
-  const prefix = input.attr('id')?.replace(/-[^-]+$/, '') ?? '';
-  const boxes = new Map<string, JQuery>();
-  const savedRow = (row: string) => saved.find((entry) => entry.field === row);
-  const make = (row: string, literal: ValueType): void => {
-    const box = $(`#${prefix}-${row}`);
-    const given = savedRow(row);
-    const savedType = given?.valueType ?? literal;
-    const types = [...new Set([literal, ...lookupTypes, savedType])];
-    const typeField = $(`#${prefix}-${row}Type`).val(savedType);
-    box.val(given?.value ?? '');
-    box.typedInput({ types: types.map((type) => offered(type, say)), default: literal, typeField });
-    nameTypedInput(box, say);
-    boxes.set(row, box);
-  };
-  const read = (row: string) => {
-    const box = boxes.get(row);
-    if (box) return { value: box.typedInput('value'), valueType: box.typedInput('type') };
-    const given = savedRow(row);
-    return { value: given?.value ?? '', valueType: given?.valueType ?? '' };
+const rows = (field: RowsField, prefix: string, node: EditedNode, say: Say): Control => {
+  const given = savedOr(node[field.name], field.default) as RowsField['default'];
+  const saved: Values = Object.fromEntries(
+    given.flatMap((row) => [
+      [row.field, row.value],
+      [`${row.field}Type`, row.valueType],
+    ]),
+  );
+  const controls: Control[] = [];
+  const make = ([name, literal]: [string, ValueType]): Control => {
+    const types = [literal, ...lookupTypes];
+    const row: TypedField = { kind: 'typed', name, types, default: '', defaultType: literal };
+    return typed(row, $(`#${prefix}-${name}`), saved, say);
   };
   return {
-    input,
-    read: () => ({ [field.name]: filledRows(field, read) }),
+    input: $(`#${prefix}-${Object.keys(field.rows)[0] ?? ''}`),
+    read() {
+      const now = Object.assign({ ...saved }, ...controls.map((control) => control.read())) as Values;
+      return { [field.name]: filledRows(field, now) };
+    },
     show() {
-      if (boxes.size === 0) for (const [row, literal] of Object.entries(field.rows)) make(row, literal);
+      if (controls.length === 0) controls.push(...Object.entries(field.rows).map(make));
     },
   };
 };
@@ -241,7 +234,7 @@ export const controlOf = (field: Field, node: EditedNode, spec: EditorSpec, root
     case 'ticks':
       return ticks(field, entry, node);
     case 'rows':
-      return rows(field, root.find(`[data-field=${field.name}] .advisor-row input`).first(), node, say);
+      return rows(field, `${prefix}-${field.name}-entry`, node, say);
     case 'flag':
       input.prop('checked', savedOr(node[field.name], field.default) === true);
       return { input, read: () => ({ [field.name]: input.prop('checked') === true }) };

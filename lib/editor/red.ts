@@ -106,9 +106,8 @@ export interface OwnEditor {
   label?: (values: Values, say: Say) => string;
   /** Adds to the form what the fields alone cannot express. */
   opened?: (form: Form) => void;
-  /** Called before the form's values are saved; the result is saved too. */
-  saving?: (form: Form) => Readonly<Record<string, unknown>>;
-  closed?: (form: Form) => void;
+  /** Called before the form's values are saved. */
+  saving?: (form: Form) => void;
 }
 
 /** An open dialog, as a node's own editor code sees it. */

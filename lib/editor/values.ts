@@ -1,4 +1,4 @@
-import { chosenIn, isVariable } from '../runtime/settings';
+import { chosenIn, isVariable, type Values } from '../runtime/settings';
 import type { ChoiceField, FieldRow, RowsField, TypedField, ValueType } from '../runtime/spec';
 
 /** Returns the string of a key in the user's language, with each `__name__` filled in from `parts`. */
@@ -47,11 +47,11 @@ export const tickedAnd = (ticked: readonly string[], others: string): string[] =
 ];
 
 /** Empty rows are left out: only given values are sent. */
-export const filledRows = (
-  field: RowsField,
-  read: (row: string) => { value: string; valueType: string },
-): FieldRow[] =>
-  Object.keys(field.rows)
-    .map((row) => ({ field: row, ...read(row) }))
-    .filter(({ value }) => value !== '')
-    .map((row) => ({ ...row, valueType: row.valueType as ValueType }));
+export const filledRows = ({ rows }: RowsField, values: Values): FieldRow[] =>
+  Object.keys(rows)
+    .map((field) => ({
+      field,
+      value: (values[field] ?? '') as string,
+      valueType: values[`${field}Type`] as ValueType,
+    }))
+    .filter(({ value }) => value !== '');

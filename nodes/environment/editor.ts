@@ -25,8 +25,6 @@ warnOfRemoval();
 obeyDisabledDone();
 warnOfGoingLive();
 
-const lists = new WeakMap<Form, { close(): void }>();
-
 export const opened = (form: Form): void => {
   askBeforeGoingLive(form);
   askBeforeDelete(form);
@@ -38,17 +36,12 @@ export const opened = (form: Form): void => {
   addScopes(form);
   addHours(form);
   addDurations(form, ['timeout', 'resumeWithin']);
-  lists.set(form, addAdvisors(form));
+  addAdvisors(form);
 };
 
-export const saving = (form: Form): Values => {
+export const saving = (form: Form): void => {
   const { service } = form.values();
   noteService(form.node, service);
   const isMoved = savedOr(form.node['service'], 'simulator') !== service;
   if (isMoved) clearStatuses(usersOf(form.node));
-  return {};
-};
-
-export const closed = (form: Form): void => {
-  lists.get(form)?.close();
 };

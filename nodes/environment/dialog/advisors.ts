@@ -1,6 +1,6 @@
 import { defaultAdvisor } from '../../../lib/default-advisor';
 import { ask, faultText } from '../../../lib/editor/ask';
-import { button, onKey, textBox } from '../../../lib/editor/dom';
+import { button, onKey, textBox, valueIn } from '../../../lib/editor/dom';
 import type { Form, Values } from '../../../lib/editor/red';
 import { type Card, cardOf } from './card';
 import { type ListedAdvisor, notYet } from './facts';
@@ -21,7 +21,7 @@ const shownIn = (values: Values): string =>
  * The advisors of an environment. The list is polled while it is shown: a closed window reports nothing, and an advisor
  * may authorize on another device.
  */
-export const addAdvisors = (form: Form): { close(): void } => {
+export const addAdvisors = (form: Form): void => {
   const { say, node } = form;
   const cards = new Map<string, Card>();
   const added = new Set<string>();
@@ -58,6 +58,8 @@ export const addAdvisors = (form: Form): { close(): void } => {
 
   const load = async (): Promise<void> => {
     clearTimeout(timer);
+    const isClosed = section[0]?.isConnected !== true;
+    if (isClosed) return;
     try {
       records = (await ask(say, 'GET', `${node.id}/advisors?${shownIn(form.values())}`)) as ListedAdvisor[];
       trouble.text('');
@@ -73,7 +75,7 @@ export const addAdvisors = (form: Form): { close(): void } => {
 
   const input = textBox(say('advisors.another'), say('advisors.key')).attr('maxlength', 200);
   const add = (): void => {
-    const key = String(input.val() ?? '').trim();
+    const key = valueIn(input).trim();
     if (key === '') {
       input.trigger('focus');
       return;
@@ -113,11 +115,4 @@ export const addAdvisors = (form: Form): { close(): void } => {
     isShown = wanted;
     if (wanted) paint();
   });
-
-  return {
-    close() {
-      isShown = false;
-      clearTimeout(timer);
-    },
-  };
 };

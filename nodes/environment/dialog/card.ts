@@ -2,7 +2,7 @@ import { ask, faultText } from '../../../lib/editor/ask';
 import { button, icon } from '../../../lib/editor/dom';
 import type { Form } from '../../../lib/editor/red';
 import { type ListedAdvisor, factsOf, lookOf } from './facts';
-import { entry, question, results, shownLink } from './panels';
+import { entry, focusIn, question, results, shownLink } from './panels';
 import { scopeWords } from './scopes';
 import { linkTo, openWindow, type Sent } from '../../../lib/editor/window';
 import { second } from '../../../lib/durations';
@@ -61,9 +61,6 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
     put(...content);
   };
   const warning = (text: string): JQuery => $('<p>', { class: 'advisor-warning', text });
-  const fail = (fault: unknown): void => {
-    show(warning(faultText(fault)));
-  };
   /** Shows what happened to the window: its result, or that it was closed. */
   const follow = (sent: OpenedWindow): void => {
     awaited = sent;
@@ -93,7 +90,7 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
   const begin = (work: () => Promise<void>): void => {
     show(say('advisors.moment'));
     work()
-      .catch(fail)
+      .catch((fault: unknown) => show(warning(faultText(fault))))
       .finally(() => panel[0]?.scrollIntoView({ block: 'nearest' }));
   };
 
@@ -118,15 +115,13 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
   });
 
   const paste = button('paste', say('advisors.paste'), () => {
-    const form = entry(say, (address) => {
-      begin(async () => {
-        await ask(say, 'POST', path('complete'), { address });
-        show(say('advisors.completed'));
-        reload();
-      });
-    });
-    show(form.element);
-    form.focus();
+    const complete = async (address: string): Promise<void> => {
+      await ask(say, 'POST', path('complete'), { address });
+      show(say('advisors.completed'));
+      reload();
+    };
+    show(entry(say, (address) => begin(() => complete(address))));
+    focusIn(panel);
   });
 
   const test = button('stethoscope', say('advisors.test'), () => {
@@ -145,18 +140,17 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
   });
 
   const disconnect = button('chain-broken', say('advisors.disconnect'), () => {
-    const asked = question(say('advisors.disconnectQuestion', { advisor }), [
-      [say('advisors.disconnect'), remove],
-      [
-        say('advisors.keep'),
-        () => {
-          show();
-          disconnect.trigger('focus');
-        },
-      ],
-    ]);
-    show(asked.element);
-    asked.focus();
+    const keep = (): void => {
+      show();
+      disconnect.trigger('focus');
+    };
+    show(
+      question(say('advisors.disconnectQuestion', { advisor }), [
+        [say('advisors.disconnect'), remove],
+        [say('advisors.keep'), keep],
+      ]),
+    );
+    focusIn(panel);
   });
   const remove = (): void => {
     begin(async () => {
@@ -194,13 +188,7 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
       .attr('class', `advisor-state advisor-${look.kind}`)
       .empty()
       .append(icon(look.icon), $('<span>', { text: look.text }));
-    facts
-      .empty()
-      .append(
-        ...factsOf(record, isByCode(), say, name, new Date()).map(({ text, isWarning }) =>
-          $('<li>', { class: isWarning ? 'advisor-warning' : '', text: visible(text) }),
-        ),
-      );
+    facts.empty().append(...factsOf(record, isByCode(), say, name));
     authorize
       .find('span')
       .text(record.state === 'none' ? say('advisors.authorize') : say('advisors.authorizeAgain'));

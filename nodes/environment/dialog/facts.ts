@@ -1,6 +1,7 @@
 import type { AdvisorItem } from '../../../lib/runtime/activity-items';
 import { localMoment } from '../../../lib/editor/locale';
 import type { Say } from '../../../lib/editor/values';
+import { visible } from '../../../lib/visible';
 
 /** An advisor as the route lists it. */
 export type ListedAdvisor = Omit<AdvisorItem, 'state'> & {
@@ -19,14 +20,8 @@ export const notYet = (advisor: string): ListedAdvisor => ({
   refreshedAt: null,
 });
 
-export interface AdvisorLook {
-  readonly icon: string;
-  readonly kind: 'good' | 'bad' | 'open';
-  readonly text: string;
-}
-
 /** `isByCode` is false for an application that signs in with its own credentials. */
-export const lookOf = ({ state, refreshedAt }: ListedAdvisor, isByCode: boolean, say: Say): AdvisorLook => {
+export const lookOf = ({ state, refreshedAt }: ListedAdvisor, isByCode: boolean, say: Say) => {
   if (state === 'authorize_again') {
     const text = isByCode ? say('state.authorizeAgain') : say('state.refused');
     return { icon: 'times-circle', kind: 'bad', text };
@@ -38,23 +33,18 @@ export const lookOf = ({ state, refreshedAt }: ListedAdvisor, isByCode: boolean,
   return { icon: 'check-circle', kind: 'good', text };
 };
 
-export interface Fact {
-  readonly text: string;
-  readonly isWarning: boolean;
-}
-
 /** Facts about an advisor, line by line. `name` puts a scope into words. */
 export const factsOf = (
-  record: ListedAdvisor,
+  { state, identity, awaiting, scopes, missingScopes, expiresAt, refreshedAt }: ListedAdvisor,
   isByCode: boolean,
   say: Say,
   name: (scope: string) => string,
-  now: Date,
-): readonly Fact[] => {
-  const { state, identity, awaiting, scopes, missingScopes, expiresAt, refreshedAt } = record;
-  const facts: Fact[] = [];
-  const add = (text: string): unknown => facts.push({ text, isWarning: false });
-  const warn = (text: string): unknown => facts.push({ text, isWarning: true });
+): readonly JQuery[] => {
+  const now = new Date();
+  const facts: JQuery[] = [];
+  const add = (text: string, look = ''): unknown =>
+    facts.push($('<li>', { class: look, text: visible(text) }));
+  const warn = (text: string): unknown => add(text, 'advisor-warning');
   if (state === 'authorize_again') warn(isByCode ? say('fact.authorizeAgain') : say('fact.refused'));
   if (state === 'confirm') {
     const somebody = say('fact.somebody');

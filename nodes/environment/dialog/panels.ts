@@ -1,46 +1,32 @@
 import { editorAddress } from '../../../lib/editor/ask';
-import { button, icon, onKey, textBox } from '../../../lib/editor/dom';
+import { button, icon, onKey, textBox, valueIn } from '../../../lib/editor/dom';
 import type { Say } from '../../../lib/editor/red';
 
-/** A part of a card below its buttons, shown on request. */
-interface Panel {
-  readonly element: JQuery;
-  focus(): void;
-}
+/** Focuses what a question or an entry waits for; of several answers the last, which changes nothing. */
+export const focusIn = (panel: JQuery): JQuery =>
+  panel.find('input, button:last-child').first().trigger('focus');
 
 export const question = (
   words: string,
   answers: readonly (readonly [words: string, act: () => void])[],
-): Panel => {
-  const buttons = answers.map(([answer, act]) =>
-    $('<button>', { type: 'button', class: 'red-ui-button red-ui-button-small', text: answer }).on(
-      'click',
-      act,
-    ),
+): JQuery => {
+  const look = { type: 'button', class: 'red-ui-button red-ui-button-small' };
+  const buttons = answers.map(([text, act]) => $('<button>', { ...look, text }).on('click', act));
+  return $('<div>').append(
+    $('<p>', { text: words }),
+    $('<div>', { class: 'advisor-actions' }).append(...buttons),
   );
-  return {
-    element: $('<div>').append(
-      $('<p>', { text: words }),
-      $('<div>', { class: 'advisor-actions' }).append(...buttons),
-    ),
-    focus: () => buttons.at(-1)?.trigger('focus'),
-  };
 };
 
 /** Asks for the address at which the browser ended up when it could not return here. */
-export const entry = (say: Say, done: (address: string) => void): Panel => {
+export const entry = (say: Say, done: (address: string) => void): JQuery => {
   const input = textBox(say('paste.label'), say('paste.placeholder'));
-  const finish = (): void => {
-    done(String(input.val() ?? ''));
-  };
+  const finish = (): void => done(valueIn(input));
   onKey(input, 'Enter', finish);
-  return {
-    element: $('<div>').append(
-      $('<p>', { text: say('paste.text') }),
-      $('<div>', { class: 'advisor-line' }).append(input, button('check', say('paste.finish'), finish)),
-    ),
-    focus: () => input.trigger('focus'),
-  };
+  return $('<div>').append(
+    $('<p>', { text: say('paste.text') }),
+    $('<div>', { class: 'advisor-line' }).append(input, button('check', say('paste.finish'), finish)),
+  );
 };
 
 /** `place` may be relative to the editor: the runtime does not reveal a redirect URI that has a variable. */
@@ -48,9 +34,7 @@ export const shownLink = (place: string, say: Say): (JQuery | string)[] => {
   const url = editorAddress(place);
   const input = textBox(say('link.label'), '').attr('readonly', '').val(url);
   const note = $('<p>', { text: say('link.text') });
-  const copy = (): void => {
-    note.text(RED.clipboard.copyText(url) ? say('link.copied') : say('link.text'));
-  };
+  const copy = (): unknown => note.text(RED.clipboard.copyText(url) ? say('link.copied') : say('link.text'));
   input.on('focus', () => input.trigger('select'));
   copy();
   const line = $('<div>', { class: 'advisor-line' }).append(input, button('copy', say('link.copy'), copy));

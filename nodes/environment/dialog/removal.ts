@@ -11,7 +11,7 @@ import {
 } from '../../../lib/editor/flow';
 import { isVariable } from '../../../lib/runtime/settings';
 import { second } from '../../../lib/durations';
-import { question } from './panels';
+import { focusIn, question } from './panels';
 
 /** Milliseconds: several nodes may be removed at once, with a tab or a selection. */
 const gathering = 100;
@@ -81,11 +81,10 @@ export const lossIn = (
   ].join(' ');
 };
 
-const lossWith = async (node: EditedNode): Promise<string | undefined> => {
-  const name = RED.utils.getNodeLabel(node, node.id);
-  const pauses = (work: string): string => say('removal.environment', { name, work });
-  return lossIn(await unfinishedIn(node.id), pauses, say('removal.limit'));
-};
+const ofEnvironment =
+  (node: EditedNode) =>
+  (work: string): string =>
+    say('removal.environment', { name: RED.utils.getNodeLabel(node, node.id), work });
 
 /** Environments whose deletion was confirmed in their dialog. */
 const confirmed = new Set<string>();
@@ -110,7 +109,8 @@ export const askBeforeDelete = (form: Form): void => {
     (event) => {
       if (confirmed.has(node.id)) return;
       event.stopImmediatePropagation();
-      void lossWith(node).then((loss) => {
+      void unfinishedIn(node.id).then((found) => {
+        const loss = lossIn(found, ofEnvironment(node), say('removal.limit'));
         if (loss === undefined) {
           goOn();
           return;
@@ -119,8 +119,7 @@ export const askBeforeDelete = (form: Form): void => {
           [say('removal.delete'), goOn],
           [say('removal.keep'), stay],
         ]);
-        asked.empty().append(panel.element).show();
-        panel.focus();
+        focusIn(asked.empty().append(panel).show());
       });
     },
     true,
@@ -136,56 +135,53 @@ export const warnOfRemoval = (): void => {
   const gone = new Set<string>();
   let notice: Notice | undefined;
 
-  const warn = (words: string): void => {
-    notice = notify(words, 'warning', 20 * second);
+  const warn = async (
+    asked: readonly Promise<Unfinished[]>[],
+    sentence: (work: string) => string,
+    limit?: string,
+  ): Promise<void> => {
+    const loss = lossIn((await Promise.all(asked)).flat(), sentence, limit);
+    if (loss !== undefined) notice = notify(loss, 'warning', 20 * second);
   };
   const returns = (about: unknown): void => {
     if (gone.delete((about as EditedNode).id) && gone.size === 0) notice?.close();
   };
-  const warnOfNodes = async (): Promise<void> => {
+  const warnOfNodes = (): void => {
     const asked: Promise<Unfinished[]>[] = [];
     for (const [environment, ids] of leaving)
       for (let from = 0; from < ids.size; from += idsAtOnce)
         asked.push(unfinishedIn(environment, [...ids].slice(from, from + idsAtOnce)));
     leaving.clear();
-    const pauses = (work: string): string => say('removal.nodes', { work });
-    const loss = lossIn((await Promise.all(asked)).flat(), pauses, say('removal.limit'));
-    if (loss !== undefined) warn(loss);
+    void warn(asked, (work) => say('removal.nodes', { work }), say('removal.limit'));
   };
-  const warnOfEnvironment = async (node: EditedNode): Promise<void> => {
+  const warnOfEnvironment = (node: EditedNode): void => {
     clearStatuses(usersOf(node));
-    if (confirmed.delete(node.id)) return;
-    const loss = await lossWith(node);
-    if (loss !== undefined) warn(loss);
+    if (!confirmed.delete(node.id))
+      void warn([unfinishedIn(node.id)], ofEnvironment(node), say('removal.limit'));
   };
   const leaves = (about: unknown): void => {
     const node = about as EditedNode;
     const isEnvironment = node.type === environmentType;
-    if (isEnvironment) void warnOfEnvironment(node);
+    if (isEnvironment) warnOfEnvironment(node);
     const environments = environmentsOf(node);
     if (isEnvironment || environments.length > 0) gone.add(node.id);
     if (environments.length === 0) return;
     for (const environment of environments)
       leaving.set(environment, (leaving.get(environment) ?? new Set<string>()).add(node.id));
     clearTimeout(timer);
-    timer = setTimeout(() => void warnOfNodes(), gathering);
+    timer = setTimeout(warnOfNodes, gathering);
   };
 
-  const warnOfMove = async (about: unknown): Promise<void> => {
+  RED.events.on(leavesEnvironment, (about) => {
     const node = about as EditedNode;
     // It may be back where its work is.
     notice?.close();
     const asked = environmentsOf(node).map((environment) => unfinishedIn(environment, [node.id]));
-    const loss = lossIn((await Promise.all(asked)).flat(), (work) => say('removal.node', { work }));
-    if (loss !== undefined) warn(loss);
-  };
-
-  RED.events.on(leavesEnvironment, (about) => void warnOfMove(about));
+    void warn(asked, (work) => say('removal.node', { work }));
+  });
   RED.events.on('nodes:remove', leaves);
   RED.events.on('nodes:add', returns);
-  RED.events.on('nodes:change', (about) => {
-    ((about as { d?: unknown }).d === true ? leaves : returns)(about);
-  });
+  RED.events.on('nodes:change', (about) => ((about as EditedNode)['d'] === true ? leaves : returns)(about));
   RED.events.on('flows:change', (about) => {
     const { id, disabled } = about as { id?: unknown; disabled?: unknown };
     for (const node of RED.nodes.filterNodes({ z: id })) (disabled === true ? leaves : returns)(node);

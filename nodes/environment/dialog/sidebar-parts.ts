@@ -11,6 +11,7 @@ import type {
   WaitItem,
 } from '../../../lib/runtime/activity-items';
 import { offsetName } from '../../../lib/runtime/dates';
+import { calculated } from '../../../lib/process-memory';
 import { visible } from '../../../lib/visible';
 import { ask, editorAddress, faultText } from '../../../lib/editor/ask';
 import { badgeOf } from '../../../lib/editor/badge';
@@ -61,22 +62,15 @@ export interface SidebarPart<Answer> {
   clear(): void;
 }
 
-const mostTimesKept = 1000;
 const writtenTimes = new Map<string, string>();
 
 /** A formatted time is cached, because each read shows a hundred of them, mostly unchanged, and formatting is slow. */
-const writtenTime = (ms: number, now: number): string => {
-  const language = locale();
-  const today = new Date(now).toDateString();
-  const key = [language, today, Math.floor(ms / minute)].join(' ');
-  const known = writtenTimes.get(key);
-  if (known !== undefined) return known;
-  // No line breaks within a time.
-  const text = localMoment(new Date(ms), new Date(now)).replaceAll(/\s/g, '\u00a0');
-  if (writtenTimes.size >= mostTimesKept) writtenTimes.clear();
-  writtenTimes.set(key, text);
-  return text;
-};
+const writtenTime = (ms: number, now: number): string =>
+  calculated(writtenTimes, [locale(), new Date(now).toDateString(), Math.floor(ms / minute)].join(' '), () =>
+    // No line breaks within a time.
+    localMoment(new Date(ms), new Date(now)).replaceAll(/\s/g, '\u00a0'),
+  );
+
 /** An advisor's key; the default advisor is shown as such. */
 const advisorName = (advisor: string): string =>
   advisor === defaultAdvisor ? say('defaultAdvisor') : advisor;
@@ -85,9 +79,7 @@ const timeOf = (ms: number, host: SidebarSection): string => writtenTime(ms, hos
 const sinceWords = (ms: number, host: SidebarSection): string =>
   say('sidebar.since', { time: timeOf(ms, host) });
 
-const complain = (fault: unknown): void => {
-  notify(faultText(fault), 'error');
-};
+const complain = (fault: unknown): unknown => notify(faultText(fault), 'error');
 const copy = (text: string): void => {
   if (RED.clipboard.copyText(text)) notify(say('sidebar.copied'), 'success');
 };
@@ -95,9 +87,7 @@ const copy = (text: string): void => {
 const act = (host: SidebarSection, method: 'POST' | 'DELETE', path: string): void => {
   ask(say, method, `${host.id}/${path}`)
     .catch(complain)
-    .finally(() => {
-      host.read();
-    });
+    .finally(() => host.read());
 };
 
 /** When the browser blocks the window, a link is shown beside `where`. */
@@ -146,13 +136,9 @@ export class ListPart<Answer extends Listed<unknown>> implements SidebarPart<Ans
     const { name, title, search = '', nothing = say('sidebar.nothing') } = options;
     this.none = $('<p>', { class: 'advisor-side-none', text: nothing }).hide();
     this.search = textBox(search, search).hide();
-    this.pager = new Pager(() => {
-      host.read();
-    });
+    this.pager = new Pager(() => host.read());
     const summary = $('<summary>').append($('<span>', { text: title }), ' ', this.total);
-    summary.on('click', () => {
-      this.isChosen = true;
-    });
+    summary.on('click', () => (this.isChosen = true));
     this.element = $('<details>', { class: `advisor-side-part advisor-side-${name}` }).append(
       summary,
       this.none,
@@ -238,9 +224,7 @@ const careful = (
   icon,
   words,
   question,
-  act: () => {
-    act(host, 'DELETE', path);
-  },
+  act: () => act(host, 'DELETE', path),
   isShown: host.mayWrite,
 });
 
@@ -257,9 +241,7 @@ export const waitsPart = (host: SidebarSection) =>
         const check = {
           icon: 'refresh',
           words: say('sidebar.check'),
-          act: () => {
-            act(host, 'POST', `waits/${id}/check`);
-          },
+          act: () => act(host, 'POST', `waits/${id}/check`),
           // Only a node that runs can check.
           isShown: host.mayWrite && !isPaused,
         };
@@ -345,9 +327,7 @@ export const failuresPart = (host: SidebarSection) =>
         const copyTrace = {
           icon: 'clipboard',
           words: say('sidebar.copy'),
-          act: () => {
-            copy(traceId ?? '');
-          },
+          act: () => copy(traceId ?? ''),
           isIcon: true,
           isShown: traceId !== null,
         };
@@ -381,13 +361,13 @@ export const advisorsPart = (host: SidebarSection) => {
           confirm: say('sidebar.confirm'),
         };
         const isShown = host.mayWrite && isByPerson();
-        const authorize = (button: JQuery): void => {
+        const authorize = (button: JQuery): void =>
           void openBeside(button, `${host.id}/authorize`, { advisor });
-        };
         const link = (): void => {
-          ask(say, 'POST', `${host.id}/link`, { advisor }).then((answer) => {
-            copy(editorAddress((answer as { url: string }).url));
-          }, complain);
+          ask(say, 'POST', `${host.id}/link`, { advisor }).then(
+            (answer) => copy(editorAddress((answer as { url: string }).url)),
+            complain,
+          );
         };
         const view = {
           head: advisorName(advisor),
@@ -445,9 +425,11 @@ export class ServicePart implements SidebarPart<ServiceState> {
   isActive = false;
   private readonly facts = $('<ul>', { class: 'advisor-side-rows' });
   private shownFacts: readonly string[] = [];
-  private readonly phones = button('mobile', say('sidebar.phones'), () => {
-    void openBeside(this.phones, 'simulator/open', {}, `&lang=${locale()}`);
-  });
+  private readonly phones = button(
+    'mobile',
+    say('sidebar.phones'),
+    () => void openBeside(this.phones, 'simulator/open', {}, `&lang=${locale()}`),
+  );
 
   constructor(private readonly host: SidebarSection) {
     this.element = $('<details>', { class: 'advisor-side-part advisor-side-service', open: true }).append(
@@ -455,9 +437,7 @@ export class ServicePart implements SidebarPart<ServiceState> {
       this.facts,
       $('<div>', { class: 'advisor-side-actions' }).append(
         this.phones.hide(),
-        button('download', say('sidebar.bundle'), () => {
-          download(host);
-        }),
+        button('download', say('sidebar.bundle'), () => download(host)),
       ),
     );
   }

@@ -42,10 +42,7 @@ const carefulButton = (name: string, words: string, act: () => void, question: s
   const arm = (isMeant: boolean): void => {
     clearTimeout(timer);
     isArmed = isMeant;
-    if (isArmed)
-      timer = setTimeout(() => {
-        arm(false);
-      }, doubt);
+    if (isArmed) timer = setTimeout(() => arm(false), doubt);
     made.toggleClass('advisor-side-armed', isArmed);
     made.children('span').text(isArmed ? question : words);
   };

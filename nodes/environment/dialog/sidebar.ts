@@ -137,9 +137,7 @@ class Section implements SidebarSection {
     this.element = $('<section>', { class: 'advisor-side-environment' }).append(
       $('<h3>').append(
         this.heading,
-        iconButton('pencil', say('sidebar.open'), () => {
-          RED.editor.editConfig('', environmentType, this.id);
-        }),
+        iconButton('pencil', say('sidebar.open'), () => RED.editor.editConfig('', environmentType, id)),
       ),
       this.servicePart.alarm,
       this.problem,
@@ -408,15 +406,9 @@ const begin = (): void => {
     content,
     enableOnEdit: true,
   });
-  const changed = (): void => {
-    sidebar.changed();
-  };
-  const shown = (): void => {
-    sidebar.shown();
-  };
-  RED.comms.subscribe(changedTopic, (_topic, news) => {
-    sidebar.onNews(news as ChangeNews);
-  });
+  const changed = (): void => sidebar.changed();
+  const shown = (): void => sidebar.shown();
+  RED.comms.subscribe(changedTopic, (_topic, news) => sidebar.onNews(news as ChangeNews));
   for (const event of ['nodes:add', 'nodes:remove', 'nodes:change'])
     RED.events.on(event, (node) => {
       if ((node as EditedNode | undefined)?.type === environmentType) changed();

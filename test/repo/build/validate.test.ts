@@ -392,7 +392,7 @@ describe('the values of a form', () => {
 
   it('leave out empty rows', () => {
     const rows = fieldOf(contact.fields, 'fields') as RowsField;
-    filledRows(rows, (row) => ({ value: row === 'city' ? 'Austin' : '', valueType: 'str' })).should.eql([
+    filledRows(rows, { city: 'Austin', cityType: 'str', state: '', stateType: 'str' }).should.eql([
       { field: 'city', value: 'Austin', valueType: 'str' },
     ]);
   });
