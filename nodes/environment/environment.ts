@@ -105,7 +105,7 @@ export class RunningEnvironment implements SharedStoreHost {
     readonly count: () => Promise<Pending>;
   }>();
   private readonly held = new Set<Promise<void>>();
-  private readonly endings: (() => Promise<unknown>)[] = [];
+  private readonly endings: (() => unknown)[] = [];
   private storeTrouble: string | undefined;
   private isStoreGone = false;
   private readonly needsVault: boolean;
@@ -159,11 +159,8 @@ export class RunningEnvironment implements SharedStoreHost {
   private useServices(): void {
     if (this.isClosing) return;
     const { vault, endpoints, recognition } = this.ownServices;
-    const unlisten = [vault, recognition].map((each) => each.onChange(this.changed));
-    unlisten.push(endpoints.onPause(this.changed));
-    this.endings.push(async () => {
-      for (const end of unlisten) end();
-    });
+    for (const listen of [vault.onChange, recognition.onChange, endpoints.onPause])
+      this.endings.push(listen(this.changed));
     if (this.needsVault) this.endings.push(vault.keepOpen());
   }
 
@@ -405,9 +402,7 @@ export class RunningEnvironment implements SharedStoreHost {
   addPending(...[{ id, _path = id }, count]: Parameters<Environment['addPending']>): () => void {
     const counted = { path: _path.split('/'), count };
     this.pendingCounts.add(counted);
-    return () => {
-      this.pendingCounts.delete(counted);
-    };
+    return () => void this.pendingCounts.delete(counted);
   }
 
   /**
@@ -423,9 +418,7 @@ export class RunningEnvironment implements SharedStoreHost {
 
   keepStoreOpen(): () => void {
     let release = (): void => undefined;
-    const held = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const held = new Promise<void>((resolve) => (release = resolve));
     this.held.add(held);
     const leave = this.service === 'simulator' ? this.ownServices.simulator.addNode() : undefined;
     return () => {
@@ -578,17 +571,14 @@ export class RunningEnvironment implements SharedStoreHost {
       this.useServices();
     }
     const store = await this.ownServices.openStore();
-    const look = (): void => {
-      this.noteTrouble(store.trouble, true, store.engine.isGone);
-    };
-    const unlisten = store.onChange(() => {
-      look();
-      this.changed();
-    });
+    const look = (): void => this.noteTrouble(store.trouble, true, store.engine.isGone);
+    this.endings.push(
+      store.onChange(() => {
+        look();
+        this.changed();
+      }),
+    );
     look();
-    this.endings.push(async () => {
-      unlisten();
-    });
     await this.recognize(store);
     if (this.service === 'simulator') await this.ownServices.simulator.restored(store);
     return store;

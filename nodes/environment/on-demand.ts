@@ -8,12 +8,8 @@ import { simulatorRoutes } from './simulator-routes';
 
 /** `routes` loads this at the first request, so that an installed but unused package costs nothing. */
 export const onDemand = {
-  readKeys: (RED: Red): void => {
-    servicesOf(RED);
-  },
-  forgetRemoved: (RED: Red): void => {
-    forgetRemoved(RED, servicesOf(RED));
-  },
+  readKeys: (RED: Red): void => void servicesOf(RED),
+  forgetRemoved: (RED: Red): void => forgetRemoved(RED, servicesOf(RED)),
   openRoutes: (RED: Red): OpenRoutes => openRoutes(RED, servicesOf(RED)),
   health,
   addRoutes: (RED: Red): void => {

@@ -68,12 +68,9 @@ export const routes = (RED: Red, onDemand: () => OnDemand): void => {
   // The routes are added now, before those of HTTP nodes, which may match every path.
   const open =
     (name: keyof OpenRoutes): RequestHandler =>
-    (request, response) => {
+    (request, response) =>
       onDemand().openRoutes(RED)[name](request, response);
-    };
-  const health: RequestHandler = (_request, response) => {
-    onDemand().health(RED, response);
-  };
+  const health: RequestHandler = (_request, response) => onDemand().health(RED, response);
   for (const app of [RED.httpAdmin, RED.httpNode] as (Express | undefined)[]) {
     app?.get('/advisor-texting/callback', whileInstalled(RED, open('callback')));
     app?.get('/advisor-texting/link/:token', whileInstalled(RED, open('link')));

@@ -77,9 +77,7 @@ const isAvailable = (RED: Red): boolean => {
 
 const start = (RED: Red): Services => {
   const log = logOf(RED);
-  const warn = (message: string): void => {
-    log.warn(message);
-  };
+  const warn = (message: string): void => log.warn(message);
   const settings: RuntimeSettings = RED.settings;
   const { userDir } = settings;
   const secrets = (): Secrets => readSecrets(settings, process.env);

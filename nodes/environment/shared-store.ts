@@ -51,9 +51,7 @@ export class SharedStore {
   onStore(listener: StoreListener): () => void {
     this.listeners.add(listener);
     for (const slot of this.orphans) void listener(slot, 'orphan');
-    return () => {
-      this.listeners.delete(listener);
-    };
+    return () => void this.listeners.delete(listener);
   }
 
   async open(handle: PostgresHandle): Promise<Store> {
@@ -134,9 +132,7 @@ export class SharedStore {
       .then((slot) => this.notifyNodes(slot, 'own'))
       // The environment closes.
       .catch(() => undefined)
-      .finally(() => {
-        this.isRenewing = false;
-      });
+      .finally(() => (this.isRenewing = false));
   }
 
   /** Carries on the work in the slot of an ended process. */

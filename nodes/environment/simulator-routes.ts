@@ -73,9 +73,9 @@ export const simulatorRoutes = (RED: Red, { log, simulator }: Services): void =>
   RED.httpAdmin.use('/advisor-texting/simulator', (request, response) => {
     const { key } = request.query;
     const handle = (): void => {
-      serve(request, response).catch((fault: unknown) => {
-        replyFault({ log, request, response, mayWrite: true }, fault);
-      });
+      serve(request, response).catch((fault: unknown) =>
+        replyFault({ log, request, response, mayWrite: true }, fault),
+      );
     };
     const isKeyed = typeof key === 'string' && request.path === '/' && keys.spend(key);
     if (isKeyed) admit(request, response);
