@@ -1,7 +1,6 @@
-import { language } from './locale';
-import type { Say } from './red';
+import { environmentSays as say, language } from './locale';
 
-const sentenceOf = (fault: JQuery.jqXHR, say: Say): string => {
+const sentenceOf = (fault: JQuery.jqXHR): string => {
   if (fault.status === 401 || fault.status === 403) return say('ask.notAllowed');
   if (!fault.status) return say('ask.offline');
   const { message } = (fault.responseJSON ?? {}) as { message?: unknown };
@@ -10,7 +9,6 @@ const sentenceOf = (fault: JQuery.jqXHR, say: Say): string => {
 
 /** An error has a sentence for the user. The address is relative: the editor adds the login only to those. */
 export const ask = async (
-  say: Say,
   method: 'GET' | 'POST' | 'DELETE',
   path: string,
   body: object = {},
@@ -27,7 +25,7 @@ export const ask = async (
       ...sent,
     })) as unknown;
   } catch (fault) {
-    throw new Error(sentenceOf(fault as JQuery.jqXHR, say), { cause: fault });
+    throw new Error(sentenceOf(fault as JQuery.jqXHR), { cause: fault });
   }
 };
 

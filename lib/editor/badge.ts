@@ -1,3 +1,4 @@
+import { faultText } from './ask';
 import { button, icon } from './dom';
 import { environmentOf } from './flow';
 import { locale } from './locale';
@@ -45,14 +46,15 @@ export const addBadge = (form: Form): void => {
   const text = $('<span>');
   const note = $('<div>', { class: 'advisor-badge-note' });
   const openPhones = async (): Promise<void> => {
-    const sent = await openWindow({ say, path: 'simulator/open', query: `&lang=${locale()}` });
-    note.text(sent.state === 'failed' ? sent.message : '');
-    // The browser has blocked the window.
-    if (sent.state === 'blocked')
-      note.append($('<span>', { text: say('window.blocked') }), ' ', linkTo(sent.url, say('badge.phones')));
+    note.empty();
+    const { isBlocked, url } = await openWindow('simulator/open', {}, `&lang=${locale()}`);
+    if (isBlocked)
+      note.append($('<span>', { text: say('window.blocked') }), ' ', linkTo(url, say('badge.phones')));
   };
   const phones = $('<div>', { class: isOfNode ? '' : 'advisor-actions' }).append(
-    button('mobile', say('badge.phones'), () => void openPhones()),
+    button('mobile', say('badge.phones'), () =>
+      openPhones().catch((fault: unknown) => note.text(faultText(fault))),
+    ),
   );
   const badge = $('<div>', { role: 'status' }).append(sign, $('<div>').append(title, text, phones, note));
   form.row(isOfNode ? 'environment' : 'service').after(badge);

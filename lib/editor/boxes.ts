@@ -33,16 +33,12 @@ const countOf = (text: string, say: Say): string => {
           room: localNumber(room),
           segments: localNumber(segments),
         });
+  const notes = [count];
+  if (encoding !== 'gsm7')
+    notes.push(say('count.unicode', { signs: signsOutsideGsm(fixed, shownForeign).join(' ') }));
   const [single] = /[{[]\p{L}[^{}[\]]*[}\]]/u.exec(fixed) ?? [];
-  return [
-    count,
-    encoding === 'gsm7'
-      ? []
-      : say('count.unicode', { signs: signsOutsideGsm(fixed, shownForeign).join(' ') }),
-    single === undefined ? [] : say('count.single', { single }),
-  ]
-    .flat()
-    .join(' ');
+  if (single !== undefined) notes.push(say('count.single', { single }));
+  return notes.join(' ');
 };
 
 const textArea = (say: Say): Box => {
@@ -69,14 +65,8 @@ const textArea = (say: Say): Box => {
 const momentBox = (say: Say): Box => {
   const own = ownTimeZone();
   const environment = $('#node-input-environment');
-  let ofEnvironment = '';
-  /** The zones that are offered first. */
-  let first: readonly string[] = [];
-  const readZones = (): void => {
-    ofEnvironment = zoneOfEnvironment(valueIn(environment));
-    first = [...new Set([ofEnvironment, own].filter((zone) => zone !== ''))];
-  };
-  readZones();
+  let ofEnvironment = zoneOfEnvironment(valueIn(environment));
+  const usual = (): string => ofEnvironment || own;
   const all = Intl.supportedValuesOf('timeZone');
   const element = $('<input>', { type: 'datetime-local' });
   const choice = $('<select>', { 'aria-label': say('moment.zone') });
@@ -94,7 +84,7 @@ const momentBox = (say: Say): Box => {
   };
   let offered = '';
   const choose = (zone: string): void => {
-    const options = [...new Set([...first, '', 'UTC', ...all, zone])];
+    const options = [...new Set([usual(), own, '', 'UTC', ...all, zone])];
     const named = options.map((value) => ({ value, text: nameOf(value) }));
     const key = JSON.stringify(named);
     if (key !== offered) choice.empty().append(named.map((option) => $('<option>', option)));
@@ -107,21 +97,19 @@ const momentBox = (say: Say): Box => {
   // Another zone makes another moment: the handler for the date is notified too.
   choice.on('change', () => element.trigger('change'));
   environment.on('change', () => {
-    const [usual = ''] = first;
-    readZones();
-    if (offered === '') return;
-    const isUntouched = valueIn(element) === '' && valueIn(choice) === usual;
-    choose(isUntouched ? (first[0] ?? '') : valueIn(choice));
+    const isUntouched = valueIn(element) === '' && valueIn(choice) === usual();
+    ofEnvironment = zoneOfEnvironment(valueIn(environment));
+    if (offered !== '') choose(isUntouched ? usual() : valueIn(choice));
   });
   return {
     element,
     note,
-    takes: (written) => written.trim() === '' || momentIn(written, first) !== undefined,
+    takes: (written) => written.trim() === '' || momentIn(written, []) !== undefined,
     show(written) {
       // Hundreds of zones are listed once somebody can see them.
-      if (offered === '') choose(first[0] ?? '');
+      if (offered === '') choose(usual());
       const chosen = valueIn(choice);
-      const moment = momentIn(written, [chosen, ...first]);
+      const moment = momentIn(written, [chosen, usual(), own]);
       const { wall, zone } = moment ?? { wall: '', zone: chosen };
       if (valueIn(element) !== wall) element.val(wall);
       choose(zone);

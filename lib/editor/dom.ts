@@ -5,7 +5,7 @@ import type { Notice } from './red';
 
 export const icon = (name: string): JQuery => $('<i>', { class: `fa fa-${name}`, 'aria-hidden': 'true' });
 
-export const button = (name: string, words: string, press: () => void): JQuery =>
+export const button = (name: string, words: string, press: (event: JQuery.TriggeredEvent) => void): JQuery =>
   $('<button>', { type: 'button', class: 'red-ui-button red-ui-button-small' })
     .append(icon(name), $('<span>', { text: words }))
     .on('click', press);

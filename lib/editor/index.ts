@@ -1,7 +1,7 @@
 import { sayOf } from './locale';
 import type { EditedNode, EditorSpec, OwnEditor } from './red';
 import { environments, usersOf } from './flow';
-import { chosenIn } from '../runtime/settings';
+import { chosenIn, withDefaults } from '../runtime/settings';
 import { isUnknown, noVariable } from './values';
 
 export { checkField, close, open, save } from './form';
@@ -24,7 +24,10 @@ export const label = (node: EditedNode, spec: EditorSpec, own: OwnEditor): strin
     const title = say('title');
     return ['', noVariable].includes(choice) ? title : say('unknownLabel', { title, choice });
   }
-  return own.label?.(node, say) ?? say('title');
+  const values = withDefaults(spec.fields, node);
+  const { operation } = values;
+  const usual = typeof operation === 'string' ? `sentence.${operation}` : 'title';
+  return own.label?.(values, say) ?? say(usual);
 };
 
 /** The environment that most nodes use, if all environments are simulators: then a wrong guess texts nobody. */

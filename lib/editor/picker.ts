@@ -122,14 +122,10 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
     text: say('picker.more'),
   });
   more.hide().on('click', () => void fetch(page + 1));
-  const showNone = (): void => {
-    options.show([]);
-    more.hide();
-  };
-
-  const addressOf = (wanted: number): string | undefined => {
+  const addressOf = (wanted: number): string => {
     const { environment, advisor, advisorType, contentType } = form.values();
-    if (typeof environment !== 'string' || environment === '' || environment === '_ADD_') return undefined;
+    if (typeof environment !== 'string' || environment === '' || environment === '_ADD_')
+      throw new Error(say('picker.noEnvironment'));
     const isKnown = advisorType === 'str' && typeof advisor === 'string' && !isVariable(advisor);
     const query = new URLSearchParams({
       advisor: isKnown ? advisor : '',
@@ -142,15 +138,9 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
 
   const fetch = async (wanted: number): Promise<void> => {
     const mine = ++question;
-    const address = addressOf(wanted);
-    if (address === undefined) {
-      showNone();
-      note.text(say('picker.noEnvironment'));
-      return;
-    }
     note.text(say('picker.moment'));
     try {
-      const answer = await ask(say, 'GET', address);
+      const answer = await ask('GET', addressOf(wanted));
       if (mine !== question) return;
       const before = wanted === 1 ? 0 : options.count;
       const { choices, total, hasMore } = foundIn(what, answer, before, say);
@@ -166,7 +156,10 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
       else note.text(say('picker.of', { count: localNumber(options.count), total: localNumber(total) }));
     } catch (fault) {
       if (mine !== question) return;
-      if (wanted === 1) showNone();
+      if (wanted === 1) {
+        options.show([]);
+        more.hide();
+      }
       note.text(faultText(fault));
     }
   };

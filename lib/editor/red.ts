@@ -103,7 +103,8 @@ export type EditorSpec = Pick<NodeSpec, 'type' | 'category' | 'fields'>;
 
 /** What a node's own `editor.ts` may export. */
 export interface OwnEditor {
-  label?: (values: Values, say: Say) => string;
+  /** By default, the title, or the sentence of the node's operation. */
+  label?: (values: Values, say: Say) => string | undefined;
   /** Adds to the form what the fields alone cannot express. */
   opened?: (form: Form) => void;
   /** Called before the form's values are saved. */

@@ -1,20 +1,18 @@
-import { ask, editorAddress, faultText } from './ask';
-import type { Say } from './red';
+import { ask, editorAddress } from './ask';
+import { environmentSays as say } from './locale';
 
-interface Errand {
-  readonly say: Say;
-  /** The route that answers with the address of the window, as `{ url }`. */
-  readonly path: string;
-  readonly body?: object;
-  readonly query?: string;
+export interface OpenedWindow {
+  readonly url: string;
+  /** The browser has not opened it. */
+  readonly isBlocked: boolean;
+  readonly isClosed: () => boolean;
 }
 
-export type Sent =
-  | { readonly state: 'opened' | 'blocked'; readonly url: string; readonly isClosed: () => boolean }
-  | { readonly state: 'failed'; readonly message: string };
-
-/** Browsers open a window only on a click: it is opened immediately, and gets its address when that is known. */
-export const openWindow = async ({ say, path, body, query = '' }: Errand): Promise<Sent> => {
+/**
+ * Browsers open a window only on a click: it is opened immediately, and gets its address when that is known, from a route
+ * that answers with it as `{ url }`.
+ */
+export const openWindow = async (path: string, body: object, query = ''): Promise<OpenedWindow> => {
   const opened = window.open('', '_blank', 'width=600,height=780');
   if (opened) {
     opened.document.body.textContent = say('window.moment');
@@ -22,13 +20,13 @@ export const openWindow = async ({ say, path, body, query = '' }: Errand): Promi
     opened.opener = null;
   }
   try {
-    const { url } = (await ask(say, 'POST', path, body)) as { url: string };
+    const { url } = (await ask('POST', path, body)) as { url: string };
     const address = editorAddress(url + query);
     opened?.location.replace(address);
-    return { state: opened ? 'opened' : 'blocked', url: address, isClosed: () => opened?.closed === true };
+    return { url: address, isBlocked: !opened, isClosed: () => opened?.closed === true };
   } catch (fault) {
     opened?.close();
-    return { state: 'failed', message: faultText(fault) };
+    throw fault;
   }
 };
 

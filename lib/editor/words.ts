@@ -20,12 +20,6 @@ export const shortLabel = (text: string): string => {
   return `${kept.replace(/[\s,;:.–—-]+$/, '')}…`;
 };
 
-/** A saved choice, or its default if an older flow has none. */
-export const choiceOf = (values: Values, field: string, fallback: string): string => {
-  const value = values[field];
-  return typeof value === 'string' && value !== '' ? value : fallback;
-};
-
 /** A literal that was typed into the form; undefined when the value comes from elsewhere. */
 export const literalOf = (values: Values, field: string): string | undefined => {
   const value = values[field];
@@ -58,18 +52,4 @@ export const momentOf = (
   const date = { day: 'numeric', month: 'short' } as const;
   const isThisYear = dayIn(time, timeZone).slice(0, 4) === dayIn(now, timeZone).slice(0, 4);
   return time.toLocaleString(language, { ...date, ...(!isThisYear && { year: 'numeric' }), ...clock });
-};
-
-const units = [
-  ['day', 86400],
-  ['hour', 3600],
-  ['minute', 60],
-] as const;
-
-/** Seconds in the largest unit that divides them; undefined when that is the second itself. */
-export const durationOf = (seconds: number, language?: string): string | undefined => {
-  const found = units.find(([, size]) => seconds >= size && seconds % size === 0);
-  if (!found) return undefined;
-  const [unit, size] = found;
-  return new Intl.NumberFormat(language, { style: 'unit', unit, unitDisplay: 'long' }).format(seconds / size);
 };

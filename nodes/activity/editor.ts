@@ -1,8 +1,4 @@
-import type { Form, Say, Values } from '../../lib/editor/red';
-import { choiceOf } from '../../lib/editor/words';
-
-export const label = (values: Values, say: Say): string =>
-  say(`sentence.${choiceOf(values, 'operation', 'waits')}`);
+import type { Form } from '../../lib/editor/red';
 
 /** Only a wait can be checked, so the hint of a check asks for the id of a wait. */
 export const opened = (form: Form): void => {

@@ -2,12 +2,9 @@ import { icon } from '../../lib/editor/dom';
 import { addDurations } from '../../lib/editor/durations';
 import type { Form, Say, Values } from '../../lib/editor/red';
 import { literalOf } from '../../lib/editor/words';
+import { withDefaults } from '../../lib/runtime/settings';
 
 const names = ['pollEvery', 'pollFor', 'thenEvery', 'giveUpAfter'];
-
-/** The defaults of the fields are the pace that the service recommends (contract, *Limits*). */
-const recommendedBy = ({ spec }: Form): Map<string, unknown> =>
-  new Map(spec.fields.map((field) => [field.name, 'default' in field ? field.default : undefined]));
 
 export const label = (values: Values, say: Say): string => {
   const isWait = values['mode'] === 'wait';
@@ -19,7 +16,8 @@ export const label = (values: Values, say: Say): string => {
 /** Most people do not want four numbers: one choice stands for them until *custom* is chosen. */
 export const opened = (form: Form): void => {
   const { say } = form;
-  const recommended = recommendedBy(form);
+  // The defaults are the pace that the service recommends (contract, *Limits*).
+  const recommended = withDefaults(form.spec.fields, {});
   const id = 'node-input-pace';
   const pace = $('<select>', { id }).append(
     $('<option>', { value: 'recommended', text: say('option.pace.recommended') }),
@@ -31,11 +29,11 @@ export const opened = (form: Form): void => {
   );
   form.row('pollEvery').before(row);
   const values = form.values();
-  const isRecommended = names.every((name) => values[name] === recommended.get(name));
+  const isRecommended = names.every((name) => values[name] === recommended[name]);
   pace.val(isRecommended ? 'recommended' : 'custom');
   pace.on('change', () => {
     if (pace.val() !== 'recommended') return;
-    for (const name of names) form.set(name, String(recommended.get(name)));
+    for (const name of names) form.set(name, String(recommended[name]));
   });
   form.onChange((values) => {
     const waiting = values['mode'] === 'wait';

@@ -1,12 +1,7 @@
 import type { Form, Say, Values } from '../../lib/editor/red';
-import { choiceOf } from '../../lib/editor/words';
 
-export const label = (values: Values, say: Say): string => {
-  const operation = choiceOf(values, 'operation', 'search');
-  return operation === 'search' && values['all'] === true
-    ? say('sentence.all')
-    : say(`sentence.${operation}`);
-};
+export const label = ({ operation, all }: Values, say: Say): string | undefined =>
+  operation === 'search' && all === true ? say('sentence.all') : undefined;
 
 /** A direction means little when no sort field is chosen, so it is hidden. Where one was saved, it is sent, and shown. */
 export const opened = (form: Form): void => {

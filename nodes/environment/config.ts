@@ -194,19 +194,8 @@ export const requestSettingsOf = (values: EnvironmentValues): RequestSettings =>
   };
 };
 
-type Setting =
-  | 'service'
-  | 'baseUrl'
-  | 'authUrl'
-  | 'tokenUrl'
-  | 'redirectUri'
-  | 'clientId'
-  | 'clientSecret'
-  | 'apiKey'
-  | 'storeUrl';
-
 /** Throws `not_configured` with what to fill in or correct. */
-const checkNeeded = (values: EnvironmentValues, settings: readonly Setting[]): void => {
+const checkNeeded = (values: EnvironmentValues, settings: readonly string[]): void => {
   const name = environmentName(values);
   const unset = unsetIn(values, settings);
   if (unset.length > 0) throw variablesUnset(values, unset);
@@ -246,10 +235,10 @@ export const grantOf = (values: EnvironmentValues): Connection['grant'] =>
     ? 'client_credentials'
     : 'authorization_code';
 
-const codeOnly: readonly Setting[] = ['authUrl', 'redirectUri'];
+const codeOnly = ['authUrl', 'redirectUri'];
 
-const tokenFields = (values: EnvironmentValues): Setting[] => {
-  const fields: Setting[] = ['authUrl', 'tokenUrl', 'redirectUri', 'clientId', 'clientSecret'];
+const tokenFields = (values: EnvironmentValues): string[] => {
+  const fields = ['authUrl', 'tokenUrl', 'redirectUri', 'clientId', 'clientSecret'];
   return fields.filter((field) => grantOf(values) === 'authorization_code' || !codeOnly.includes(field));
 };
 

@@ -3,20 +3,23 @@ import type { Form, Say, Values } from '../../lib/editor/red';
 import { clearStatuses, usersOf } from '../../lib/editor/flow';
 import { isVariable } from '../../lib/runtime/settings';
 import { savedOr } from '../../lib/editor/values';
-import { choiceOf } from '../../lib/editor/words';
 import { addAdvisors } from './dialog/advisors';
 import { askBeforeGoingLive, noteService, obeyDisabledDone, warnOfGoingLive } from './dialog/going-live';
 import { addHours } from './dialog/hours';
-import { addKeptNote, addLostStoreNote, addNameNote, addPendingNote, openPagesApart } from './dialog/notes';
+import {
+  addKeptNote,
+  addLostStoreNote,
+  addNameNote,
+  addPendingNote,
+  addRedirect,
+  openPagesApart,
+} from './dialog/notes';
 import { addSearchWords, keepWordsWhole } from './dialog/palette';
-import { addRedirect } from './dialog/redirect';
 import { askBeforeDelete, warnOfRemoval } from './dialog/removal';
 import { addScopes } from './dialog/scopes';
 
-export const label = (values: Values, say: Say): string => {
-  const service = choiceOf(values, 'service', 'simulator');
-  return isVariable(service) ? service : say(`option.service.${service}`);
-};
+export const label = ({ service }: Values, say: Say): string =>
+  isVariable(service) ? String(service) : say(`option.service.${String(service)}`);
 
 openPagesApart();
 addSearchWords();

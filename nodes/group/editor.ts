@@ -1,15 +1,13 @@
 import type { Form, Say, Values } from '../../lib/editor/red';
-import { choiceOf, chosenOf, literalOf, shortLabel } from '../../lib/editor/words';
+import { chosenOf, literalOf, shortLabel } from '../../lib/editor/words';
 
-export const label = (values: Values, say: Say): string => {
-  const operation = choiceOf(values, 'operation', 'search');
+export const label = (values: Values, say: Say): string | undefined => {
+  const { operation, all } = values;
   const name = operation === 'create' ? literalOf(values, 'group') : undefined;
   if (name !== undefined) return say('sentence.createNamed', { name: shortLabel(name) });
   const members = operation === 'members' ? chosenOf(values, 'groupId') : undefined;
   if (members !== undefined) return say('sentence.membersNamed', { name: shortLabel(members) });
-  return operation === 'search' && values['all'] === true
-    ? say('sentence.all')
-    : say(`sentence.${operation}`);
+  return operation === 'search' && all === true ? say('sentence.all') : undefined;
 };
 
 /** The hint of a delete asks for an id: a name is not enough there. */

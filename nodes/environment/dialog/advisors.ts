@@ -1,9 +1,9 @@
+import { environmentSays as say } from '../../../lib/editor/locale';
 import { defaultAdvisor } from '../../../lib/default-advisor';
 import { ask, faultText } from '../../../lib/editor/ask';
 import { button, onKey, textBox, valueIn } from '../../../lib/editor/dom';
 import type { Form, Values } from '../../../lib/editor/red';
-import { type Card, cardOf } from './card';
-import { type ListedAdvisor, notYet } from './facts';
+import { type Card, cardOf, type ListedAdvisor, notYet } from './card';
 import { second } from '../../../lib/durations';
 
 const pollEvery = 2 * second;
@@ -22,7 +22,7 @@ const shownIn = (values: Values): string =>
  * may authorize on another device.
  */
 export const addAdvisors = (form: Form): void => {
-  const { say, node } = form;
+  const { node } = form;
   const cards = new Map<string, Card>();
   const added = new Set<string>();
   const list = $('<div>');
@@ -33,8 +33,6 @@ export const addAdvisors = (form: Form): void => {
   let timer: ReturnType<typeof setTimeout> | undefined;
 
   const isByCode = (): boolean => form.values()['grant'] !== 'client_credentials';
-  const field = form.spec.fields.find(({ name }) => name === 'scopes');
-  const knownScopes = field?.kind === 'ticks' ? field.options : [];
 
   const paint = (): void => {
     const byCode = isByCode();
@@ -47,7 +45,7 @@ export const addAdvisors = (form: Form): void => {
       cards.delete(key);
     }
     for (const key of keys) {
-      const card = cards.get(key) ?? cardOf(key, { form, knownScopes, isByCode, reload: () => void load() });
+      const card = cards.get(key) ?? cardOf(key, form, isByCode, () => void load());
       if (!cards.has(key)) list.append(card.element);
       cards.set(key, card);
       card.update(listed.find(({ advisor }) => advisor === key) ?? notYet(key));
@@ -61,7 +59,7 @@ export const addAdvisors = (form: Form): void => {
     const isClosed = section[0]?.isConnected !== true;
     if (isClosed) return;
     try {
-      records = (await ask(say, 'GET', `${node.id}/advisors?${shownIn(form.values())}`)) as ListedAdvisor[];
+      records = (await ask('GET', `${node.id}/advisors?${shownIn(form.values())}`)) as ListedAdvisor[];
       trouble.text('');
     } catch (fault) {
       trouble.text(faultText(fault));

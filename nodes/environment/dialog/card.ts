@@ -1,12 +1,74 @@
 import { ask, faultText } from '../../../lib/editor/ask';
 import { button, icon } from '../../../lib/editor/dom';
+import { environmentSays as say, localMoment } from '../../../lib/editor/locale';
 import type { Form } from '../../../lib/editor/red';
-import { type ListedAdvisor, factsOf, lookOf } from './facts';
+import type { AdvisorItem } from '../../../lib/runtime/activity-items';
 import { entry, focusIn, question, results, shownLink } from './panels';
-import { scopeWords } from './scopes';
-import { linkTo, openWindow, type Sent } from '../../../lib/editor/window';
+import { scopesIn, scopeWords } from './scopes';
+import { linkTo, openWindow, type OpenedWindow } from '../../../lib/editor/window';
 import { second } from '../../../lib/durations';
 import { visible } from '../../../lib/visible';
+
+/** An advisor as the route lists it. */
+export type ListedAdvisor = Omit<AdvisorItem, 'state'> & {
+  readonly state: AdvisorItem['state'] | 'none';
+  /** The identity that waits for confirmation; only in the state `confirm`. */
+  readonly awaiting?: string | null;
+};
+
+export const notYet = (advisor: string): ListedAdvisor => ({
+  advisor,
+  state: 'none',
+  identity: null,
+  scopes: [],
+  missingScopes: [],
+  expiresAt: null,
+  refreshedAt: null,
+});
+
+/** `isByCode` is false for an application that signs in with its own credentials. */
+const lookOf = ({ state, refreshedAt }: ListedAdvisor, isByCode: boolean) => {
+  if (state === 'authorize_again') {
+    const text = isByCode ? say('state.authorizeAgain') : say('state.refused');
+    return { icon: 'times-circle', kind: 'bad', text };
+  }
+  if (state === 'confirm') return { icon: 'question-circle', kind: 'bad', text: say('state.confirm') };
+  if (isByCode && state === 'none') return { icon: 'circle-o', kind: 'open', text: say('state.none') };
+  if (!isByCode && refreshedAt === null) return { icon: 'cog', kind: 'open', text: say('state.byItself') };
+  const text = isByCode ? say('state.authorized') : say('state.signedIn');
+  return { icon: 'check-circle', kind: 'good', text };
+};
+
+/** Facts about an advisor, line by line. `name` puts a scope into words. */
+const factsOf = (
+  { state, identity, awaiting, scopes, missingScopes, expiresAt, refreshedAt }: ListedAdvisor,
+  isByCode: boolean,
+  name: (scope: string) => string,
+): readonly JQuery[] => {
+  const now = new Date();
+  const facts: JQuery[] = [];
+  const add = (text: string, look = ''): unknown =>
+    facts.push($('<li>', { class: look, text: visible(text) }));
+  const warn = (text: string): unknown => add(text, 'advisor-warning');
+  if (state === 'authorize_again') warn(isByCode ? say('fact.authorizeAgain') : say('fact.refused'));
+  if (state === 'confirm') {
+    const somebody = say('fact.somebody');
+    warn(say('fact.confirm', { before: identity ?? somebody, after: awaiting ?? somebody }));
+  } else if (identity !== null) add(say('fact.identity', { identity }));
+  const missing = missingScopes.map(name).join('; ');
+  if (missing !== '')
+    warn(isByCode ? say('fact.missing', { missing }) : say('fact.missingByItself', { missing }));
+  const granted = scopes.filter((scope) => scope !== 'openid').map(name);
+  if (granted.length > 0) add(say('fact.granted', { granted: granted.join('; ') }));
+  if (state !== 'authorize_again' && expiresAt !== null) {
+    const time = localMoment(new Date(expiresAt), now);
+    if (!isByCode || scopes.includes('offline_access')) add(say('fact.renewed', { time }));
+    else if (expiresAt > now.getTime()) add(say('fact.until', { time }));
+    else warn(say('fact.ended', { time }));
+  }
+  if (refreshedAt !== null) add(say('fact.refreshed', { time: localMoment(new Date(refreshedAt), now) }));
+  return facts;
+};
 
 export interface Card {
   readonly element: JQuery;
@@ -17,8 +79,6 @@ export interface Card {
 
 const lookEvery = second;
 
-type OpenedWindow = Exclude<Sent, { readonly state: 'failed' }>;
-
 interface WindowState {
   readonly state: 'none' | 'open' | 'failed';
   readonly why?: string;
@@ -27,18 +87,16 @@ interface WindowState {
 /** Why an authorization failed, where there is more to say than that it did. */
 const reasons = ['denied', 'expired', 'declined', 'client', 'later', 'storeAway'];
 
-interface CardContext {
-  readonly form: Form;
-  /** Reads the list of advisors again. */
-  readonly reload: () => void;
-  readonly knownScopes: readonly string[];
-  /** False when the application signs in with its own credentials: nobody authorizes then. */
-  readonly isByCode: () => boolean;
-}
-
 /** One advisor: what is known, and what can be done. The card is changed in place, so that no button loses the focus. */
-export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }: CardContext): Card => {
-  const { say, node } = form;
+export const cardOf = (
+  advisor: string,
+  form: Form,
+  /** False when the application signs in with its own credentials: nobody authorizes then. */
+  isByCode: () => boolean,
+  /** Reads the list of advisors again. */
+  reload: () => void,
+): Card => {
+  const { node } = form;
   const path = (rest: string): string => `${node.id}/${rest}`;
   const own = path(`advisors/${encodeURIComponent(advisor)}`);
   const state = $('<span>');
@@ -69,7 +127,7 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
       if (awaited !== sent || element[0]?.isConnected !== true) return;
       const isClosed = sent.isClosed();
       const query = new URLSearchParams({ advisor }).toString();
-      const attempt = (await ask(say, 'GET', path(`authorize?${query}`)).catch(() => undefined)) as
+      const attempt = (await ask('GET', path(`authorize?${query}`)).catch(() => undefined)) as
         WindowState | undefined;
       if (awaited !== sent) return;
       if (attempt?.state === 'failed') {
@@ -94,46 +152,43 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
       .finally(() => panel[0]?.scrollIntoView({ block: 'nearest' }));
   };
 
-  const authorize = button('key', say('advisors.authorize'), () => {
-    begin(async () => {
-      const body = { advisor, form: form.values() };
-      const sent = await openWindow({ say, path: path('authorize'), body });
-      if (sent.state === 'failed') throw new Error(sent.message);
-      show(
-        sent.state === 'opened' ? say('advisors.finish') : say('window.blocked'),
-        $('<p>').append(linkTo(sent.url, say('advisors.openPage'))),
-      );
-      follow(sent);
-    });
+  const action = (name: string, words: string, work: () => Promise<void>): JQuery =>
+    button(name, words, () => begin(work));
+  const change = async (method: 'POST' | 'DELETE', route: string, done: string, body = {}): Promise<void> => {
+    await ask(method, route, body);
+    show(done);
+    reload();
+  };
+
+  const authorize = action('key', say('advisors.authorize'), async () => {
+    const sent = await openWindow(path('authorize'), { advisor, form: form.values() });
+    show(
+      sent.isBlocked ? say('window.blocked') : say('advisors.finish'),
+      $('<p>').append(linkTo(sent.url, say('advisors.openPage'))),
+    );
+    follow(sent);
   });
 
-  const link = button('link', say('advisors.link'), () => {
-    begin(async () => {
-      const { url } = (await ask(say, 'POST', path('link'), { advisor })) as { url: string };
-      show(...shownLink(url, say));
-    });
+  const link = action('link', say('advisors.link'), async () => {
+    const { url } = (await ask('POST', path('link'), { advisor })) as { url: string };
+    show(...shownLink(url));
   });
 
   const paste = button('paste', say('advisors.paste'), () => {
-    const complete = async (address: string): Promise<void> => {
-      await ask(say, 'POST', path('complete'), { address });
-      show(say('advisors.completed'));
-      reload();
-    };
-    show(entry(say, (address) => begin(() => complete(address))));
+    const complete = (address: string): Promise<void> =>
+      change('POST', path('complete'), say('advisors.completed'), { address });
+    show(entry((address) => begin(() => complete(address))));
     focusIn(panel);
   });
 
-  const test = button('stethoscope', say('advisors.test'), () => {
-    begin(async () => {
-      const values = form.values();
-      const now = (tested = JSON.stringify(values));
-      const found = await ask(say, 'POST', path('test'), { advisor, form: values });
-      if (tested !== now) return;
-      show(results(found, say));
-      tested = now;
-      reload();
-    });
+  const test = action('stethoscope', say('advisors.test'), async () => {
+    const values = form.values();
+    const now = (tested = JSON.stringify(values));
+    const found = await ask('POST', path('test'), { advisor, form: values });
+    if (tested !== now) return;
+    show(results(found));
+    tested = now;
+    reload();
   });
   form.onChange((values) => {
     if (tested !== undefined && tested !== JSON.stringify(values)) show();
@@ -144,30 +199,22 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
       show();
       disconnect.trigger('focus');
     };
+    const remove = async (): Promise<void> => {
+      await change('DELETE', own, say('advisors.disconnected'));
+      authorize.trigger('focus');
+    };
     show(
       question(say('advisors.disconnectQuestion', { advisor }), [
-        [say('advisors.disconnect'), remove],
+        [say('advisors.disconnect'), () => begin(remove)],
         [say('advisors.keep'), keep],
       ]),
     );
     focusIn(panel);
   });
-  const remove = (): void => {
-    begin(async () => {
-      await ask(say, 'DELETE', own);
-      show(say('advisors.disconnected'));
-      authorize.trigger('focus');
-      reload();
-    });
-  };
 
-  const confirm = button('check', say('advisors.confirm'), () => {
-    begin(async () => {
-      await ask(say, 'POST', `${own}/confirm`);
-      show(say('advisors.confirmed'));
-      reload();
-    });
-  });
+  const confirm = action('check', say('advisors.confirm'), () =>
+    change('POST', `${own}/confirm`, say('advisors.confirmed')),
+  );
 
   const actions = $('<div>', { class: 'advisor-actions' });
   const header = $('<div>', { class: 'advisor-card-header' }).append(
@@ -182,13 +229,13 @@ export const cardOf = (advisor: string, { form, reload, knownScopes, isByCode }:
   );
 
   const paint = (record: ListedAdvisor): void => {
-    const look = lookOf(record, isByCode(), say);
-    const name = (scope: string): string => scopeWords(scope, knownScopes, say);
+    const look = lookOf(record, isByCode());
+    const name = (scope: string): string => scopeWords(scope, scopesIn(form));
     state
       .attr('class', `advisor-state advisor-${look.kind}`)
       .empty()
       .append(icon(look.icon), $('<span>', { text: look.text }));
-    facts.empty().append(...factsOf(record, isByCode(), say, name));
+    facts.empty().append(...factsOf(record, isByCode(), name));
     authorize
       .find('span')
       .text(record.state === 'none' ? say('advisors.authorize') : say('advisors.authorizeAgain'));

@@ -1,3 +1,4 @@
+import { environmentSays as say } from '../../../lib/editor/locale';
 import { minute } from '../../../lib/durations';
 import { icon, valueIn } from '../../../lib/editor/dom';
 import type { Form, Values } from '../../../lib/editor/red';
@@ -24,7 +25,6 @@ const asTime = (text: string): string => {
 
 /** Most people do not want to fill in two times: one choice stands for them until *custom* is chosen. */
 export const addHours = (form: Form): void => {
-  const { say } = form;
   const id = 'node-config-input-textHours';
   const choices = [...Object.keys(presets), custom];
   const choice = $('<select>', { id }).append(

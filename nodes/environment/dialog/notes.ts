@@ -1,7 +1,8 @@
-import { ask, faultText } from '../../../lib/editor/ask';
-import { button } from '../../../lib/editor/dom';
+import { environmentSays as say } from '../../../lib/editor/locale';
+import { ask, editorAddress, faultText } from '../../../lib/editor/ask';
+import { button, iconButton, placeBeside, valueIn } from '../../../lib/editor/dom';
 import { environments } from '../../../lib/editor/flow';
-import type { Form, Say, Values } from '../../../lib/editor/red';
+import type { Form, Values } from '../../../lib/editor/red';
 import type { ServiceState } from '../../../lib/runtime/activity-items';
 import { isVariable } from '../../../lib/runtime/settings';
 import { lossIn, unfinishedIn } from './removal';
@@ -34,7 +35,7 @@ const placeOf = ({ service, baseUrl }: Values): string => {
 
 /** Says, before an environment is pointed elsewhere, what will be cancelled. */
 export const addPendingNote = (form: Form): void => {
-  const { say, node } = form;
+  const { node } = form;
   const note = $('<p>', { class: 'advisor-warning', role: 'status' }).hide();
   form.row('service').after(note);
   const before = placeOf(form.values());
@@ -52,7 +53,7 @@ export const addPendingNote = (form: Form): void => {
 };
 
 /** Whether a name has the word for a service, in English as in the examples, or in the language of the editor. */
-const isCalled = (name: unknown, service: string, say: Say): boolean =>
+const isCalled = (name: unknown, service: string): boolean =>
   [service, say(`option.service.${service}`).toLowerCase()].some((word) =>
     String(name).toLowerCase().includes(word),
   );
@@ -67,7 +68,6 @@ const freeName = (name: string): string => {
 
 /** Suggests another name for an environment that is called a simulator and is none, or the other way round. */
 export const addNameNote = (form: Form): void => {
-  const { say } = form;
   let proposed = '';
   const use = button('tag', '', () => {
     form.set('name', proposed);
@@ -80,7 +80,7 @@ export const addNameNote = (form: Form): void => {
   form.row('name').append(note);
   form.onChange(({ name, service }) => {
     const others = isReal(service) ? ['simulator'] : ['sandbox', 'production'];
-    const isStale = !isVariable(service) && others.some((other) => isCalled(name, other, say));
+    const isStale = !isVariable(service) && others.some((other) => isCalled(name, other));
     note.toggle(isStale);
     if (!isStale) return;
     proposed = freeName(say(`option.service.${String(service)}`));
@@ -93,7 +93,6 @@ const isReal = (service: unknown): service is 'sandbox' | 'production' =>
 
 /** After a change between sandbox and production, says that the values of the other service are still filled in. */
 export const addKeptNote = (form: Form): void => {
-  const { say } = form;
   const note = $('<p>', { class: 'advisor-warning', role: 'status' }).hide();
   form.row('service').after(note);
   const before = form.values();
@@ -108,7 +107,7 @@ export const addKeptNote = (form: Form): void => {
 
 /** Says that the store was lost, and lets somebody confirm the empty one. */
 export const addLostStoreNote = (form: Form): void => {
-  const { say, node } = form;
+  const { node } = form;
   // An environment that was never deployed has no store.
   const added = RED.nodes.node(node.id);
   if (!added || added.changed === true) return;
@@ -116,12 +115,12 @@ export const addLostStoreNote = (form: Form): void => {
   const note = $('<div>', { class: 'advisor-warning', role: 'status' }).hide();
   form.row('service').after(note);
   const confirm = (): void => {
-    ask(say, 'POST', `${path}/store/confirm`).then(
+    ask('POST', `${path}/store/confirm`).then(
       () => note.text(say('lostStore.confirmed')),
       (fault: unknown) => note.append($('<p>', { text: faultText(fault) })),
     );
   };
-  ask(say, 'GET', `${path}/service`).then(
+  ask('GET', `${path}/service`).then(
     (answer) => {
       const { isStoreLost, mayWrite } = answer as ServiceState;
       if (!isStoreLost) return;
@@ -132,4 +131,22 @@ export const addLostStoreNote = (form: Form): void => {
     // The environment is not deployed yet.
     () => undefined,
   );
+};
+
+/** Fills in the redirect URI once, when the field is first shown. A field that somebody has emptied stays empty. */
+export const addRedirect = (form: Form): void => {
+  const input = form.input('redirectUri');
+  const note = $('<span>', { class: 'advisor-hint', role: 'status' });
+  const copy = iconButton('copy', say('redirect.copy'), () => {
+    const copied = RED.clipboard.copyText(valueIn(input));
+    note.text(copied ? say('redirect.copied') : say('redirect.notCopied'));
+  });
+  placeBeside(form.row('redirectUri'), copy);
+  form.row('redirectUri').append(note);
+  let isPrefilled = false;
+  form.onChange((values) => {
+    if (isPrefilled || values['service'] === 'simulator') return;
+    isPrefilled = true;
+    if (values['redirectUri'] === '') form.set('redirectUri', editorAddress('advisor-texting/callback'));
+  });
 };

@@ -1,6 +1,6 @@
+import { environmentSays as say } from '../../../lib/editor/locale';
 import { editorAddress } from '../../../lib/editor/ask';
 import { button, icon, onKey, textBox, valueIn } from '../../../lib/editor/dom';
-import type { Say } from '../../../lib/editor/red';
 
 /** Focuses what a question or an entry waits for; of several answers the last, which changes nothing. */
 export const focusIn = (panel: JQuery): JQuery =>
@@ -19,7 +19,7 @@ export const question = (
 };
 
 /** Asks for the address at which the browser ended up when it could not return here. */
-export const entry = (say: Say, done: (address: string) => void): JQuery => {
+export const entry = (done: (address: string) => void): JQuery => {
   const input = textBox(say('paste.label'), say('paste.placeholder'));
   const finish = (): void => done(valueIn(input));
   onKey(input, 'Enter', finish);
@@ -30,7 +30,7 @@ export const entry = (say: Say, done: (address: string) => void): JQuery => {
 };
 
 /** `place` may be relative to the editor: the runtime does not reveal a redirect URI that has a variable. */
-export const shownLink = (place: string, say: Say): (JQuery | string)[] => {
+export const shownLink = (place: string): (JQuery | string)[] => {
   const url = editorAddress(place);
   const input = textBox(say('link.label'), '').attr('readonly', '').val(url);
   const note = $('<p>', { text: say('link.text') });
@@ -57,7 +57,7 @@ const marks: Readonly<
 const noMark = { mark: '', sign: 'minus', key: 'untried' };
 
 /** Shows a tick, a cross or a dash for each check. */
-export const results = (found: unknown, say: Say): JQuery =>
+export const results = (found: unknown): JQuery =>
   $('<ul>', { class: 'advisor-results' }).append(
     ...(found as readonly CheckResult[]).map(({ check, ok, message }) => {
       const { mark, sign, key } = marks[String(ok)] ?? noMark;

@@ -44,7 +44,7 @@ export const unfinishedIn = async (
   ids: readonly string[] = [],
 ): Promise<Unfinished[]> => {
   const query = new URLSearchParams(ids.map((id) => ['node', id])).toString();
-  const asked = ask(say, 'GET', `${encodeURIComponent(environment)}/pending?${query}`) as Promise<Unfinished>;
+  const asked = ask('GET', `${encodeURIComponent(environment)}/pending?${query}`) as Promise<Unfinished>;
   return asked.then(
     (answer) => [answer],
     () => [],

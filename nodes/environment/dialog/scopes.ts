@@ -1,4 +1,5 @@
-import type { Form, Say, Values } from '../../../lib/editor/red';
+import { environmentSays as say } from '../../../lib/editor/locale';
+import type { Form, Values } from '../../../lib/editor/red';
 import { holdsVariable } from '../../../lib/editor/values';
 import { prefixPattern, usualPrefixes, wireScope, type Prefixes } from '../../../lib/service/prefixes';
 
@@ -29,12 +30,15 @@ const tick = (ticks: JQuery, scopes: readonly string[]): void => {
   ticks.find('input[type=checkbox][value]').first().trigger('change');
 };
 
+/** The scopes that the form offers. */
+export const scopesIn = ({ spec }: Form): readonly string[] =>
+  spec.fields.flatMap((field) => (field.kind === 'ticks' ? field.options : []));
+
 /**
  * Says under each permission which nodes need it and what the service calls it, and shows the one that is always
  * requested.
  */
 export const addScopes = (form: Form): void => {
-  const { say } = form;
   const ticks = form.row('scopes').find('.advisor-ticks');
   ticks.find('small').each((_, small) => {
     const nodes = nodeTitles($(small).attr('data-nodes') ?? '');
@@ -54,8 +58,7 @@ export const addScopes = (form: Form): void => {
   ticks.prepend(always);
   const byClient = $('<small>', { text: say('scopes.byClient') });
   ticks.append(byClient);
-  const field = form.spec.fields.find(({ name }) => name === 'scopes');
-  const all = field?.kind === 'ticks' ? field.options : [];
+  const all = scopesIn(form);
   let grant: unknown;
   // An environment without any, from a flow file, requests the usual ones.
   if (form.node['scopes'] === undefined) tick(ticks, usualOf(all, form.values()['grant']));
@@ -77,5 +80,5 @@ export const addScopes = (form: Form): void => {
 };
 
 /** A known scope in plain words; any other unchanged. */
-export const scopeWords = (scope: string, known: readonly string[], say: Say): string =>
+export const scopeWords = (scope: string, known: readonly string[]): string =>
   known.includes(scope) ? say(`option.scopes.${scope.replaceAll('.', '_')}`) : scope;

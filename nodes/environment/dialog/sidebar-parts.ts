@@ -15,7 +15,7 @@ import { calculated } from '../../../lib/process-memory';
 import { visible } from '../../../lib/visible';
 import { ask, editorAddress, faultText } from '../../../lib/editor/ask';
 import { badgeOf } from '../../../lib/editor/badge';
-import { button, notify, setText, textBox } from '../../../lib/editor/dom';
+import { button, notify, onKey, setText, textBox } from '../../../lib/editor/dom';
 import { locale, localMoment, localNumber } from '../../../lib/editor/locale';
 import { linkTo, openWindow } from '../../../lib/editor/window';
 import {
@@ -85,18 +85,16 @@ const copy = (text: string): void => {
 };
 
 const act = (host: SidebarSection, method: 'POST' | 'DELETE', path: string): void => {
-  ask(say, method, `${host.id}/${path}`)
+  ask(method, `${host.id}/${path}`)
     .catch(complain)
     .finally(() => host.read());
 };
 
 /** When the browser blocks the window, a link is shown beside `where`. */
 const openBeside = async (where: JQuery, path: string, body: object, query = ''): Promise<void> => {
-  const sent = await openWindow({ say, path, body, query });
   where.next('.advisor-side-link').remove();
-  if (sent.state === 'failed') notify(sent.message, 'error');
-  if (sent.state === 'blocked')
-    where.after(linkTo(sent.url, say('sidebar.follow')).addClass('advisor-side-link'));
+  const { isBlocked, url } = await openWindow(path, body, query);
+  if (isBlocked) where.after(linkTo(url, say('sidebar.follow')).addClass('advisor-side-link'));
 };
 
 /** A part that lists what a route answers, page by page. */
@@ -155,12 +153,11 @@ export class ListPart<Answer extends Listed<unknown>> implements SidebarPart<Ans
       clearTimeout(typing);
       typing = setTimeout(find, 300);
     });
-    this.search.on('keydown', (event) => {
-      if (event.key !== 'Escape' || this.search.val() === '') return;
-      event.stopPropagation();
+    const forget = (): void => {
       this.search.val('');
       find();
-    });
+    };
+    onKey(this.search, 'Escape', forget, () => this.search.val() !== '');
   }
 
   get isOpen(): boolean {
@@ -362,9 +359,9 @@ export const advisorsPart = (host: SidebarSection) => {
         };
         const isShown = host.mayWrite && isByPerson();
         const authorize = (button: JQuery): void =>
-          void openBeside(button, `${host.id}/authorize`, { advisor });
+          void openBeside(button, `${host.id}/authorize`, { advisor }).catch(complain);
         const link = (): void => {
-          ask(say, 'POST', `${host.id}/link`, { advisor }).then(
+          ask('POST', `${host.id}/link`, { advisor }).then(
             (answer) => copy(editorAddress((answer as { url: string }).url)),
             complain,
           );
@@ -408,7 +405,7 @@ export const blockedPart = (host: SidebarSection, title: string) =>
 
 /** Downloads the support bundle, which contains no number, text or secret. */
 const download = (host: SidebarSection): void => {
-  ask(say, 'GET', `${host.id}/bundle`).then((bundle) => {
+  ask('GET', `${host.id}/bundle`).then((bundle) => {
     const file = new Blob([`${JSON.stringify(bundle, null, 2)}\n`], { type: 'application/json' });
     const href = URL.createObjectURL(file);
     $('<a>', { href, download: 'advisor-texting-bundle.json' })[0]?.click();
@@ -425,10 +422,8 @@ export class ServicePart implements SidebarPart<ServiceState> {
   isActive = false;
   private readonly facts = $('<ul>', { class: 'advisor-side-rows' });
   private shownFacts: readonly string[] = [];
-  private readonly phones = button(
-    'mobile',
-    say('sidebar.phones'),
-    () => void openBeside(this.phones, 'simulator/open', {}, `&lang=${locale()}`),
+  private readonly phones = button('mobile', say('sidebar.phones'), () =>
+    openBeside(this.phones, 'simulator/open', {}, `&lang=${locale()}`).catch(complain),
   );
 
   constructor(private readonly host: SidebarSection) {

@@ -1,5 +1,12 @@
 import type { NodeName } from '../../../lib/runtime/activity-items';
-import { button as textButton, disable, iconButton, setAttributes, setText } from '../../../lib/editor/dom';
+import {
+  button as textButton,
+  disable,
+  iconButton,
+  onKey,
+  setAttributes,
+  setText,
+} from '../../../lib/editor/dom';
 import { environmentSays as say, localNumber } from '../../../lib/editor/locale';
 import type { EditedNode } from '../../../lib/editor/red';
 import { second } from '../../../lib/durations';
@@ -46,27 +53,18 @@ const carefulButton = (name: string, words: string, act: () => void, question: s
     made.toggleClass('advisor-side-armed', isArmed);
     made.children('span').text(isArmed ? question : words);
   };
-  const made = textButton(name, words, () => {
+  // Neither the second half of a double click nor a key that is held down counts as confirmation.
+  const made = textButton(name, words, ({ detail }) => {
+    if (Number(detail) > 1) return;
     if (isArmed) act();
     arm(!isArmed);
   });
-  // Neither the second half of a double click nor a key that is held down counts as confirmation.
-  made[0]?.addEventListener(
-    'click',
-    (event) => {
-      if (event.detail > 1) event.stopImmediatePropagation();
-    },
-    true,
-  );
   made.on('keydown', (event) => {
     if (event.originalEvent?.repeat === true && [' ', 'Enter'].includes(event.key)) event.preventDefault();
-    if (event.key !== 'Escape' || !isArmed) return;
-    event.stopPropagation();
-    arm(false);
   });
-  return made.on('blur', () => {
-    if (isArmed) arm(false);
-  });
+  const disarm = (): void => arm(false);
+  onKey(made, 'Escape', disarm, () => isArmed);
+  return made.on('blur', disarm);
 };
 
 export interface Action {

@@ -198,7 +198,7 @@ class Section implements SidebarSection {
     const statuses = new Set<number | undefined>();
     const get = async <T>(part: SidebarPart<T>): Promise<T | undefined> => {
       try {
-        const answer = (await ask(say, 'GET', `${this.id}/${part.path}`)) as T;
+        const answer = (await ask('GET', `${this.id}/${part.path}`)) as T;
         part.show(answer);
         return answer;
       } catch (fault) {
@@ -289,7 +289,7 @@ class BlockedSection implements SidebarSection {
 
   private async readList(): Promise<number> {
     const { id, part } = this;
-    const answer = this.through && (await ask(say, 'GET', `${id}/${part.path}`).catch(() => undefined));
+    const answer = this.through && (await ask('GET', `${id}/${part.path}`).catch(() => undefined));
     if (answer === undefined) part.clear();
     else part.show(answer as Listed<BlockedItem>);
     return Infinity;

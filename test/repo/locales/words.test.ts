@@ -56,7 +56,7 @@ describe('the words of the runtime', () => {
 
   it('are in the language for any of its regions, with the numbers of that region', () => {
     wordsIn('es-MX').language.should.equal('es-ES');
-    wordsIn('de-CH').say('status.noneWaiting').should.equal('niemand wartet');
+    wordsIn('de-CH').say('status.notAuthorized').should.equal('nicht autorisiert');
     wordsIn('de-CH').number(12400).should.equal(new Intl.NumberFormat('de-CH').format(12400));
     wordsIn('ja-JP').language.should.equal('ja');
   });
