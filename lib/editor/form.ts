@@ -21,12 +21,8 @@ const hideOnlyAdvisor = (form: Form): void => {
   });
 };
 
-interface OpenForm extends Form {
-  readonly own: OwnEditor;
-}
-
 /** The dialog of a node and that of its environment can be open at the same time. */
-const forms = new Map<string, OpenForm>();
+const forms = new Map<string, Form & { readonly own: OwnEditor }>();
 
 /** The nodes in whose open dialogs an environment is chosen: they are not its users before they are saved. */
 export const nodesChoosing = (environment: string): readonly EditedNode[] =>
@@ -118,10 +114,7 @@ const chooseNoneInstead = (select: JQuery): void => {
   let chosen = valueIn(select);
   select.on('change', () => (chosen = valueIn(select)));
   new MutationObserver(() => {
-    const isThere = select
-      .find('option')
-      .get()
-      .some((option) => valueIn($(option)) === chosen);
+    const isThere = select.find('option').is((_, option) => valueIn($(option)) === chosen);
     if (!isThere && chosen !== '') select.val(none).trigger('change');
   }).observe(element, { childList: true });
 };
@@ -152,12 +145,11 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
   const touch = (block: Element) => touched.add($(block).attr('data-field') ?? '');
   root.on('input', '[data-field]', ({ currentTarget }) => touch(currentTarget as Element));
   root.on('focusout', '[data-field]', ({ currentTarget, relatedTarget }) => {
+    const block = currentTarget as Element;
+    const to = relatedTarget as Element | null | undefined;
     // Who chooses a type of input in its menu, which is not in the field, is still at the field.
-    const isAtField = (to: EventTarget | null | undefined): boolean =>
-      to instanceof Element &&
-      ((currentTarget as Element).contains(to) || to.closest('.red-ui-typedInput-options') !== null);
-    if (isAtField(relatedTarget)) return;
-    touch(currentTarget as Element);
+    if (to && (block.contains(to) || to.closest('.red-ui-typedInput-options'))) return;
+    touch(block);
     refresh();
   });
 
@@ -178,11 +170,10 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
   const inputOf = (name: string): JQuery =>
     controls.find(({ field }) => field.name === name)?.control.input ?? $();
 
-  const form: OpenForm = {
+  const form: Form = {
     node,
     spec,
     root,
-    own,
     say,
     more: root.find('.advisor-more'),
     values,
@@ -201,7 +192,7 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
     },
   };
 
-  forms.set(node.id, form);
+  forms.set(node.id, { ...form, own });
   for (const { field, control } of controls) describe(blockOf(field.name), control.input, field);
   for (const { field } of controls) {
     if (field.kind === 'typed' && field.lookup) addPicker(form, field, field.lookup);
@@ -235,9 +226,10 @@ export const save = (node: EditedNode): void => {
   const form = forms.get(node.id);
   if (!form) return;
   savedHere.add(node.id);
-  const credentials = form.spec.fields
-    .filter((field) => field.kind === 'credential')
-    .map((field) => field.name);
+  // The editor itself saves these fields, and keeps the list of a config node's users.
+  const ofEditor = form.spec.fields
+    .filter(({ kind }) => kind === 'credential' || kind === 'environment')
+    .map(({ name }) => name);
   const saved = form.values();
   form.own.saving?.(form);
   if (serviceOfEnvironment(node['environment']) !== serviceOfEnvironment(saved['environment']))
@@ -249,10 +241,7 @@ export const save = (node: EditedNode): void => {
       environment: node['environment'],
       next: saved['environment'],
     });
-  for (const [name, value] of Object.entries(saved)) {
-    // The editor itself saves these fields, and keeps the list of a config node's users.
-    if (!credentials.includes(name) && name !== 'environment') node[name] = value;
-  }
+  for (const [name, value] of Object.entries(saved)) if (!ofEditor.includes(name)) node[name] = value;
   close(node);
 };
 

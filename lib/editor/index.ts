@@ -8,11 +8,10 @@ export { checkField, close, open, save } from './form';
 
 /** A setting with an unknown value, for which there is no sentence. */
 const unknownIn = (node: EditedNode, spec: EditorSpec): string | undefined => {
-  for (const field of spec.fields) {
-    if (field.kind !== 'choice' || field.when || field.advanced) continue;
-    if (isUnknown(field, node[field.name])) return chosenIn(field, node[field.name]);
-  }
-  return undefined;
+  const field = spec.fields.find(
+    (each) => each.kind === 'choice' && !each.when && !each.advanced && isUnknown(each, node[each.name]),
+  );
+  return field?.kind === 'choice' ? chosenIn(field, node[field.name]) : undefined;
 };
 
 /** The name of the node, else a sentence about what it does. */

@@ -178,18 +178,8 @@ const ticks = (field: TicksField, input: JQuery, node: EditedNode): Control => {
   const others = $(`#${input.attr('id') ?? ''}-others`);
   for (const box of boxes.get()) $(box).prop('checked', saved.includes(valueIn($(box))));
   others.val(saved.filter((value) => !field.options.includes(value)).join(' '));
-  return {
-    input,
-    read: () => ({
-      [field.name]: tickedAnd(
-        boxes
-          .filter(':checked')
-          .get()
-          .map((box) => valueIn($(box))),
-        valueIn(others),
-      ),
-    }),
-  };
+  const ticked = (): string[] => boxes.get().flatMap((box) => ($(box).is(':checked') ? valueIn($(box)) : []));
+  return { input, read: () => ({ [field.name]: tickedAnd(ticked(), valueIn(others)) }) };
 };
 
 const rows = (field: RowsField, prefix: string, node: EditedNode, say: Say): Control => {
