@@ -168,7 +168,7 @@ const missingIn = (values: EnvironmentValues, wanted: readonly string[]): string
 const ways = (missing: readonly string[]): string =>
   missing.map((setting) => `${setting} (${variableOf(setting)})`).join(', ');
 
-const untried = (check: 'client' | 'authorization', missing: readonly string[]): Finding =>
+const untried = (check: string, missing: readonly string[]): Finding =>
   finding(check)('untried', 'check.clientUntried', { settings: ways(missing) });
 
 /** Whether the token endpoint answers and knows the application, independent of the token in use. */
@@ -348,16 +348,14 @@ const checkedEnvironment = (options: CheckOptions, variables: NodeJS.ProcessEnv)
   return { written, values, given: Object.keys(fromVariables), prepared, unread };
 };
 
-type CheckLine = MarkedCheck<string>;
-
-const isLine = (value: unknown): value is Omit<CheckLine, 'mark'> & { mark?: CheckLine['mark'] } => {
+const isLine = (value: unknown): value is Omit<MarkedCheck, 'mark'> & { mark?: MarkedCheck['mark'] } => {
   if (!isRecord(value)) return false;
   const { check: name, ok, message } = value;
   return typeof name === 'string' && typeof message === 'string' && (ok === null || typeof ok === 'boolean');
 };
 
 /** The first line says why nothing was tried; the others refer to it. */
-const untriedFor = (first: Omit<Finding, 'check' | 'ok'>, names: readonly Finding['check'][]): Finding[] =>
+const untriedFor = (first: Omit<Finding, 'check' | 'ok'>, names: readonly string[]): Finding[] =>
   names.map((name, index) =>
     index === 0
       ? { check: name, ok: 'untried', ...first }
@@ -371,7 +369,7 @@ const testRunning = async (
   { values }: CheckedEnvironment,
   { advisor = 'default' }: CheckOptions,
   token: string | undefined,
-): Promise<CheckLine[] | Finding[]> => {
+): Promise<MarkedCheck[] | Finding[]> => {
   const route = { url, id: String(values['id']), route: 'test', token };
   const asked = await askRunning(route, { advisor, whole: true });
   if ('failed' in asked) {
@@ -389,7 +387,7 @@ const testRunning = async (
 const usable = (values: EnvironmentValues): EnvironmentValues =>
   Object.fromEntries(Object.entries(values).filter(([name]) => !faultInSetting(values, name)));
 
-const settingsFinding = (values: EnvironmentValues): Finding<string> => {
+const settingsFinding = (values: EnvironmentValues): Finding => {
   const rest = Object.fromEntries(Object.entries(values).filter(([name]) => !toldApart.includes(name)));
   const fault = faultInValues(rest);
   return fault
@@ -401,11 +399,8 @@ const settingsFinding = (values: EnvironmentValues): Finding<string> => {
  * Where the state is kept, and whether it can be; `unread` when the address is among credentials that could not be
  * decrypted.
  */
-const storeFinding = async (
-  values: EnvironmentValues,
-  unread: string | undefined,
-): Promise<Finding<string>> => {
-  const found = finding<string>('store');
+const storeFinding = async (values: EnvironmentValues, unread: string | undefined): Promise<Finding> => {
+  const found = finding('store');
   if (values['store'] !== 'postgres') return found(true, 'check.storeEmbedded');
   if (unread !== undefined && textOf(values['storeUrl']) === '')
     return found('untried', 'check.credentialsUnread', { file: unread, variables: variableOf('storeUrl') });
@@ -432,7 +427,7 @@ const linesOf = async (
   variables: NodeJS.ProcessEnv,
   words: Words,
   chance: Chance,
-): Promise<CheckLine[]> => {
+): Promise<MarkedCheck[]> => {
   const subject = checkedEnvironment(options, variables);
   const { written, prepared, unread } = subject;
   if (serviceOf(subject.values) === 'simulator')
@@ -442,13 +437,13 @@ const linesOf = async (
     (name) => variables[name],
     () => false,
   );
-  const lineOf = (one: Finding<string>): CheckLine => {
+  const lineOf = (one: Finding): MarkedCheck => {
     const line = spoken(one, words);
     return { ...line, message: hide(line.message) };
   };
   const { url, 'use-refresh-token': refreshFile } = options;
   const values = usable(subject.values);
-  const connect = async (): Promise<(CheckLine | Finding<string>)[]> => {
+  const connect = async (): Promise<(MarkedCheck | Finding)[]> => {
     if (url !== undefined) {
       refuseUnused(subject);
       const token = variables['ADVISOR_TEXTING_ADMIN_TOKEN'];
@@ -473,11 +468,12 @@ const linesOf = async (
     if (!(fault instanceof ServiceError) || !prepared) throw fault;
     const [first, ...rest] = untriedFor({ key: '', problem: fault.problem }, [
       ...ofService,
-      ...(['client', 'authorization'] as const),
+      'client',
+      'authorization',
     ]);
     return first ? [{ ...first, ok: false }, ...rest] : [];
   });
-  const rest: Finding<string>[] = [
+  const rest: Finding[] = [
     settingsFinding(subject.values),
     await storeFinding(subject.values, unread),
     ...(prepared ? checkPreparedness({ ...prepared, values: subject.values }) : []),
@@ -487,7 +483,7 @@ const linesOf = async (
 
 const signs = { ok: 'ok', wrong: 'WRONG', untried: '?', none: '-' } as const;
 
-const print = (lines: readonly CheckLine[], isJson: boolean): void => {
+const print = (lines: readonly MarkedCheck[], isJson: boolean): void => {
   process.stdout.write(
     isJson
       ? visible(`${JSON.stringify(lines, null, 2)}\n`, '\n')

@@ -28,14 +28,14 @@ export interface Prepared {
   readonly also: readonly string[];
 }
 
-const finding = (check: string, ok: Verdict, key: string, values: MessageValues = {}): Finding<string> => ({
+const finding = (check: string, ok: Verdict, key: string, values: MessageValues = {}): Finding => ({
   check,
   ok,
   key: `check.${key}`,
   values,
 });
 
-const secretFinding = (settings: SettingsFile): Finding<string> => {
+const secretFinding = (settings: SettingsFile): Finding => {
   if (settings.credentialSecret === false) return finding('credentialSecret', false, 'secretOff');
   return settings.credentialSecret === undefined
     ? finding('credentialSecret', false, 'secretGenerated')
@@ -45,7 +45,7 @@ const secretFinding = (settings: SettingsFile): Finding<string> => {
 /** Permissions with which somebody can text. */
 const sufficient: readonly unknown[] = ['*', 'write', '*.write', 'flows.write', 'advisor-texting.write'];
 
-const loginFinding = ({ hasEditor, hasLogin, uiHost, withoutLogin }: SettingsFile): Finding<string> => {
+const loginFinding = ({ hasEditor, hasLogin, uiHost, withoutLogin }: SettingsFile): Finding => {
   if (!hasEditor) return finding('adminAuth', true, 'loginNoEditor');
   if (hasLogin)
     return [withoutLogin].flat().some((permission) => sufficient.includes(permission))
@@ -69,7 +69,7 @@ const networks: Readonly<Record<number, string>> = {
 /** A file system in user space, which may be of any kind. */
 const fuse = 0x65735546;
 
-const diskFinding = (userDir: string, values: EnvironmentValues): Finding<string> => {
+const diskFinding = (userDir: string, values: EnvironmentValues): Finding => {
   if (plainSettings(environment, values).text('store') === 'postgres')
     return finding('userDir', true, 'diskUnneeded');
   const type = process.platform === 'linux' ? statfsSync(userDir).type : fuse;
@@ -95,7 +95,7 @@ export const toldApart: readonly string[] = [
   'storeUrl',
 ];
 
-const environmentFindings = (values: EnvironmentValues, nodes: readonly SavedNode[]): Finding<string>[] => {
+const environmentFindings = (values: EnvironmentValues, nodes: readonly SavedNode[]): Finding[] => {
   const { number, flag, text } = plainSettings(environment, values);
   const doesSchedule = nodes.some(
     (node) =>
@@ -106,7 +106,7 @@ const environmentFindings = (values: EnvironmentValues, nodes: readonly SavedNod
   const needsZone = doesSchedule || text('textFrom') !== '';
   const limit = number('requestsPerSecond');
   const setting = (name: string): MessageValues => ({ setting: { setting: name } });
-  const zoneFinding = (): Finding<string> => {
+  const zoneFinding = (): Finding => {
     if (zone !== '') return finding('timeZone', true, 'zone', { zone });
     return needsZone
       ? finding('timeZone', false, 'zoneMissing', { zone: zoneOfProcess, ...setting('timeZone') })
@@ -187,7 +187,7 @@ const isInsistent = (node: SavedNode): boolean => {
   return number('every') < usual.number('every') || limit === 0 || limit > usual.number('limit');
 };
 
-const flowFindings = ({ nodes: all, values, also }: Prepared): Finding<string>[] => {
+const flowFindings = ({ nodes: all, values, also }: Prepared): Finding[] => {
   const nodes = runningIn(all);
   const named = (some: readonly SavedNode[]): MessageValues => namesOf(some, all);
   const ours = nodes.filter((node) => specOf(node) !== undefined && !isEnvironment(node));
@@ -211,7 +211,7 @@ const flowFindings = ({ nodes: all, values, also }: Prepared): Finding<string>[]
   const impatient = of(checkConsent).filter(isImpatient);
   const insistent = of(requestConsent).filter(isInsistent);
   const unheard = here.filter((node) => (specOf(node)?.outputs.length ?? 0) > 1 && !isHeard(node, nodes));
-  const place = (): Finding<string> => {
+  const place = (): Finding => {
     if (homeless.length > 0) return finding('environment', false, 'environmentNone', named(homeless));
     if (here.length === 0) return finding('environment', false, 'environmentUnused');
     const names = elsewhere.map((each) => JSON.stringify(each['name'] ?? nodeId(each))).join(' --also ');
@@ -252,9 +252,9 @@ export const environmentsMeant = (
 };
 
 /** Whether a machine and its flows are ready for production. Nothing is changed, and no request is made. */
-export const checkPreparedness = (prepared: Prepared): Finding<string>[] => {
+export const checkPreparedness = (prepared: Prepared): Finding[] => {
   const { settings, userDir, values, nodes } = prepared;
-  const unread = (check: string): Finding<string> =>
+  const unread = (check: string): Finding =>
     finding(check, 'untried', 'settingsUnread', { directory: userDir });
   return [
     settings ? secretFinding(settings) : unread('credentialSecret'),

@@ -2,7 +2,7 @@ import { minute } from '../lib/durations';
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../lib/service/clock';
 import { type ReasonWord, ServiceError } from '../lib/service/errors';
-import { finding, type Finding, type SignInName } from '../lib/check/rehearsal';
+import { finding, type Finding } from '../lib/check/rehearsal';
 import { requestDefaults } from '../lib/service/client';
 import { readRetryAfter, Retries, type Happened } from '../lib/service/retry';
 import { createTransport, postForm, trustedBase, trustedUrl } from '../lib/service/transport';
@@ -52,7 +52,7 @@ const patiently = async <T extends Said>(
 };
 
 /** A rate limit is no fault of the settings, so it counts as not tried. */
-const unavailable = (check: SignInName, address: string, status: number): Finding =>
+const unavailable = (check: string, address: string, status: number): Finding =>
   finding(check)(status === 429 ? 'untried' : false, 'check.signInFails', { address, status });
 
 /**

@@ -5,13 +5,7 @@ import { wordsIn } from '../../../lib/runtime/language';
 import { usualPrefixes } from '../../../lib/service/prefixes';
 import { serviceError } from '../../../lib/service/errors';
 import type { Clock } from '../../../lib/service/clock';
-import {
-  rehearse,
-  type CheckName,
-  type Finding,
-  type Need,
-  type Rehearsal,
-} from '../../../lib/check/rehearsal';
+import { rehearse, type Finding, type Need, type Rehearsal } from '../../../lib/check/rehearsal';
 import { environmentFor, startSimulator, type Simulator, type SimulatorOptions } from '../../../simulator';
 import { listen } from '../../support/server';
 
@@ -51,7 +45,7 @@ describe('a rehearsal', () => {
     const { corePrefix, textPrefix, names } = environmentFor(simulator.settings.habits);
     return settings({ prefixes: { core: corePrefix, text: textPrefix }, names, ...changes });
   };
-  const try_ = async (rehearsal: Rehearsal): Promise<(check: CheckName) => [Finding['ok'], string]> => {
+  const try_ = async (rehearsal: Rehearsal): Promise<(check: string) => [Finding['ok'], string]> => {
     const findings = await rehearse(rehearsal);
     findings
       .map(({ check }) => check)
@@ -463,7 +457,7 @@ describe('a rehearsal on handwritten services', () => {
     const found = Object.fromEntries(findings.map((finding) => [finding.check, finding]));
     return {
       verdicts: Object.fromEntries(findings.map(({ check, ok }) => [check, ok])),
-      message: (check: CheckName): string => {
+      message: (check: string): string => {
         const finding = found[check];
         return finding ? say(finding) : '';
       },
