@@ -22,8 +22,9 @@ import type { Config, NodeRuntime } from './register';
 import type { NodeSpec } from './spec';
 import { Searches, type PrepareSearch } from './searches';
 import {
-  heldLook,
+  codePrefix,
   look,
+  loopLook,
   outcomeStatus,
   unauthorizedLook,
   type OutcomeCounts,
@@ -101,8 +102,6 @@ export interface ItemNodeOptions<D extends ItemData, S extends Shared> {
 const isControl = (msg: Message, name: 'reset' | 'flush'): boolean =>
   Object.hasOwn(msg, name) && msg[name] !== false && msg[name] !== undefined && msg[name] !== null;
 
-const codePrefix = 'code ';
-
 /** The kinds under which `msg.summary` counts an outcome. */
 export const kindsIn = (tools: Tools, outcome: Outcome): readonly string[] => {
   const name = tools.outputs.nameOf(outcome);
@@ -166,11 +165,12 @@ const brakeFor = (
   const show = (): void => {
     const [{ until } = { until: 0 }] = delayed.values();
     const { size } = delayed;
-    status.show(() => heldLook(words, size, until, clock.now()));
+    status.show(() => loopLook(words, size, until, clock.now()));
     if (hasWarned) return;
     hasWarned = true;
-    const name = node.name === '' ? node.id : (node.name ?? node.id);
-    node.warn(words.say('warning.loop', { node: name, count: words.number(mostReturns) }));
+    const { name = '' } = node;
+    const warning = name === '' ? 'warning.loopHere' : 'warning.loop';
+    node.warn(words.say(warning, { node: name, count: words.number(mostReturns) }));
   };
 
   /** Delays a message that has come back too often: it enters when its minute is over. False for any other. */

@@ -90,6 +90,14 @@ export const heldLook = (words: Words, count: number, notBefore: number, now: nu
   return look('blue', 'ring', words.say(count === 1 ? 'status.held' : 'status.heldNext', values));
 };
 
+/** Messages that came back too often are delayed, the first until `until`. */
+export const loopLook = (words: Words, count: number, until: number, now: number): StatusLook =>
+  look(
+    'yellow',
+    'ring',
+    words.say('status.loop', { count: words.number(count), time: words.time(until, now) }),
+  );
+
 export interface Waiting {
   readonly count: number;
   readonly next: number;
@@ -218,6 +226,15 @@ export interface StatusTexts {
 /** How many outcomes left, by the names of the outputs; `alreadySent` are among those of the first. */
 export type OutcomeCounts = Readonly<Record<string, number>>;
 
+/** Before the code of a failure, in the kinds by which outcomes are counted. */
+export const codePrefix = 'code ';
+
+/** The reason that all failures share, if nothing else has left. */
+const sharedReason = (words: Words, counts: OutcomeCounts, failed: number): string | undefined => {
+  const code = Object.keys(counts).find((kind) => kind.startsWith(codePrefix) && counts[kind] === failed);
+  return code === undefined ? undefined : words.find(`failed.${code.slice(codePrefix.length)}`);
+};
+
 /** Such as `2 sent, 2 failed, 1 no consent`. In a dry run, it says what would be done. */
 const countsLook = (
   words: Words,
@@ -241,6 +258,9 @@ const countsLook = (
     })
     .join(words.say('counts.separator'));
   if (count(failed) + count(third) === 0) return look('green', 'dot', text);
+  const why = count(first) + count(third) === 0 ? sharedReason(words, counts, count(failed)) : undefined;
+  if (why !== undefined)
+    return look('red', 'ring', words.say('status.allFailed', { count: words.number(count(failed)), why }));
   return count(first) + count(third) === 0 ? look('red', 'ring', text) : look('yellow', 'dot', text);
 };
 

@@ -1,6 +1,13 @@
 import { invalidInput } from '../../lib/runtime/errors';
 import { excerpt, pick, type Source } from '../../lib/runtime/inputs';
-import { fieldOf, hasBrokenPlaceholder, isRecord, isWellFormed, placeholder } from '../../lib/runtime/kinds';
+import {
+  fieldOf,
+  hasBrokenPlaceholder,
+  isRecord,
+  isWellFormed,
+  placeholder,
+  sameName,
+} from '../../lib/runtime/kinds';
 import type { Message } from '../../lib/runtime/red';
 import type { ServiceError } from '../../lib/service/errors';
 import { fieldNames, type PhoneEntry } from '../../lib/texting/recipients';
@@ -63,8 +70,12 @@ const noText = (source: Source, value: unknown, msg: Message): ServiceError => {
   if (isEmpty && source.where === 'msg.text' && asText(msg.payload) !== undefined) {
     return invalidInput('text_in_payload');
   }
-  return invalidInput(isEmpty ? 'text_missing' : 'text_kind', { where: source.where });
+  const kind = typeof value === 'string' ? 'text_kind' : 'text_object';
+  return invalidInput(isEmpty ? 'text_missing' : kind, { where: source.where });
 };
+
+const isBlank = (value: unknown): boolean =>
+  value === undefined || value === null || (typeof value === 'string' && value.trim() === '');
 
 /** An address book node gives the contact as the payload, and users who wire it to a text try the field's bare name. */
 const noField = (
@@ -74,6 +85,8 @@ const noField = (
   authored: boolean,
 ): ServiceError => {
   const field = excerpt(name);
+  if (record && Object.keys(record).some((own) => sameName(own, name)) && isBlank(fieldOf(record, name)))
+    return invalidInput('placeholder_empty', { field });
   if (!authored) return invalidInput('placeholder_own', { field });
   if (asText(pick(payload, name)) !== undefined) return invalidInput('placeholder_in_payload', { field });
   if (record) return invalidInput('placeholder_of_recipient', { field, fields: fieldNames(record) });

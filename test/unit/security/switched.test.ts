@@ -253,7 +253,7 @@ describe('an environment that is pointed to another service', function () {
     send('holder', { phone: [inHoursNow, ...phones(2, 40).map((phone) => ({ phone }))], text: 'A test' });
     await until(() => (told.length === 1 ? true : undefined), 'The text that is sent at once');
     await deploy('production', 'full', () => undefined);
-    await until(() => statuses.get('holder') === '2 failed' || undefined, 'The status');
+    await until(() => statuses.get('holder') === '2 failed: cancelled' || undefined, 'The status');
     should(told.map(({ msg }) => msg.outcome)).deepEqual(['sent', 'failed', 'failed']);
   });
 

@@ -271,6 +271,18 @@ describe("a recipient's own fields", () => {
       });
     }
 
+    it('name the field that a recipient has, but empty', async () => {
+      const { flow } = await nodeOf('advisor-send-text', { text: 'From {{Town}}', textType: 'str' });
+      const { msg } = only(await flow.ask({ phone: [{ phone: ann, town: ' ' }], advisor: 'alex' }));
+      should(errorOf(msg).message).match(/^"Town" is empty, so the text would have a gap/);
+    });
+
+    it('are not looked for in an object, which is not a text', async () => {
+      const { flow } = await nodeOf('advisor-send-text');
+      const { msg } = only(await flow.ask({ phone: ann, text: { en: 'Hi' }, advisor: 'alex' }));
+      should(errorOf(msg).message).match(/^The value in msg\.text is not a text/);
+    });
+
     it('name the field whose value holds braces', async () => {
       const { flow } = await nodeOf('advisor-send-text');
       const phone = [{ phone: ann, name: '{{x}}', text: 'Hi {{name}}' }];

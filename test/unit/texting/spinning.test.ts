@@ -81,7 +81,7 @@ describe('a message that keeps returning to a node', () => {
     await warned(flow);
     await clock.move(minute - 1);
     should(requests).equal(round);
-    while (!flow.statuses.some(({ text }) => /1 held until \d/.test(text))) await nextIteration();
+    while (!flow.statuses.some(({ text }) => /1 in a loop, next \d/.test(text))) await nextIteration();
     await clock.move(1);
     await left(flow, round + 20);
     await clock.move(minute - 1);
@@ -89,6 +89,13 @@ describe('a message that keeps returning to a node', () => {
     should(flow.warnings).have.length(1);
     should(flow.warnings[0]).match(/my node/);
     should(flow.warnings[0]).match(/20/);
+  });
+
+  it('is not warned of by an id when the node has no name', async () => {
+    const flow = await load({ ...sendNode, name: '' });
+    flow.send({ phone, text: 'Hi' });
+    await warned(flow);
+    should(flow.warnings[0]).match(/^A message came back to this node more than 20 times/);
   });
 
   const nodes: readonly [type: string, config: object, msg: Message][] = [

@@ -71,6 +71,16 @@ describe('the status of outcomes', () => {
     should([text(), fill()]).eql(['2 failed', 'red']);
   });
 
+  it('gives the reason when all have failed for the same one', () => {
+    const { ofList, text, fill } = statusOf();
+    ofList({ failed: 3, 'code blocked': 3 }, failed);
+    should([text(), fill()]).eql(['3 failed: blocked', 'red']);
+    ofList({ failed: 3, 'code blocked': 2, 'code rejected': 1 }, failed);
+    should(text()).equal('3 failed');
+    ofList({ sent: 1, failed: 3, 'code blocked': 3 }, failed);
+    should(text()).equal('1 sent, 3 failed');
+  });
+
   it('does not count a repeated text as sent twice', () => {
     const { ofList, text } = statusOf();
     ofList({ sent: 5, alreadySent: 2, failed: 1 });
