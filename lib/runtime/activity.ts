@@ -7,7 +7,7 @@ import { orMake } from '../process-memory';
 import { idsUnder } from '../outbox/removed-nodes';
 import { cancelPausedWait } from '../outbox/repairs';
 import { systemClock, within } from '../service/clock';
-import { day, second } from '../durations';
+import { day, minute, second } from '../durations';
 import type { Problem } from '../service/errors';
 import { endOf, key, type Store, type StoreCommand } from '../state/store';
 import type { Environment } from './environment';
@@ -41,6 +41,8 @@ export const isCancelling = (command: StoreCommand): boolean =>
 const answeredWithin = 5 * second;
 
 export interface FailureRecord extends Failure {
+  /** How many failures it stands for, if they are gathered. */
+  readonly count?: number;
   readonly problem?: Pick<Problem, 'message' | 'wording'>;
 }
 
@@ -71,6 +73,27 @@ const writtenWithin = second;
 const mostSorted = 1000;
 /** The most items that are read for a filter that no key answers; the user must narrow a longer search. */
 const mostScanned = 20_000;
+
+/** Milliseconds between two failures of one stopped list. */
+const stoppedWithin = minute;
+
+/** What was cancelled together is one failure, the latest: a stopped list would push those that need a decision out. */
+const gathered = (failures: readonly FailureRecord[]): FailureRecord[] => {
+  const found: (FailureRecord & { count: number })[] = [];
+  let before: FailureRecord | undefined;
+  for (const failure of failures) {
+    const last = found.at(-1);
+    const isSame =
+      failure.code === 'cancelled' &&
+      before?.code === 'cancelled' &&
+      before.node.id === failure.node.id &&
+      before.at - failure.at <= stoppedWithin;
+    if (last && isSame) last.count += 1;
+    else found.push({ ...failure, count: 1 });
+    before = failure;
+  }
+  return found;
+};
 
 const table = 'work';
 
@@ -362,7 +385,7 @@ export class Activity {
     return (await this.failures({ page: 1, pageSize: mostFailuresKept })).data;
   }
 
-  async failureRecords(asked: ActivityQuery): Promise<Listed<FailureRecord>> {
+  async failureRecords(asked: ActivityQuery, isGathered = false): Promise<Listed<FailureRecord>> {
     await Promise.all(this.all().map((activity) => activity.flush()));
     const store = await this.environment.store();
     const range = { ...this.failureRange, limit: mostFailuresKept, reverse: true };
@@ -373,10 +396,8 @@ export class Activity {
     const meant = found
       .map(({ value }) => value)
       .filter((item) => item.at >= oldest && spaces.has(item.space) && (isMeant?.(item) ?? true));
-    return pageIn(
-      meant.map(({ space: _, ...failure }) => failure),
-      asked,
-    );
+    const failures = meant.map(({ space: _, ...failure }) => failure);
+    return pageIn(isGathered ? gathered(failures) : failures, asked);
   }
 
   /** Records a failure that has left a node. The record never holds the text. */

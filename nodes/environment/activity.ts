@@ -177,7 +177,9 @@ export const readActivity = async (
     const found = await soon(activity.queue(state === undefined ? wanted : { ...wanted, state }));
     return { ...found, data: shown(found.data) };
   }
-  const { data: all, pageInfo } = await soon(activity.failureRecords(wanted));
+  const { data: all, pageInfo } = await soon(
+    activity.failureRecords(wanted, textIn(request, 'gathered') !== ''),
+  );
   const failures = mayWrite ? all : all.map(maskedFailure);
   const data = failures.map(({ problem: _, ...failure }) => failure);
   return { data, pageInfo, ...failuresInWords(failures, request) };

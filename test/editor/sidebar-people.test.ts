@@ -410,6 +410,25 @@ describe('the sidebar, for each kind of user', function () {
     await admin.page.unroute(/env\/failures/);
   });
 
+  it('shows in one line what was cancelled together, and no label with a text that was not sent', async () => {
+    const rows = admin.part('failures').locator('li');
+    await admin.page.evaluate(`(() => {
+      const { name, text, textType } = RED.nodes.node('send env');
+      window.before = { name, text, textType };
+      Object.assign(RED.nodes.node('send env'), { name: '', text: 'written later', textType: 'str' });
+    })()`);
+    await admin.page.route(/env\/failures\?gathered=true/, async (route) => {
+      const response = await route.fetch();
+      const { data, advice, ...rest } = (await response.json()) as { data: object[]; advice: string[] };
+      const stopped = { ...data[0], code: 'cancelled', count: 1259, node: { id: 'send env', name: '' } };
+      await route.fulfill({ json: { ...rest, data: [stopped], advice: advice.slice(0, 1) } });
+    });
+    await admin.page.evaluate(comesIntoView);
+    await rows.first().getByText('send text (SMS) · 1,259 recipients').waitFor();
+    await admin.page.unroute(/env\/failures\?gathered=true/);
+    await admin.page.evaluate(`Object.assign(RED.nodes.node('send env'), window.before) && undefined`);
+  });
+
   it('stops reading an environment that was removed while it was read, and keeps the focus', async () => {
     const sidebar = admin;
     const { page } = sidebar;

@@ -30,7 +30,7 @@ import {
 } from './sidebar-rows';
 
 /** Failures, with a word for each code, and for each failure the sentence that says what to do. */
-interface Failures extends Listed<Failure> {
+interface Failures extends Listed<Failure & { readonly count?: number }> {
   readonly codes: Readonly<Record<string, string>>;
   readonly advice: readonly (string | null)[];
 }
@@ -309,11 +309,12 @@ export const heldPart = (host: SidebarSection) =>
 export const failuresPart = (host: SidebarSection) =>
   new ListPart<Failures>(host, {
     name: 'failures',
+    route: 'failures?gathered=true',
     title: say('sidebar.failures'),
     // Failures stay for a month: only those of the last day count as activity.
     isActive: ({ data: [latest] }) => latest !== undefined && latest.at > host.now() - day,
     rows: ({ data, codes, advice }) =>
-      data.map(({ at, node, phone, code, detail, traceId }, index) => {
+      data.map(({ at, node, phone, code, detail, traceId, count = 1 }, index) => {
         const advised = advice[index] ?? '';
         const isDetailSaid = detail === null || advised.includes(visible(detail));
         const note = [
@@ -332,7 +333,11 @@ export const failuresPart = (host: SidebarSection) =>
           node,
           head: codes[code] ?? code,
           title: code,
-          facts: [timeOf(at, host), nodeLabel(node), phone],
+          facts: [
+            timeOf(at, host),
+            nodeLabel(node, true),
+            count > 1 ? say('sidebar.together', { count: localNumber(count) }) : phone,
+          ],
           note: note.filter((sentence) => sentence !== '').join(' '),
           actions: [copyTrace],
         };

@@ -7,7 +7,7 @@ import {
   setAttributes,
   setText,
 } from '../../../lib/editor/dom';
-import { environmentSays as say, localNumber } from '../../../lib/editor/locale';
+import { environmentSays as say, localNumber, sayOf } from '../../../lib/editor/locale';
 import type { EditedNode } from '../../../lib/editor/red';
 import { second } from '../../../lib/durations';
 
@@ -34,10 +34,16 @@ const pathOf = (id: string): readonly EditedNode[] => {
 /** Whether the flow has no such node any more. */
 export const isDeleted = ({ id }: NodeName): boolean => pathOf(id).length === 0;
 
-/** The label of a node on the canvas. */
-export const nodeLabel = ({ id, name }: NodeName): string =>
+/** What a node is called: its label may show a text that it did not send. */
+const titleOf = (node: EditedNode): string =>
+  node.name || !node.type.startsWith('advisor-')
+    ? RED.utils.getNodeLabel(node, node.id)
+    : sayOf(node)('title');
+
+/** The label of a node on the canvas; `isPast` for what happened before the node may have been changed. */
+export const nodeLabel = ({ id, name }: NodeName, isPast = false): string =>
   pathOf(id)
-    .map((node) => RED.utils.getNodeLabel(node, node.id))
+    .map((node) => (isPast ? titleOf(node) : RED.utils.getNodeLabel(node, node.id)))
     .join(' › ') ||
   name ||
   say('sidebar.deletedNode');

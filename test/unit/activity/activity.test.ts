@@ -395,6 +395,31 @@ describe('activity: queue and failures', () => {
     should(data.map((failure) => failure.phone)).deepEqual(phone.toReversed());
   });
 
+  it('counts what was cancelled together as one failure where failures are gathered', async () => {
+    const { environment } = await failing(createMemoryStore(), await failingServer());
+    const activity = activityOf(environment);
+    const fail = (code: string, id = 'send'): void =>
+      activity.failed({
+        node: { id, name: '' },
+        problem: { code, message: code, retryable: false, attempts: 0 },
+        msg: {},
+      });
+    fail('outcome_unknown');
+    for (let n = 0; n < 3; n++) fail('cancelled');
+    fail('cancelled', 'other');
+    for (let n = 0; n < 2; n++) fail('rejected');
+    const { data, pageInfo } = await activity.failureRecords(some, true);
+    should(data.map(({ code, count }) => [code, count])).deepEqual([
+      ['rejected', 1],
+      ['rejected', 1],
+      ['cancelled', 1],
+      ['cancelled', 3],
+      ['outcome_unknown', 1],
+    ]);
+    should(pageInfo.totalRecord).equal(5);
+    should((await activity.failures(some)).pageInfo.totalRecord).equal(7);
+  });
+
   it('shows the failures of the service that the environment points to, and of no other', async () => {
     const store = createMemoryStore();
     const before = await failing(store);
