@@ -39,6 +39,7 @@ const surroundings = (say: Say): ValidationContext => ({
       country: typeof country === 'string' ? country : '',
       timeZone: zoneOfEnvironment(id),
       isComplete: found.valid !== false,
+      isDisabled: found['d'] === true,
     };
   },
   propertyExpression: (text) => RED.utils.validatePropertyExpression(text),

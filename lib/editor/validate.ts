@@ -41,6 +41,7 @@ interface EnvironmentSeen {
   /** The zone of its dates without a zone. */
   readonly timeZone: string;
   readonly isComplete: boolean;
+  readonly isDisabled: boolean;
 }
 
 export interface ValidationContext {
@@ -269,6 +270,7 @@ const environmentProblem = (value: unknown, { say, environment }: ValidationCont
   if (isVariable(value)) return undefined;
   const found = environment(value);
   if (!found) return say('invalid.environment');
+  if (found.isDisabled) return say('invalid.environmentDisabled');
   return found.isComplete ? undefined : say('invalid.environmentIncomplete');
 };
 

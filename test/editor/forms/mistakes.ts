@@ -27,10 +27,12 @@ const flows: FlowNode[] = [
   { id: 'tab', type: 'tab', label: 'Mistakes' },
   { id: 'environment', type: 'advisor-environment', service: 'simulator' },
   { id: 'open', type: 'advisor-environment', service: 'simulator' },
+  { id: 'off', type: 'advisor-environment', service: 'simulator', d: true },
   { id: 'staged', type: 'advisor-environment', service: 'staging' },
   node('send', 'send-text', {}),
   node('contact', 'contact', { operation: 'create', contactType: 'fields' }),
   node('group', 'group', { operation: 'delete' }),
+  node('resting', 'events', { environment: 'off' }),
   node('newer', 'contact', { operation: 'upsert', contactIdType: 'cookie' }),
 ];
 
@@ -57,6 +59,12 @@ export const mistakes = inSharedEditor('mistakes in a form in', flows, () => {
     sentence.should.match(/^Entry 2 of the list: This is not a phone number/);
     await closeNode(page);
     (await triangle(page, 'send')).should.eql([sentence]);
+  });
+
+  it('include a disabled environment, at the triangle of its nodes', async () => {
+    (await triangle(page, 'resting')).should.eql([
+      'The environment is disabled: enable it, or choose another.',
+    ]);
   });
 
   it('are shown row by row in a contact, and at the triangle with the name of the row', async () => {

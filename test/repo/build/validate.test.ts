@@ -15,9 +15,10 @@ import { spec as sendText } from '../../../nodes/send-text/spec';
 
 const now = Date.parse('2030-06-01T12:00:00Z');
 const environments = new Map<unknown, ReturnType<ValidationContext['environment']>>([
-  ['us', { country: 'US', timeZone: 'America/New_York', isComplete: true }],
-  ['plain', { country: '', timeZone: '', isComplete: true }],
-  ['incomplete', { country: '', timeZone: '', isComplete: false }],
+  ['us', { country: 'US', timeZone: 'America/New_York', isComplete: true, isDisabled: false }],
+  ['plain', { country: '', timeZone: '', isComplete: true, isDisabled: false }],
+  ['incomplete', { country: '', timeZone: '', isComplete: false, isDisabled: false }],
+  ['disabled', { country: '', timeZone: '', isComplete: true, isDisabled: true }],
 ]);
 const around: ValidationContext = {
   now,
@@ -81,6 +82,7 @@ describe('the complaints of a form', () => {
     [sendText.fields, 'phone', { phone: 'grace', phoneType: 'str' }, 'invalid.noPhone'],
     [sendText.fields, 'phone', { phone: '+', phoneType: 'str' }, 'invalid.noPhone'],
     [sendText.fields, 'environment', { environment: 'incomplete' }, 'invalid.environmentIncomplete'],
+    [sendText.fields, 'environment', { environment: 'disabled' }, 'invalid.environmentDisabled'],
     [sendText.fields, 'phone', { phone: '+1 (202) 555-0113', phoneType: 'str' }, undefined],
     [sendText.fields, 'phone', { phone: ' +12025550113 ', phoneType: 'str' }, undefined],
     [sendText.fields, 'phone', { phone: '0113', phoneType: 'str', environment: 'us' }, 'invalid.phone'],
