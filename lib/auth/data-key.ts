@@ -127,8 +127,8 @@ const savedIn = (stored: unknown): { readonly id: string; readonly wrapped: Wrap
 
 /**
  * Keeps the key in the runtime's settings and beside the store. The file decides: of two processes with one user
- * directory, each writes the settings without what the other has added. Others may read the settings, so an unprotected key is in
- * the file alone.
+ * directory, each writes the settings without what the other has added. Others may read the settings, so an unprotected
+ * key is in the file alone.
  */
 export const keyHolderOf = (settings: RuntimeSettings): KeyHolder => {
   const { userDir } = settings;

@@ -163,7 +163,10 @@ export const validZone = (
   return settings.textHours && asked !== 'any' ? [{ pass }] : [];
 };
 
-/** Holds texts outside the hours of their recipients, or fails them. A scheduled text is moved, and may be requested at any hour. */
+/**
+ * Holds texts outside the hours of their recipients, or fails them. A scheduled text is moved, and may be requested at
+ * any hour.
+ */
 export const textHours = <S extends TextShared>(
   { environment: { settings, clock } }: GuardTools,
   asked: string,

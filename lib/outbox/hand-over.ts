@@ -29,7 +29,10 @@ interface Giver {
 
 /** Held by a node that has received an outcome, until it has called one of the functions. */
 export interface Claim extends Pick<Giver, 'store' | 'hold'> {
-  /** The message is saved, or has left; with `save`, that saves it now. For the last receiver, the outcome counts as emitted. */
+  /**
+   * The message is saved, or has left; with `save`, that saves it now. For the last receiver, the outcome counts as
+   * emitted.
+   */
   conclude(save?: Save): void;
   /** The message is not saved. */
   keep(): void;

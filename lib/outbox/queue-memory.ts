@@ -130,7 +130,10 @@ export class QueueMemory<D extends ItemData, S extends Shared> {
   readonly saving = new Map<string, Promise<void>>();
   readonly cancelling = new Set<Promise<unknown>>();
   latest: { offer(due: Buffer): void } | undefined;
-  /** The waits whose outcomes have not left: saved ones are counted by the first start, those that arrive after `born` as they come. */
+  /**
+   * The waits whose outcomes have not left: saved ones are counted by the first start, those that arrive after `born`
+   * as they come.
+   */
   waitCount = 0;
   areWaitsCounted = false;
 

@@ -98,8 +98,8 @@ export interface Environment {
   /** Gives a control message to the same node in other processes, and in the stores that ended processes have left. */
   tellOthers?(node: string, message: Readonly<Record<string, unknown>>): void;
   /**
-   * Calls the listener with control messages to a node from other processes; it returns false when the node cannot carry them out
-   * yet.
+   * Calls the listener with control messages to a node from other processes; it returns false when the node cannot
+   * carry them out yet.
    */
   onControl?(node: string, listener: ControlListener): () => void;
   /** The same environment in other uses of a subflow. */

@@ -3,8 +3,8 @@ import { largestPage } from '../contract-values';
 import type { FieldKinds } from './kinds';
 
 /**
- * A node as data: its runtime, form, validation and docs all read its spec. This file and the specs import types and plain values alone,
- * so that they cost nothing at the start and the editor and the build can use them too.
+ * A node as data: its runtime, form, validation and docs all read its spec. This file and the specs import types and
+ * plain values alone, so that they cost nothing at the start and the editor and the build can use them too.
  */
 export type ValueType =
   | 'msg'

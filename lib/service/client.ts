@@ -52,7 +52,10 @@ export interface CallOptions {
   readonly lane?: string;
   /** A `poll` is made only when no `normal` request waits. */
   readonly priority?: 'normal' | 'poll';
-  /** Cancels requests that have not started or wait for a retry; a send, consent request or create in progress finishes first. */
+  /**
+   * Cancels requests that have not started or wait for a retry; a send, consent request or create in progress finishes
+   * first.
+   */
   readonly signal?: AbortSignal;
   /** Called when the request has its token; it leaves after this resolves. */
   readonly begin?: () => void | Promise<void>;

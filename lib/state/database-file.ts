@@ -17,7 +17,10 @@ import type { Change, Table } from './commit-queue';
 import { reasonOf, type Range } from './store';
 import { second } from '../durations';
 
-/** lmdb has native code, so it is loaded only when a store is opened. A failed `require` can be repeated, a failed `import` cannot. */
+/**
+ * lmdb has native code, so it is loaded only when a store is opened. A failed `require` can be repeated, a failed
+ * `import` cannot.
+ */
 export const loadLmdb = () => require('lmdb') as typeof lmdb;
 
 /** Whether lmdb has no native code for this platform. Without a free file descriptor, its other faults look the same. */

@@ -218,7 +218,10 @@ export class Leases {
     );
   }
 
-  /** Looks up a commit whose answer is missing; calls `lost` for a lease that another process has, or that the database has set back. */
+  /**
+   * Looks up a commit whose answer is missing; calls `lost` for a lease that another process has, or that the database
+   * has set back.
+   */
   async lastMade(
     batch: Batch,
     lost: (fence: Leased, row: LeaseRow | undefined) => Promise<void>,

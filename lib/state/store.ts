@@ -375,10 +375,11 @@ export class Store {
   }
 
   /**
-   * A record that cannot be read counts as missing in a condition, and is reported once. Writes all operations or none; resolves when they would survive a power cut. False means that a condition did not
-   * hold and nothing was written. All writes of one turn of the event loop are one commit, and they take effect in
-   * order. A write waits while nothing can be written (disk full, another owner, server unreachable). It rejects only
-   * when the store closes before, when another process takes it over, or when a record is too large.
+   * Writes all operations or none; resolves when they would survive a power cut. False means that a condition did not
+   * hold and nothing was written; in a condition, a record that cannot be read counts as missing. All writes of one
+   * turn of the event loop are one commit, and they take effect in order. A write waits while nothing can be written
+   * (disk full, another owner, server unreachable). It rejects only when the store closes before, when another process
+   * takes it over, or when a record is too large.
    */
   async write(operations: readonly Operation[], conditions: readonly Condition[] = []): Promise<boolean> {
     const { engine } = this;

@@ -283,9 +283,9 @@ export type Recipients<T extends Recipient = Recipient> = Pick<
 >;
 
 /**
- * The recipients that a phone field names; an unreadable number fails alone. `completeRecipient` adds what else a recipient has;
- * if it throws a ServiceError, that recipient fails. A long list is read in slices. Throws `invalid_input` when the value
- * is neither a number nor a list of them.
+ * The recipients that a phone field names; an unreadable number fails alone. `completeRecipient` adds what else a
+ * recipient has; if it throws a ServiceError, that recipient fails. A long list is read in slices. Throws
+ * `invalid_input` when the value is neither a number nor a list of them.
  */
 export const recipientsOf = <T extends Recipient = Recipient>(
   value: unknown,

@@ -440,9 +440,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       file: 'nodes/environment/removed-data.ts',
       changes: [['    existing.add(allInside);\n', '']],
       shownBy: {
-        'unit/outbox/removed-nodes.test.ts': [
-          'are kept for a node in a subflow that is a module, although no flow has it and it may be disabled',
-        ],
+        'unit/outbox/removed-nodes.test.ts': ['are kept for its nodes, even if it is disabled'],
       },
     },
     {

@@ -164,7 +164,7 @@ export const threats: Readonly<Record<number, Threat>> = {
       'node-red/kills.test.ts': ['each ends once it may, and none is lost'],
       'unit/outbox/removed-nodes.test.ts': [
         'are kept while the node exists, also inside a subflow and with dashes in its id',
-        'are kept for a node in a subflow that is a module, although no flow has it and it may be disabled',
+        'are kept for its nodes, even if it is disabled',
       ],
       'unit/consent/waits-endure.test.ts': ['after restarts, by their original start, without an extra poll'],
     },
