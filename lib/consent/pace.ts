@@ -21,7 +21,7 @@ const shortest = 50;
 /** The latest time that fits into the six bytes of a key. */
 const latestTime = 2 ** 48 - 1;
 
-/** Settings are in seconds, with fractions; the recommended value replaces what is not a number. */
+/** From seconds, which may be fractions. What is not a number falls back to the recommended value. */
 export const paceOf = (seconds: Readonly<Record<keyof Pace, number>>): Pace => {
   const ms = (name: keyof Pace, least: number): number =>
     Number.isFinite(seconds[name])

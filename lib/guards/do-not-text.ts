@@ -42,7 +42,6 @@ class StoreList {
   /** Changes with each block that this process learns of. */
   version = 0;
   private readonly prefix: Buffer;
-  /** People who were unblocked although their entry could not be read: the store remembers such an entry forever. */
   /** How many attempts are in flight in this process, by number. */
   private readonly attempts = new Map<string, number>();
   /** Blocks that wait for the end of an attempt. */

@@ -251,20 +251,25 @@ describe('a node whose store', () => {
   });
 });
 
+/** The store of process *one*: while *two* has it, writes are refused, and reads are answered once that has ended. */
+const storeThatIsTaken = () => {
+  const base = createMemoryStore();
+  const shared = { owner: 'one' as 'one' | 'two' | 'one again', ended: gate() };
+  const reading = async (): Promise<void> => (shared.owner === 'two' ? shared.ended.opened : undefined);
+  const own: Store = overStore(base, {
+    get losses() {
+      return shared.owner === 'one' ? 0 : 1;
+    },
+    write: (...args) => (shared.owner === 'two' ? Promise.reject(new TakenOver(false)) : base.write(...args)),
+    get: (...args) => reading().then(() => base.get(...args)),
+    keys: (...args) => reading().then(() => base.keys(...args)),
+  });
+  return { base, own, shared };
+};
+
 describe('a process that another one took for dead', () => {
   it('sends nothing that the other has sent, and the rest once that one has ended', async () => {
-    const base = createMemoryStore();
-    const ended = gate();
-    let owner = 'one';
-    const reading = async (): Promise<void> => (owner === 'two' ? ended.opened : undefined);
-    const own: Store = overStore(base, {
-      get losses() {
-        return owner === 'one' ? 0 : 1;
-      },
-      write: (...args) => (owner === 'two' ? Promise.reject(new TakenOver(false)) : base.write(...args)),
-      get: (...args) => reading().then(() => base.get(...args)),
-      keys: (...args) => reading().then(() => base.keys(...args)),
-    });
+    const { base, own, shared } = storeThatIsTaken();
     const sent: string[] = [];
     const answer = gate();
     const one = requestsOn(
@@ -285,7 +290,7 @@ describe('a process that another one took for dead', () => {
     for (const phone of ['a', 'b', 'c', 'd', 'e', 'f']) acceptOne(one, phone);
     await until(() => sent.length === 2);
     for (let turns = 0; turns < 5; turns++) await nextIteration();
-    owner = 'two';
+    shared.owner = 'two';
     const two = requestsOn(overStore(base), {
       work: async (item) => {
         if (item.data.phone === 'f') return undefined;
@@ -298,8 +303,8 @@ describe('a process that another one took for dead', () => {
     await two.start();
     await until(() => sent.length === 5);
     await two.close();
-    owner = 'one again';
-    ended.open();
+    shared.owner = 'one again';
+    shared.ended.open();
     answer.open();
     await until(() => sent.length > 5);
     for (let turns = 0; turns < 20; turns++) await nextIteration();
@@ -308,19 +313,8 @@ describe('a process that another one took for dead', () => {
   });
 
   it('counts what the other has emitted of a list, so that its records go', async () => {
-    const base = createMemoryStore();
-    const ended = gate();
+    const { base, own, shared } = storeThatIsTaken();
     const [slow, quick] = [gate(), gate()];
-    let owner = 'one';
-    const reading = async (): Promise<void> => (owner === 'two' ? ended.opened : undefined);
-    const own: Store = overStore(base, {
-      get losses() {
-        return owner === 'one' ? 0 : 1;
-      },
-      write: (...args) => (owner === 'two' ? Promise.reject(new TakenOver(false)) : base.write(...args)),
-      get: (...args) => reading().then(() => base.get(...args)),
-      keys: (...args) => reading().then(() => base.keys(...args)),
-    });
     let isLastSeen = false;
     let started = 0;
     const one = requestsOn(
@@ -329,7 +323,7 @@ describe('a process that another one took for dead', () => {
         work: async (item) => {
           await item.start();
           started += 1;
-          if (owner === 'one') await (item.data.index === 0 ? slow : quick).opened;
+          if (shared.owner === 'one') await (item.data.index === 0 ? slow : quick).opened;
           return 'sent';
         },
         emit: async (_job, _item, { isLast }) => {
@@ -344,7 +338,7 @@ describe('a process that another one took for dead', () => {
     acceptMany(one, 4);
     await until(() => started === 2);
     for (let turns = 0; turns < 5; turns++) await nextIteration();
-    owner = 'two';
+    shared.owner = 'two';
     let told = 0;
     const two = requestsOn(overStore(base), {
       work: async (item) => (item.data.index === 3 ? undefined : 'sent'),
@@ -356,8 +350,8 @@ describe('a process that another one took for dead', () => {
     await two.start();
     await until(() => told === 3);
     await two.close();
-    owner = 'one again';
-    ended.open();
+    shared.owner = 'one again';
+    shared.ended.open();
     // The first request is still in flight.
     quick.open();
     const left = (): Promise<number> => base.count('work', Buffer.from('item'), Buffer.from('list\x01'));
