@@ -1,4 +1,4 @@
-import { endpoints, type EndpointName, type Id, type SearchName } from '../service/endpoints';
+import { declarations, endpoints, type EndpointName, type Id, type SearchName } from '../service/endpoints';
 import { type MessageValues, ServiceError } from '../service/errors';
 import { e164 } from '../contract-values';
 import { isRecord } from '../is-record';
@@ -81,7 +81,9 @@ const reachability = (replies: readonly ReadAnswer[], address: string): Finding 
 };
 
 const searches = Object.fromEntries(
-  Object.entries(endpoints).flatMap(([name, { search }]) => (search === undefined ? [] : [[search, name]])),
+  Object.entries(declarations).flatMap(([name, { search }]) =>
+    search === undefined ? [] : [[search, name]],
+  ),
 ) as Readonly<Record<SearchName, EndpointName>>;
 const searchNames = Object.keys(searches) as SearchName[];
 

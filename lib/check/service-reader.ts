@@ -1,7 +1,7 @@
 import { minute } from '../durations';
 import { headerSafe, requestDefaults, type ClientOptions } from '../service/client';
 import { elapsedBy, systemClock } from '../service/clock';
-import { endpoints, type EndpointName } from '../service/endpoints';
+import { declarations, type EndpointName } from '../service/endpoints';
 import { serviceError } from '../service/errors';
 import { Limits, RetryBudget } from '../service/limits';
 import type { Prefixes } from '../service/prefixes';
@@ -127,7 +127,7 @@ export class ServiceReader {
       if (happened.what === 'done') return 'fine';
       if (status === 0) return 'silent';
       // A search finds nothing with 200: a 404 is about the path, even if a gateway sends it.
-      if ([404, 405, 410].includes(status) && (!hasProblemBody || endpoints[name].search !== undefined))
+      if ([404, 405, 410].includes(status) && (!hasProblemBody || declarations[name].search !== undefined))
         return 'nothing';
       if (status === 429 || status >= 500) return 'trouble';
       if (hasProblemBody) return 'problem';

@@ -16,51 +16,34 @@ export const repeatKinds = {
 export type RepeatKind = (typeof repeatKinds)[keyof typeof repeatKinds];
 
 const nothing = z.unknown();
-type Nothing = typeof nothing;
 
-interface Declaration<
-  P extends string,
-  Q extends z.ZodType,
-  B extends z.ZodType,
-  R extends z.ZodType,
-  S extends string,
-> {
+interface Declaration {
   readonly method: keyof typeof repeatKinds;
-  readonly path: P;
+  readonly path: string;
   readonly scope: (typeof operationScopes)[number];
   readonly summary: string;
-  readonly query?: Q;
+  readonly query?: z.ZodObject;
   /** The name of a search in the setting `names`, as in `contacts.page`. */
-  readonly search?: S;
-  readonly body?: B;
+  readonly search?: string;
+  readonly body?: z.ZodType;
   /** Ids in its body are sent as integers, as in the contract, even those that we keep as strings for their length. */
   readonly hasIdsInBody?: true;
-  readonly response: R;
+  readonly response: z.ZodType;
   /** The sentences of refusals that mean something particular here. */
   readonly sentences?: { readonly not_found?: ErrorKey; readonly conflict?: ErrorKey };
 }
 
-const endpoint = <
-  const P extends string,
-  R extends z.ZodType,
-  Q extends z.ZodType = Nothing,
-  B extends z.ZodType = Nothing,
-  const S extends string = never,
->(
-  declaration: Declaration<P, Q, B, R, S>,
-) => declaration;
-
 /** Every endpoint, once, for the client, the specs and the API docs; the simulator reads the contract on its own. */
 export const endpoints = {
-  sendMessage: endpoint({
+  sendMessage: {
     method: 'POST',
     path: '/text/messaging/messages',
     scope: 'text.messaging.write',
     summary: 'Send or schedule a text',
     body: schema.messageRequest,
     response: schema.messageResult,
-  }),
-  requestConsent: endpoint({
+  },
+  requestConsent: {
     method: 'POST',
     path: '/text/messaging/consent-requests',
     scope: 'text.messaging.write',
@@ -68,8 +51,8 @@ export const endpoints = {
     body: schema.consentRequest,
     response: schema.consentRequestResult,
     sentences: { conflict: 'conflict' },
-  }),
-  getConsent: endpoint({
+  },
+  getConsent: {
     method: 'GET',
     path: '/text/messaging/consents',
     scope: 'text.messaging.read',
@@ -77,31 +60,31 @@ export const endpoints = {
     query: schema.consentQuery,
     response: schema.consentStatus,
     sentences: { not_found: 'not_found_phone' },
-  }),
-  createContact: endpoint({
+  },
+  createContact: {
     method: 'POST',
     path: '/core/contact/contacts',
     scope: 'core.contacts.write',
     summary: 'Create a contact',
     body: schema.contactInput,
     response: schema.idResult,
-  }),
-  updateContact: endpoint({
+  },
+  updateContact: {
     method: 'PUT',
     path: '/core/contact/contacts/{contactId}',
     scope: 'core.contacts.write',
     summary: 'Update a contact',
     body: schema.contactInput,
     response: schema.idResult,
-  }),
-  getContact: endpoint({
+  },
+  getContact: {
     method: 'GET',
     path: '/core/contact/contacts/{contactId}',
     scope: 'core.contacts.read',
     summary: 'Read a contact',
     response: schema.contactDetail,
-  }),
-  searchContacts: endpoint({
+  },
+  searchContacts: {
     method: 'GET',
     path: '/core/contact/contacts',
     scope: 'core.contacts.read',
@@ -109,15 +92,15 @@ export const endpoints = {
     query: schema.contactQuery,
     search: 'contacts',
     response: schema.contactPage,
-  }),
-  deleteContact: endpoint({
+  },
+  deleteContact: {
     method: 'DELETE',
     path: '/core/contact/contacts/{contactId}',
     scope: 'core.contacts.write',
     summary: 'Delete a contact',
     response: nothing,
-  }),
-  setContactGroups: endpoint({
+  },
+  setContactGroups: {
     method: 'PUT',
     path: '/core/contact/contacts/{contactId}/groups',
     scope: 'core.contacts.write',
@@ -125,16 +108,16 @@ export const endpoints = {
     body: schema.groupMembership,
     hasIdsInBody: true,
     response: schema.idResult,
-  }),
-  createGroup: endpoint({
+  },
+  createGroup: {
     method: 'POST',
     path: '/core/contact/groups',
     scope: 'core.contacts.write',
     summary: 'Create a group',
     body: schema.groupInput,
     response: schema.idResult,
-  }),
-  searchGroups: endpoint({
+  },
+  searchGroups: {
     method: 'GET',
     path: '/core/contact/groups',
     scope: 'core.contacts.read',
@@ -142,15 +125,15 @@ export const endpoints = {
     query: schema.groupQuery,
     search: 'groups',
     response: schema.groupPage,
-  }),
-  deleteGroup: endpoint({
+  },
+  deleteGroup: {
     method: 'DELETE',
     path: '/core/contact/groups/{groupId}',
     scope: 'core.contacts.write',
     summary: 'Delete a group',
     response: nothing,
-  }),
-  searchContent: endpoint({
+  },
+  searchContent: {
     method: 'GET',
     path: '/core/content/library/search',
     scope: 'core.content.read',
@@ -158,45 +141,38 @@ export const endpoints = {
     query: schema.contentQuery,
     search: 'content',
     response: schema.contentPage,
-  }),
-} as const;
-
-const queries = Object.values(endpoints).map(({ query, search }) => ({
-  search,
-  names: query instanceof z.ZodObject ? Object.keys(query.shape) : [],
-}));
-
-/** The names of all query parameters, as the setting `names` has them: for every endpoint, then for one search. */
-export const queryNames: ReadonlySet<string> = new Set([
-  ...queries.flatMap(({ names }) => names),
-  ...queries.flatMap(({ search, names }) =>
-    search === undefined ? [] : names.map((name) => `${search}.${name}`),
-  ),
-]);
+  },
+} as const satisfies Readonly<Record<string, Declaration>>;
 
 /** An id as the service gave it; an integer beyond 2^53, which a number cannot hold, is a string of its digits. */
 export type Id = number | string;
 
 export type EndpointName = keyof typeof endpoints;
-export type SearchName = Exclude<(typeof endpoints)[EndpointName]['search'], undefined>;
 export type Endpoint<N extends EndpointName = EndpointName> = (typeof endpoints)[N];
+export type SearchName = Extract<Endpoint, { search: string }>['search'];
+
+/** As `endpoints`, for code that treats all of them alike. */
+export const declarations: Readonly<Record<EndpointName, Declaration>> = endpoints;
+
+/** The names of all query parameters, as the setting `names` has them: for every endpoint, and for one search. */
+export const queryNames: ReadonlySet<string> = new Set(
+  Object.values(declarations).flatMap(({ query, search }) =>
+    Object.keys(query?.shape ?? {}).flatMap((name) =>
+      search === undefined ? [name] : [name, `${search}.${name}`],
+    ),
+  ),
+);
 
 /** The names of the parameters in a path: `contactId` of `/contacts/{contactId}`. */
 export type ParamNames<P extends string> = P extends `${string}{${infer K}}${infer Rest}`
   ? K | ParamNames<Rest>
   : never;
-type RequestPart<Key extends string, S> = S extends z.ZodType
-  ? unknown extends z.input<S>
-    ? unknown
-    : Record<Key, z.input<S>>
-  : unknown;
-
 /** What a call to an endpoint must supply: its path parameters, its query, its body; no more, no less. */
 export type RequestOf<N extends EndpointName> = ([ParamNames<Endpoint<N>['path']>] extends [never]
   ? unknown
   : { params: Record<ParamNames<Endpoint<N>['path']>, Id> }) &
-  RequestPart<'query', Endpoint<N> extends { query?: infer Q } ? Exclude<Q, undefined> : never> &
-  RequestPart<'body', Endpoint<N> extends { body?: infer B } ? Exclude<B, undefined> : never>;
+  (Endpoint<N> extends { query: infer Q extends z.ZodType } ? { query: z.input<Q> } : unknown) &
+  (Endpoint<N> extends { body: infer B extends z.ZodType } ? { body: z.input<B> } : unknown);
 
 export type ResponseOf<N extends EndpointName> = z.output<Endpoint<N>['response']>;
 

@@ -1,7 +1,6 @@
 import { isRecord } from '../is-record';
-import type { z } from 'zod';
 import type { Clock } from './clock';
-import { type EndpointName, endpoints, type Id, repeatKinds } from './endpoints';
+import { declarations, type EndpointName, type Id, repeatKinds } from './endpoints';
 import {
   type Code,
   serviceError,
@@ -69,7 +68,7 @@ export const planEndpoint = (
   name: EndpointName,
   { names = {}, prefixes = usualPrefixes }: { readonly names?: Names; readonly prefixes?: Prefixes } = {},
 ) => {
-  const { method, response, sentences, search, hasIdsInBody, ...parts } = endpoints[name];
+  const { method, response, sentences, search, hasIdsInBody, ...parts } = declarations[name];
   const path = wirePath(parts.path, prefixes);
   const hasParams = path.includes('{');
   return {
@@ -78,7 +77,7 @@ export const planEndpoint = (
     kind: repeatKinds[method],
     scope: wireScope(parts.scope, prefixes),
     scopeNames: scopeNames(prefixes),
-    response: response as z.ZodType,
+    response,
     sentences,
     /** Throws `invalid_input` for an id that no path can have. Whoever makes a call has checked the rest. */
     wire({ params: ids, query = {}, body }: EndpointRequest): Wire {
