@@ -1,14 +1,20 @@
 import type { TypedField } from '../runtime/spec';
 import { visible } from '../visible';
 import { ask, faultText } from './ask';
-import { button, iconButton, onKey, placeBeside, textBox } from './dom';
+import { button, icon, iconButton, onKey, placeBeside, textBox, valueIn } from './dom';
 import { rememberName } from './inputs';
 import { localNumber } from './locale';
-import { OptionList, type Choice } from './options';
 import type { Form, Say, Values } from './red';
 import { isVariable } from '../runtime/settings';
 
 type RecordKind = NonNullable<TypedField['lookup']>;
+
+interface Choice {
+  /** The value that is written into the field. */
+  readonly value: string;
+  readonly title: string;
+  readonly detail: string;
+}
 
 /** Any field of the service's records may be missing or null. */
 const text = (value: unknown): string =>
@@ -86,17 +92,27 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
 
   const filter = textBox(filterWords, filterWords);
   const note = $('<p>', { role: 'status' });
-  const textOf = (): string => String(filter.val() ?? '').trim();
+  const textOf = (): string => valueIn(filter).trim();
+  const list = $('<ul>', { class: 'advisor-options', 'aria-label': chooseWords });
+
+  const chosenIds = (): number[] => {
+    const { [field.name]: saved, [`${field.name}Type`]: type } = form.values();
+    return idsIn(saved, type);
+  };
+
+  const markChosen = (): void => {
+    const ids = chosenIds().map(String);
+    for (const choice of list.find('button').get())
+      $(choice).attr('aria-pressed', String(ids.includes(valueIn($(choice)))));
+  };
 
   const use = ({ value, title }: Choice): void => {
     if (what === 'content') {
       form.set(field.name, value.slice(0, field.longest), 'str');
       close();
     } else if (field.several) {
-      const { [field.name]: saved, [`${field.name}Type`]: type } = form.values();
-      const ids = toggled(idsIn(saved, type), Number(value));
-      form.set(field.name, JSON.stringify(ids), 'json');
-      options.mark(ids.map(String));
+      form.set(field.name, JSON.stringify(toggled(chosenIds(), Number(value))), 'json');
+      markChosen();
     } else {
       form.set(field.name, value, 'num');
       rememberName(form.input(field.name), visible(title));
@@ -110,12 +126,18 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
     if (what === 'content' || /^\d+$/.test(textOf())) use({ value: textOf(), title: '', detail: '' });
   };
 
-  const options = new OptionList(filter, {
-    label: chooseWords,
-    several: field.several === true,
-    chosen: use,
-    typed: useTyped,
-  });
+  const offer = (choice: Choice): JQuery => {
+    const words = $('<div>').append(
+      $('<div>', { class: 'advisor-option-title', text: visible(choice.title) }),
+      $('<small>', { text: visible(choice.detail) }),
+    );
+    const press = $('<button>', { type: 'button', value: choice.value }).append(
+      field.several ? icon('check') : $(),
+      words,
+    );
+    return $('<li>').append(press.on('click', () => use(choice)));
+  };
+
   const more = $('<button>', {
     type: 'button',
     class: 'red-ui-button red-ui-button-small',
@@ -142,22 +164,21 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
     try {
       const answer = await ask('GET', addressOf(wanted));
       if (mine !== question) return;
-      const before = wanted === 1 ? 0 : options.count;
+      if (wanted === 1) list.empty();
+      const before = list.children().length;
       const { choices, total, hasMore } = foundIn(what, answer, before, say);
       page = wanted;
-      options[wanted === 1 ? 'show' : 'add'](choices);
+      list.append(choices.map(offer));
       more.toggle(hasMore);
-      if (field.several) {
-        const values = form.values();
-        options.mark(idsIn(values[field.name], values[`${field.name}Type`]).map(String));
-      }
-      if (options.count === 0) note.text(say('picker.nothing'));
-      else if (total === null) note.text(say('picker.some', { count: localNumber(options.count) }));
-      else note.text(say('picker.of', { count: localNumber(options.count), total: localNumber(total) }));
+      if (field.several) markChosen();
+      const count = list.children().length;
+      if (count === 0) note.text(say('picker.nothing'));
+      else if (total === null) note.text(say('picker.some', { count: localNumber(count) }));
+      else note.text(say('picker.of', { count: localNumber(count), total: localNumber(total) }));
     } catch (fault) {
       if (mine !== question) return;
       if (wanted === 1) {
-        options.show([]);
+        list.empty();
         more.hide();
       }
       note.text(faultText(fault));
@@ -190,9 +211,10 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
     timer = setTimeout(() => void fetch(1), pause);
   });
   onKey(panel, 'Escape', close);
+  onKey(filter, 'Enter', useTyped);
   const line = $('<div>', { class: 'advisor-line' }).append(filter);
   if (what === 'content') line.append(button('check', say('picker.content.use'), useTyped));
-  panel.append(line, options.element, more, note).hide();
+  panel.append(line, list, more, note).hide();
   if (what === 'content') panel.append($('<p>', { class: 'advisor-hint', text: say('picker.content.note') }));
   placeBeside(row, opener);
   row.append(chosen, panel);

@@ -218,7 +218,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'names are text in a picker',
-      file: 'lib/editor/options.ts',
+      file: 'lib/editor/picker.ts',
       changes: [
         [
           "{ class: 'advisor-option-title', text: visible(choice.title) }",

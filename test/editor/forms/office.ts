@@ -73,33 +73,19 @@ export const office = inSharedEditor('an office in the editor of', flows, () => 
   it('offers countries and time zones by name and code, and keeps a variable', async () => {
     await openEnvironment(page, 'moving');
     const field = (name: string): Locator => page.locator(`#node-config-input-${name}`);
-    const options = (name: string): Locator =>
-      environmentForm(page).locator(`[data-field=${name}]`).getByRole('option');
+    /** The name that the browser's list has for a value. */
+    const offered = (name: string, value: string): Promise<unknown> =>
+      page.evaluate(
+        `[...document.querySelector('#node-config-input-${name}').list.options].find(({ value }) => value === '${value}').label`,
+      );
     should(await field('country').inputValue()).equal('${COUNTRY}');
-    should(await field('timeZone').getAttribute('aria-expanded')).equal('false');
-
-    await field('country').fill('germ');
-    await options('country').first().getByText('Germany').waitFor();
-    should(await options('country').count()).equal(1);
-    await field('country').press('ArrowDown');
-    await field('country').press('Enter');
-    should(await field('country').inputValue()).equal('DE');
-    await field('country').fill('JP');
-    await options('country').getByText('Japan').click();
-    should(await field('country').inputValue()).equal('JP');
-    await field('country').fill('austri');
-    await field('country').press('Enter');
-    should(await field('country').inputValue()).equal('AT');
-    await field('country').fill('united king');
+    await field('country').focus();
+    should(await offered('country', 'DE')).equal('Germany');
+    await field('country').fill('united kingdom');
     await field('timeZone').focus();
     should(await field('country').inputValue()).equal('GB');
-
-    await field('timeZone').fill('mountain phoenix');
-    await options('timeZone').getByText('Phoenix', { exact: true }).click();
-    should(await field('timeZone').inputValue()).equal('America/Phoenix');
+    should(await offered('timeZone', 'America/Phoenix')).equal('Phoenix · Mountain Standard Time');
     await field('timeZone').fill('${ZONE}');
-    should(await options('timeZone').first().isVisible()).be.false();
-    await field('timeZone').press('Escape');
     await closeEnvironment(page);
     should(await saved(page, 'moving')).containEql({ country: 'GB', timeZone: '${ZONE}' });
   });
@@ -160,7 +146,7 @@ export const office = inSharedEditor('an office in the editor of', flows, () => 
     await openNode(page, 'group');
     const row = page.locator('[data-field=groupId]');
     await row.locator('.advisor-icon-button').click();
-    const option = row.getByRole('option').first();
+    const option = row.locator('.advisor-options button').first();
     const name = (await option.locator('.advisor-option-title').textContent()) ?? '';
     await option.click();
     await row.getByRole('status').filter({ hasText: name }).waitFor();
