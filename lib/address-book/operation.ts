@@ -6,7 +6,7 @@ import type { Tools } from '../runtime/flow-node';
 import { orMake } from '../process-memory';
 import type { Item } from '../outbox/item';
 import type { ItemData, Shared } from '../outbox/records';
-import { faultOf, itemNode } from '../runtime/item-node';
+import { itemNode } from '../runtime/item-node';
 import { failedOutcome, problemOf } from '../runtime/errors';
 import { serviceError, ServiceError } from '../service/errors';
 import type { Message } from '../runtime/red';
@@ -143,9 +143,11 @@ export const operationNode = (
         const { items: entries, list } = oneOrList(value, source.where);
         warn?.(entries);
         const shared = { advisor: '', operation: chosen, data };
-        const fault = faultOf(() => (shared.advisor = tools.advisor(advisor, msg)));
         const items = entries.map((_, index) => ({ index }));
-        return { items, count: entries.length, entries, list, source, shared, fault };
+        const check = (): void => {
+          shared.advisor = tools.advisor(advisor, msg);
+        };
+        return { items, count: entries.length, entries, list, source, shared, check };
       },
       async work(item: Item<ItemData, OperationShared>) {
         const { shared, data, entry, message } = item;

@@ -35,18 +35,9 @@ export interface Batch<D extends ItemData = ItemData, S extends Shared = Shared>
   /** True when an array came in, even of one entry. */
   readonly list: boolean;
   readonly source: Source;
-  /** Why every item fails. */
-  readonly fault?: Error | undefined;
+  /** Completes what the items share. A throw fails each of them. */
+  check?(): void;
 }
-
-export const faultOf = (read: () => void): Error | undefined => {
-  try {
-    read();
-    return undefined;
-  } catch (thrown) {
-    return thrown as Error;
-  }
-};
 
 export type ItemOf<D extends ItemData, S extends Shared> = Pick<Item<D, S>, 'data' | 'shared' | 'entry'>;
 
@@ -500,7 +491,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
         (shared as Mutable<Shared>).list = listAt ? { id, at: listAt } : { id };
       }
       try {
-        if (batch.fault) throw batch.fault;
+        batch.check?.();
         if (!queue) throw unopened;
         // The entries are saved with the items: the list is not saved twice.
         const message = batch.entries ? withoutList(msg, shared.list?.at) : msg;

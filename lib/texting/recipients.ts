@@ -17,7 +17,7 @@ import { excerpt, oneOrList, readAll, type Source } from '../runtime/inputs';
 import { hideNumbers } from '../runtime/log';
 import type { TextShared } from '../guards/text-hours';
 import { ownAdvisor, type Tools } from '../runtime/flow-node';
-import { faultOf, type Batch, type ItemNodeOptions, type ItemOf } from '../runtime/item-node';
+import type { Batch, ItemNodeOptions, ItemOf } from '../runtime/item-node';
 import type { Outcome } from '../outbox/outcome';
 import type { ItemData } from '../outbox/records';
 import type { Message } from '../runtime/red';
@@ -353,45 +353,6 @@ export const phoneRules = ({ plain, country }: Tools): PhoneRules => ({
   field: plain.text('phoneField').trim(),
 });
 
-/** Completes a recipient with the advisor that its object names. Throws when that one is not authorized. */
-export const withOwnAdvisor =
-  (tools: Tools) =>
-  (recipient: Mutable<Recipient>, { record }: PhoneEntry): void => {
-    const advisor = record && ownAdvisor(tools.environment(), fieldOf(record, 'advisor'));
-    if (advisor !== undefined) recipient.advisor = advisor;
-  };
-
-/** `read` of a texting node: its recipients, their advisor, and what else they share. */
-export const readRecipients = <T extends Recipient, S extends TextShared>(
-  tools: Tools,
-  source: Source,
-  /** `values` are those of the other sources. */
-  recipientsIn: (
-    who: unknown,
-    rules: PhoneRules,
-    msg: Message,
-    values: readonly unknown[],
-  ) => Recipients<T> | Promise<Recipients<T>>,
-  complete: (shared: Mutable<S>, msg: Message, values: readonly unknown[]) => void,
-  others: readonly Source[] = [],
-): ItemNodeOptions<T, S>['read'] => {
-  const sources = [tools.advisorSource, source, ...others];
-  const rules = phoneRules(tools);
-  return (msg) =>
-    whenRead(readAll(sources, msg), ([advisor, who, ...values]) =>
-      whenRead(recipientsIn(who, rules, msg, values), ({ items, ...recipients }) => {
-        // All other fields of it are optional.
-        const shared = sharedIn(msg, recipients.list) as Mutable<S>;
-        const fault = faultOf(() => {
-          shared.advisor = tools.advisor(advisor, msg, items);
-          complete(shared, msg, values);
-        });
-        const named = recipients.list ? items : items.map((each) => withName(each, msg));
-        return { ...recipients, items: named, source, shared, fault };
-      }),
-    );
-};
-
 const asDryRun = (outcome: Outcome): Outcome => ({
   ...outcome,
   ...(outcome.port !== 1 && { payload: { ...(outcome.payload as object), dryRun: true } }),
@@ -423,11 +384,62 @@ export const usedFields = (
   return whole;
 };
 
-export const texting = (
+/** What a texting node reads of a message beside its recipients, their names and their advisors. */
+interface Reading<T extends Recipient, S extends TextShared> {
+  readonly source: Source;
+  /** Their values are read with each message. */
+  readonly others?: readonly Source[];
+  /** In place of the numbers, the recipients that the source names in another way. */
+  readonly recipients?: ((value: unknown) => Recipients<T>) | undefined;
+  /** Adds what else a recipient has; if it throws a ServiceError, that recipient fails. */
+  readonly complete?: (
+    recipient: Mutable<T>,
+    entry: PhoneEntry,
+    msg: Message,
+    values: readonly unknown[],
+  ) => void;
+  /** Leaves those of a list out that become duplicates of others. */
+  readonly distinct?: (items: readonly T[]) => readonly T[];
+  /** Adds what else the recipients share; if it throws, all fail. */
+  readonly share?: ((shared: Mutable<S>, msg: Message, values: readonly unknown[]) => void) | undefined;
+}
+
+export const texting = <T extends Recipient, S extends TextShared>(
   tools: Tools,
-): Required<Pick<ItemNodeOptions<Recipient, TextShared>, 'fields' | 'failedFields' | 'phonesOf'>> => {
+  { source, others = [], recipients, complete, distinct, share }: Reading<T, S>,
+): Required<Pick<ItemNodeOptions<T, S>, 'read' | 'fields' | 'failedFields' | 'phonesOf'>> => {
+  const sources = [tools.advisorSource, source, ...others];
   const rules = phoneRules(tools);
+
+  const recipientsIn = (
+    who: unknown,
+    msg: Message,
+    values: readonly unknown[],
+  ): Recipients<T> | Promise<Recipients<T>> => {
+    if (recipients) return recipients(who);
+    const completeOne = (recipient: Mutable<T>, entry: PhoneEntry): void => {
+      complete?.(recipient, entry, msg, values);
+      const { record } = entry;
+      const advisor = record && ownAdvisor(tools.environment(), fieldOf(record, 'advisor'));
+      if (advisor !== undefined) recipient.advisor = advisor;
+    };
+    return recipientsOf(who, source.where, rules, completeOne, distinct);
+  };
+
   return {
+    read: (msg) =>
+      whenRead(readAll(sources, msg), ([advisor, who, ...values]) =>
+        whenRead(recipientsIn(who, msg, values), ({ items, ...read }): Batch<T, S> => {
+          // All other fields of it are optional.
+          const shared = sharedIn(msg, read.list) as Mutable<S>;
+          const named = read.list ? items : items.map((each) => withName(each, msg));
+          const check = (): void => {
+            shared.advisor = tools.advisor(advisor, msg, named);
+            share?.(shared, msg, values);
+          };
+          return { ...read, items: named, source, shared, check };
+        }),
+      ),
     fields: usedFields,
     failedFields: (failure, msg) => (isDryRun(msg) ? asDryRun(failure) : failure),
     phonesOf: (msg) => phonesOfControl(msg, rules),

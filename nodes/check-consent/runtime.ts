@@ -18,14 +18,7 @@ import type { Outcome } from '../../lib/outbox/outcome';
 import type { Subject } from '../../lib/outbox/records';
 import type { Clock } from '../../lib/service/clock';
 import { serviceError, type Problem } from '../../lib/service/errors';
-import {
-  readRecipients,
-  recipientsOf,
-  texting,
-  withOwnAdvisor,
-  type Recipient,
-  type Recipients,
-} from '../../lib/texting/recipients';
+import { texting, type Recipient, type Recipients } from '../../lib/texting/recipients';
 import { spec } from './spec';
 import { WaitStatus, type CheckQueue, type CheckShared } from './wait-status';
 
@@ -117,21 +110,16 @@ export const create = itemNode<Recipient, CheckShared>(spec, (tools) => {
   let clock: Clock | undefined;
 
   return {
-    ...texting(tools),
-    read: readRecipients<Recipient, CheckShared>(
-      tools,
+    ...texting<Recipient, CheckShared>(tools, {
       source,
-      (value, rules) =>
-        isByMember
-          ? recipientsByMember(value, source)
-          : recipientsOf(value, source.where, rules, withOwnAdvisor(tools)),
-      (shared) => {
+      recipients: isByMember ? (value) => recipientsByMember(value, source) : undefined,
+      share(shared) {
         // A dry run never waits.
         if (!isWaiting || shared.dryRun) return;
         shared.pace = pace;
         shared.start = clock?.now() ?? 0;
       },
-    ),
+    }),
     async work(item) {
       const environment = tools.environment();
       if (!item.isWait) return checkOnce(item, environment);

@@ -7,12 +7,19 @@ import type { Tools } from '../../lib/runtime/flow-node';
 import { readAll } from '../../lib/runtime/inputs';
 import type { Item } from '../../lib/outbox/item';
 import type { Shared } from '../../lib/outbox/records';
-import { faultOf, itemNode, type ItemNodeOptions } from '../../lib/runtime/item-node';
+import { itemNode, type ItemNodeOptions } from '../../lib/runtime/item-node';
 import { fieldOf, isNothing } from '../../lib/runtime/kinds';
 import type { Outcome } from '../../lib/outbox/outcome';
 import type { PrepareSearch } from '../../lib/runtime/searches';
 import type { MessageValue } from '../../lib/service/errors';
-import { phoneRules, recipientsOf, texting, whenRead, type Recipient } from '../../lib/texting/recipients';
+import {
+  phoneRules,
+  phonesOfControl,
+  recipientsOf,
+  usedFields,
+  whenRead,
+  type Recipient,
+} from '../../lib/texting/recipients';
 import { spec } from './spec';
 
 interface ListShared extends Shared {
@@ -88,12 +95,11 @@ const reader = (tools: Tools, operation: string): ItemNodeOptions<NumberToList, 
         const given = typeof own === 'string' && own !== '' ? own : reason;
         if (given !== undefined) entry.reason = given;
       });
-      const fault = faultOf(() => checked(tools));
       return whenRead(recipients, (read) => ({
         ...read,
         source,
         shared: { advisor: '', operation },
-        fault,
+        check: () => void checked(tools),
       }));
     });
 };
@@ -121,12 +127,11 @@ const listing = (tools: Tools): PrepareSearch => {
 
 export const create = itemNode<NumberToList, ListShared>(spec, (tools) => {
   const operation = tools.plain.text('operation');
-  const { fields, phonesOf } = texting(tools);
   return {
     read: reader(tools, operation),
     work: (item) => carryOut(item, tools.environment()),
-    fields,
-    phonesOf,
+    fields: usedFields,
+    phonesOf: (msg) => phonesOfControl(msg, phoneRules(tools)),
     isLocal: true,
     statusTexts: { first: 'status.done', third: 'status.blocked' },
     search: operation === 'list' ? listing(tools) : undefined,

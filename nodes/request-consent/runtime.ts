@@ -15,13 +15,7 @@ import type { Item, Steps } from '../../lib/outbox/item';
 import { itemNode, type Guard, type GuardTools } from '../../lib/runtime/item-node';
 import type { Outcome } from '../../lib/outbox/outcome';
 import { serviceError, ServiceError } from '../../lib/service/errors';
-import {
-  readRecipients,
-  recipientsOf,
-  texting,
-  withOwnAdvisor,
-  type Recipient,
-} from '../../lib/texting/recipients';
+import { texting, type Recipient } from '../../lib/texting/recipients';
 import { spec } from './spec';
 
 interface RequestShared extends TextShared {
@@ -113,7 +107,6 @@ const withLimit = async <T>(
 };
 
 export const create = itemNode<Recipient, RequestShared>(spec, (tools) => {
-  const source = tools.source('phone');
   const hours = tools.plain.text('hours');
   const rules = { every: tools.plain.number('every') * hour, limit: tools.plain.number('limit') };
 
@@ -139,15 +132,12 @@ export const create = itemNode<Recipient, RequestShared>(spec, (tools) => {
   });
 
   return {
-    ...texting(tools),
-    read: readRecipients<Recipient, RequestShared>(
-      tools,
-      source,
-      (value, phones) => recipientsOf(value, source.where, phones, withOwnAdvisor(tools)),
-      (shared, msg) => {
+    ...texting<Recipient, RequestShared>(tools, {
+      source: tools.source('phone'),
+      share(shared, msg) {
         if (shared.dryRun && msg.outcome === 'notAccepted') shared.isRoundTrip = true;
       },
-    ),
+    }),
     guards: (around) => [
       ...validZone(around, hours),
       doNotTextGuard(around),

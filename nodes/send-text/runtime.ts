@@ -13,27 +13,16 @@ import { invalidInput } from '../../lib/runtime/errors';
 import { isRecord, isWellFormed } from '../../lib/runtime/kinds';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { noSource } from '../../lib/runtime/inputs';
-import {
-  faultOf,
-  itemNode,
-  type Batch,
-  type Guard,
-  type ItemNodeOptions,
-  type ItemOf,
-} from '../../lib/runtime/item-node';
+import { itemNode, type Batch, type Guard, type ItemOf } from '../../lib/runtime/item-node';
 import type { Item } from '../../lib/outbox/item';
 import type { Outcome } from '../../lib/outbox/outcome';
 import type { Message } from '../../lib/runtime/red';
 import {
   notANumber,
-  readRecipients,
-  recipientsOf,
   sharedIn,
   texting,
   usedFields,
   withName,
-  withOwnAdvisor,
-  type PhoneEntry,
   type Recipient,
 } from '../../lib/texting/recipients';
 import { consentTest, needsConsent, notBelieved, sendOutcome, sent } from './answer';
@@ -195,12 +184,11 @@ const asDuplicate = (outcome: Outcome, duplicateOf: number): Outcome => ({
   ...(outcome.port !== 1 && { payload: { ...(outcome.payload as object), duplicateOf } }),
 });
 
-/** Reads the texts of a message: those of its fields, or exactly those of `msg.resend`. */
-const reader = (tools: Tools): ItemNodeOptions<Text, SendShared>['read'] => {
+/** The part of a texting node that reads the texts of a message: those of its fields, or exactly those of `msg.resend`. */
+const reader = (tools: Tools): ReturnType<typeof texting<Text, SendShared>> => {
   const phones = tools.source('phone');
   const texts = tools.source('text');
   const giveText = textGiver(texts);
-  const giveAdvisor = withOwnAdvisor(tools);
   const isScheduled = tools.plain.text('schedule') === 'at';
   const schedule = isScheduled ? [tools.source('deliveryDate'), tools.source('frequency')] : [];
   const onceKeys = tools.source('onceKey');
@@ -210,46 +198,46 @@ const reader = (tools: Tools): ItemNodeOptions<Text, SendShared>['read'] => {
     const { advisor, deliveryDate, frequency, timeZone } = resend;
     const { dryRun } = sharedIn(msg, false);
     const shared: Mutable<SendShared> = { advisor: '', ...(dryRun && { dryRun }) };
-    const fault = faultOf(() => {
+    const check = (): void => {
       const environment = tools.environment();
       tools.checkSettings();
       shared.advisor = advisor;
       if (timeZone !== undefined) shared.timeZone = timeZone;
       if (deliveryDate !== undefined) shared.delivery = scheduled(environment, deliveryDate, frequency);
-    });
+    };
     return {
       items: [withName(textAgain(resend, msg), msg)],
       count: 1,
       list: false,
       source: phones,
       shared,
-      fault,
+      check,
     };
   };
 
-  const fromFields = readRecipients<Text, SendShared>(
-    tools,
-    phones,
-    (who, rules, msg, [text, once]) => {
-      const complete = (item: Mutable<Text>, entry: PhoneEntry): void => {
-        item.text = giveText(entry, msg, text);
-        if (giveKey) item.onceKey = giveKey(entry, msg, once);
-        giveAdvisor(item, entry);
-      };
-      return recipientsOf(who, phones.where, rules, complete, withoutDuplicates);
+  const ofFields = texting<Text, SendShared>(tools, {
+    source: phones,
+    others: [texts, giveKey ? onceKeys : noSource, ...schedule],
+    complete(item, entry, msg, [text, once]) {
+      item.text = giveText(entry, msg, text);
+      if (giveKey) item.onceKey = giveKey(entry, msg, once);
     },
-    (shared, _msg, [, , date, frequency]) => {
-      if (!isScheduled) return;
-      shared.delivery = scheduled(tools.environment(), date, frequency);
-      const offset = writtenOffset(date);
-      if (offset !== undefined) shared.offset = offset;
-    },
-    [texts, giveKey ? onceKeys : noSource, ...schedule],
-  );
+    distinct: withoutDuplicates,
+    share: isScheduled
+      ? (shared, _msg, [, , date, frequency]) => {
+          shared.delivery = scheduled(tools.environment(), date, frequency);
+          const offset = writtenOffset(date);
+          if (offset !== undefined) shared.offset = offset;
+        }
+      : undefined,
+  });
 
-  return (msg) => {
-    const resend = takeResend(msg, tools.node.id);
-    return resend ? again(msg, resend) : fromFields(msg);
+  return {
+    ...ofFields,
+    read(msg) {
+      const resend = takeResend(msg, tools.node.id);
+      return resend ? again(msg, resend) : ofFields.read(msg);
+    },
   };
 };
 
@@ -363,8 +351,7 @@ export const create = itemNode<Text, SendShared>(spec, (tools) => {
   };
 
   return {
-    ...texting(tools),
-    read: reader(tools),
+    ...reader(tools),
     guards: (around) => [
       ...longestText(tools.plain.number('maxSegments')),
       ...validZone(around, hours),
