@@ -38,10 +38,22 @@ interface BlockedPage {
   readonly total: number;
 }
 
-class StoreList {
-  /** Changes with each block that this process learns of. */
-  version = 0;
+/** Grows with each block that this process learns of, and when the list that applies to an environment may be another. */
+const changes = processMemory('environments', { count: 0 });
+
+export const forgetLists = (): void => {
+  changes.count += 1;
+};
+
+/**
+ * The do-not-text list in a store, for all environments and advisors of a realm. It is kept until somebody is unblocked.
+ * Where environments keep their state in several stores, everybody on the list in one of them is on the list.
+ */
+export class DoNotText {
   private readonly prefix: Buffer;
+  /** The lists in the stores of other environments. */
+  private others: readonly DoNotText[] = [];
+  private completing: Promise<void> | undefined;
   /** How many attempts are in flight in this process, by number. */
   private readonly attempts = new Map<string, number>();
   /** Blocks that wait for the end of an attempt. */
@@ -62,14 +74,42 @@ class StoreList {
 
   /** Nobody is on the list, as is known without reading it; false when in doubt. */
   get isEmpty(): boolean {
+    return this.others.length === 0 && this.isOwnEmpty;
+  }
+
+  private get isOwnEmpty(): boolean {
     return this.emptyAt !== undefined && this.emptyAt === (this.store.losses ?? 0);
   }
 
+  get version(): number {
+    return changes.count;
+  }
+
+  private get parts(): readonly DoNotText[] {
+    return [this, ...this.others];
+  }
+
+  join(others: ReadonlySet<DoNotText>): void {
+    if (this.others.length === others.size && this.others.every((each) => others.has(each))) return;
+    this.others = [...others];
+    this.completing = undefined;
+    forgetLists();
+    // Nobody is texted before the list is complete: its first user completes it, and gets the fault.
+    this.complete().catch(() => undefined);
+  }
+
   async get(phone: string): Promise<Blocked | undefined> {
+    const found = await Promise.all(this.parts.map((part) => part.getOwn(phone)));
+    return found.find((blocked) => blocked);
+  }
+
+  /** Reads this store alone. */
+  async getOwn(phone: string): Promise<Blocked | undefined> {
     return (await this.store.get<Blocked>(table, this.keyOf(phone)))?.value;
   }
 
   async page(skip: number, limit: number): Promise<BlockedPage> {
+    await this.copy();
     const range = { from: this.prefix, to: endOf(this.prefix) };
     const [found, total] = await Promise.all([
       this.store.page<Blocked>(table, { ...range, limit, skip }),
@@ -80,6 +120,7 @@ class StoreList {
 
   /** Everybody on the list, also if others leave it meanwhile. */
   async *all(): AsyncGenerator<Blocked> {
+    await this.copy();
     for await (const page of pagesUnder<Blocked>(this.store, table, this.prefix, pageSize))
       for (const { value } of page) yield value;
   }
@@ -89,35 +130,60 @@ class StoreList {
    * keeps its time, and its reason unless a new one is given.
    */
   async block(phone: string, reason: string | null, now: number): Promise<Blocked> {
-    const at = this.keyOf(phone);
-    let blocked: Blocked;
-    for (;;) {
-      const entry = await this.store.get<Blocked>(table, at);
-      const known = entry?.value;
-      blocked = { phone, since: known?.since ?? now, reason: reason ?? known?.reason ?? null };
-      if (await this.store.write([{ table, put: at, value: blocked }], [unchanged(table, at, entry)])) break;
-    }
-    const command: BlockCommand = { kind: 'block', at: this.store.now(), phone };
-    await Promise.all([this.onRemoteBlock(command), this.store.peers?.tellOthers(command, Infinity)]);
+    const known = await this.get(phone);
+    const meant: Blocked = { phone, since: known?.since ?? now, reason: reason ?? known?.reason ?? null };
+    const [blocked = meant] = await Promise.all(this.parts.map((part) => part.blockOwn(meant)));
     return blocked;
   }
 
-  /** Called when another process has blocked a number; resolves when requests to it in this process have finished. */
-  async onRemoteBlock({ phone }: BlockCommand): Promise<void> {
-    this.version += 1;
+  private async blockOwn({ phone, since, reason }: Blocked): Promise<Blocked> {
+    const { store } = this;
+    const at = this.keyOf(phone);
+    for (;;) {
+      const entry = await store.get<Blocked>(table, at);
+      const known = entry?.value;
+      const value = { phone, since: known?.since ?? since, reason: reason ?? known?.reason ?? null };
+      if (!(await store.write([{ table, put: at, value }], [unchanged(table, at, entry)]))) continue;
+      const command: BlockCommand = { kind: 'block', at: store.now(), phone };
+      await Promise.all([this.noteBlock(phone), store.peers?.tellOthers(command, Infinity)]);
+      return value;
+    }
+  }
+
+  /** Resolves when requests to the number in this process have finished. */
+  private async noteBlock(phone: string): Promise<void> {
+    changes.count += 1;
     this.emptyAt = undefined;
     this.listeners.call(phone);
     while (this.attempts.has(phone)) await new Promise<void>((resolve) => this.waiting.add(resolve));
   }
 
+  /** Called when another process, which may have only one of the stores, has blocked a number; resolves as `block` does. */
+  async onRemoteBlock({ phone }: BlockCommand): Promise<void> {
+    const blocked = this.others.length > 0 && (await this.get(phone));
+    if (blocked) await Promise.all(this.parts.map((part) => part.add(blocked)));
+    await Promise.all(this.parts.map((part) => part.noteBlock(phone)));
+  }
+
   async unblock(phone: string): Promise<void> {
-    await this.store.write([{ table, remove: this.keyOf(phone) }]);
-    this.mayBeEmpty = true;
+    await Promise.all(
+      this.parts.map(async (part) => {
+        await part.store.write([{ table, remove: part.keyOf(phone) }]);
+        part.mayBeEmpty = true;
+      }),
+    );
   }
 
   /** The reason that forbids a request to a number. */
   async check(phone: string): Promise<BlockedBy | undefined> {
-    if (this.isEmpty) return undefined;
+    if (this.others.length === 0) return this.checkOwn(phone);
+    await this.complete();
+    const found = await Promise.all(this.parts.map((part) => part.checkOwn(phone)));
+    return found.find((by) => by);
+  }
+
+  private async checkOwn(phone: string): Promise<BlockedBy | undefined> {
+    if (this.isOwnEmpty) return undefined;
     const { store, prefix, version } = this;
     const { losses = 0 } = store;
     const range = { from: prefix, to: endOf(prefix) };
@@ -136,8 +202,7 @@ class StoreList {
 
   /**
    * Starts an attempt to reach a number, which `block` waits for; resolves with a function that ends it, or with the
-   * reason that forbids it. With `checkedAt`, the version at which the number was not blocked, the list is read only if
-   * it has changed.
+   * reason that forbids it. The list is read only if it may have changed since `checkedAt`.
    */
   async begin(phone: string, checkedAt?: number): Promise<(() => void) | BlockedBy> {
     // Counted before the list is read: a block at the same time is either seen here, or waits for this attempt.
@@ -150,7 +215,7 @@ class StoreList {
       this.waiting.clear();
     };
     // A command of another process may be on its way: a shared list is read again.
-    if (checkedAt === this.version && !this.store.peers) return end;
+    if (checkedAt === this.version && !this.parts.some(({ store }) => store.peers)) return end;
     const by = await this.check(phone).catch((fault: unknown) => {
       end();
       throw fault;
@@ -159,19 +224,30 @@ class StoreList {
     return by ?? end;
   }
 
-  /** Copies to the other list everybody who is only on this one. */
-  async copyTo(other: StoreList): Promise<void> {
-    for await (const page of pagesUnder<Blocked>(this.store, table, this.prefix, pageSize))
-      await Promise.all(page.map(({ value }) => other.add(value)));
+  /** Copies to each part what the others have, so that an environment that leaves takes nobody off the list. */
+  private complete(): Promise<void> {
+    this.completing ??= this.copy().catch((fault: unknown) => {
+      this.completing = undefined;
+      throw fault;
+    });
+    return this.completing;
   }
 
-  async add(blocked: Blocked): Promise<void> {
-    if (await this.get(blocked.phone)) return;
+  private async copy(): Promise<void> {
+    for (const from of this.parts)
+      for (const to of this.parts)
+        if (from !== to)
+          for await (const page of pagesUnder<Blocked>(from.store, table, from.prefix, pageSize))
+            await Promise.all(page.map(({ value }) => to.add(value)));
+  }
+
+  private async add(blocked: Blocked): Promise<void> {
+    if (await this.getOwn(blocked.phone)) return;
     const at = this.keyOf(blocked.phone);
     try {
       await this.store.write([{ table, put: at, value: blocked }], [unchanged(table, at, undefined)]);
     } finally {
-      this.version += 1;
+      changes.count += 1;
       this.emptyAt = undefined;
     }
   }
@@ -181,142 +257,28 @@ class StoreList {
   }
 }
 
-/** The list of environments that keep their state in several stores: everybody on one part of it is on the list. */
-class JointList {
-  readonly isEmpty = false;
-  private completing: Promise<void> | undefined;
-
-  /** The first part is that of the environment's own store. */
-  constructor(readonly parts: readonly [StoreList, ...StoreList[]]) {}
-
-  get version(): number {
-    return this.parts.reduce((sum, { version }) => sum + version, 0);
-  }
-
-  /** Completes each part from the others, so that an environment that leaves takes nobody off the list. */
-  complete(): Promise<void> {
-    this.completing ??= this.copy().catch((fault: unknown) => {
-      this.completing = undefined;
-      throw fault;
-    });
-    return this.completing;
-  }
-
-  private async copy(): Promise<void> {
-    for (const from of this.parts) for (const to of this.parts) if (from !== to) await from.copyTo(to);
-  }
-
-  async get(phone: string): Promise<Blocked | undefined> {
-    const found = await Promise.all(this.parts.map((part) => part.get(phone)));
-    return found.find((blocked) => blocked);
-  }
-
-  /** Each part has everybody, once what other processes have changed in one of them is copied too. */
-  async page(skip: number, limit: number): Promise<BlockedPage> {
-    await this.copy();
-    return this.parts[0].page(skip, limit);
-  }
-
-  async *all(): AsyncGenerator<Blocked> {
-    await this.copy();
-    yield* this.parts[0].all();
-  }
-
-  async block(phone: string, reason: string | null, now: number): Promise<Blocked> {
-    const known = await this.get(phone);
-    const since = known?.since ?? now;
-    const blocked = await Promise.all(
-      this.parts.map((part) => part.block(phone, reason ?? known?.reason ?? null, since)),
-    );
-    return blocked[0] ?? { phone, since, reason };
-  }
-
-  async unblock(phone: string): Promise<void> {
-    await Promise.all(this.parts.map((part) => part.unblock(phone)));
-  }
-
-  onBlock(listener: (phone: string) => void): () => void {
-    const endings = this.parts.map((part) => part.onBlock(listener));
-    return () => {
-      for (const end of endings) end();
-    };
-  }
-
-  /** A process that has only one of the environments has blocked the number in one part. */
-  async onRemoteBlock(command: BlockCommand): Promise<void> {
-    const blocked = await this.get(command.phone);
-    if (blocked) await Promise.all(this.parts.map((part) => part.add(blocked)));
-    await Promise.all(this.parts.map((part) => part.onRemoteBlock(command)));
-  }
-
-  async check(phone: string): Promise<BlockedBy | undefined> {
-    await this.complete();
-    const found = await Promise.all(this.parts.map((part) => part.check(phone)));
-    return found.find((by) => by);
-  }
-
-  async begin(phone: string, checkedAt?: number): Promise<(() => void) | BlockedBy> {
-    await this.complete();
-    const isChecked = checkedAt === this.version;
-    const started = await Promise.allSettled(
-      this.parts.map((part) => part.begin(phone, isChecked ? part.version : undefined)),
-    );
-    const results = started.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
-    const end = (): void => {
-      for (const each of results) if (typeof each === 'function') each();
-    };
-    const failed = started.find((each) => each.status === 'rejected');
-    const by = results.find((each) => typeof each !== 'function');
-    if (!failed && by === undefined) return end;
-    end();
-    if (by !== undefined) return by;
-    throw failed?.reason;
-  }
-}
-
-/** The do-not-text list of the installation: for all environments and advisors. It is kept until somebody is unblocked. */
-export type DoNotText = StoreList | JointList;
-
 type ListEnvironment = Pick<Environment, 'service' | 'store' | 'otherListStores'>;
 
-const listsByStore = new WeakMap<object, Map<Realm, StoreList>>();
-const jointLists = new WeakMap<StoreList, JointList>();
+const listsByStore = new WeakMap<object, Map<Realm, DoNotText>>();
 
-const realmOf = ({ service }: Pick<ListEnvironment, 'service'>): Realm =>
-  service === 'simulator' ? 'simulator' : 'service';
-
-const listIn = (store: Store, realm: Realm): StoreList => {
-  const lists = orMake(listsByStore, store.engine, () => new Map<Realm, StoreList>());
-  return orMake(lists, realm, () => new StoreList(store, realm));
+const listIn = (store: Store, { service }: Pick<ListEnvironment, 'service'>): DoNotText => {
+  const realm = service === 'simulator' ? 'simulator' : 'service';
+  const lists = orMake(listsByStore, store.engine, () => new Map<Realm, DoNotText>());
+  return orMake(lists, realm, () => new DoNotText(store, realm));
 };
 
-/** Changes when the list that applies to an environment may be another, or nobody may be texted until a store is confirmed. */
-const lookups = processMemory('environments', { generation: 0 });
-
-export const forgetLists = (): void => {
-  lookups.generation += 1;
-};
-
-/** The part of the list in the environment's own store: blocks of all environments reach it, and no other store is needed. */
-export const ownListOf = async (environment: ListEnvironment): Promise<StoreList> =>
-  listIn(await environment.store(), realmOf(environment));
+/** The list in the environment's own store: blocks of all environments reach it. */
+export const ownListOf = async (environment: ListEnvironment): Promise<DoNotText> =>
+  listIn(await environment.store(), environment);
 
 /** The list that applies to an environment: the same for all environments of its realm. */
 export const doNotTextOf = async (environment: ListEnvironment): Promise<DoNotText> => {
-  const realm = realmOf(environment);
   const own = await ownListOf(environment);
-  const others = (await environment.otherListStores?.()) ?? [];
-  const rest = new Set(others.map((store) => listIn(store, realm)));
-  rest.delete(own);
-  if (rest.size === 0) return own;
-  const known = jointLists.get(own);
-  if (known?.parts.length === rest.size + 1 && known.parts.every((part) => part === own || rest.has(part)))
-    return known;
-  const made = new JointList([own, ...rest]);
-  jointLists.set(own, made);
-  // Nobody is texted before the list is complete: its first user completes it, and gets the fault.
-  made.complete().catch(() => undefined);
-  return made;
+  const stores = (await environment.otherListStores?.()) ?? [];
+  const others = new Set(stores.map((store) => listIn(store, environment)));
+  others.delete(own);
+  own.join(others);
+  return own;
 };
 
 /** Copies the list of the real services to another store. */
@@ -340,8 +302,8 @@ export const doNotTextGuard = ({ environment, recheck }: GuardTools): Guard => {
   let unlisten: (() => void) | undefined;
 
   const listOf = async (): Promise<DoNotText> => {
-    if (known && knownAt === lookups.generation) return known;
-    const at = environment.isStoreLost ? undefined : lookups.generation;
+    if (known && knownAt === changes.count) return known;
+    const at = environment.isStoreLost ? undefined : changes.count;
     const list = await doNotTextOf(environment);
     knownAt = at;
     if (known === list) return list;
@@ -363,11 +325,11 @@ export const doNotTextGuard = ({ environment, recheck }: GuardTools): Guard => {
     }
   };
 
-  /** Every attempt asks the list again, unless it has not changed since `version`. */
-  const permitAttempts = (item: Item, list: DoNotText, version: number): void => {
+  /** Every attempt asks the list again, unless nothing has changed since `checkedAt`. */
+  const permitAttempts = (item: Item, checkedAt: number): void => {
     const { phone = '' } = item.data;
     const permit = async (): Promise<() => void> => {
-      const ended = await ask((current) => current.begin(phone, current === list ? version : undefined));
+      const ended = await ask((list) => list.begin(phone, checkedAt));
       if (typeof ended === 'function') return ended;
       throw refusalBy(ended);
     };
@@ -377,13 +339,10 @@ export const doNotTextGuard = ({ environment, recheck }: GuardTools): Guard => {
   const passChecked = async (item: Item, next: () => Promise<Outcome>): Promise<Outcome> => {
     const { shared, data } = item;
     if (!shared.dryRun && environment.isStoreLost) await environment.mayText?.(item.signal);
-    const { list, version, by } = await ask(async (current) => ({
-      list: current,
-      version: current.version,
-      by: await current.check(data.phone ?? ''),
-    }));
+    const { count } = changes;
+    const by = await ask((list) => list.check(data.phone ?? ''));
     if (by) throw refusalBy(by);
-    permitAttempts(item, list, version);
+    permitAttempts(item, count);
     return next();
   };
 
@@ -393,8 +352,8 @@ export const doNotTextGuard = ({ environment, recheck }: GuardTools): Guard => {
     close: () => unlisten?.(),
     pass(item, next) {
       if (environment.fault) throw environment.fault;
-      if (!known?.isEmpty || knownAt !== lookups.generation) return passChecked(item, next);
-      permitAttempts(item, known, known.version);
+      if (!known?.isEmpty || knownAt !== changes.count) return passChecked(item, next);
+      permitAttempts(item, changes.count);
       return next();
     },
   };

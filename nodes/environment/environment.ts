@@ -348,8 +348,8 @@ export class RunningEnvironment implements SharedStoreHost {
   }
 
   async isBlocked(phone: string, isOwnEnough = false): Promise<boolean> {
-    const list = await (isOwnEnough ? ownListOf(this) : doNotTextOf(this));
-    return (await list.get(phone)) !== undefined;
+    if (isOwnEnough) return (await (await ownListOf(this)).getOwn(phone)) !== undefined;
+    return (await (await doNotTextOf(this)).get(phone)) !== undefined;
   }
 
   advisors(): readonly string[] {

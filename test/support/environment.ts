@@ -70,8 +70,8 @@ export const environmentOn = (service: Service, choices: EnvironmentChoices = {}
     memory: () => memoryFor(service.baseUrl),
     store: () => (store ??= choices.store ?? createMemoryStore()),
     async isBlocked(phone, isOwnEnough) {
-      const list = await (isOwnEnough ? ownListOf(this) : doNotTextOf(this));
-      return (await list.get(phone)) !== undefined;
+      if (isOwnEnough) return (await (await ownListOf(this)).getOwn(phone)) !== undefined;
+      return (await (await doNotTextOf(this)).get(phone)) !== undefined;
     },
     advisors: () => advisors,
     advisorState: (advisor) =>
