@@ -7,8 +7,10 @@ import { elapsedBy, systemClock } from '../service/clock';
 import { wokenBy } from '../service/concurrency';
 import { serviceError, type Problem } from '../service/errors';
 import { visible } from '../visible';
+import type { Activity } from './activity';
 import type { PropertyPath } from './inputs';
 import { hideNumbers } from './log';
+import { metrics } from './metrics';
 import type { Outcome } from '../outbox/outcome';
 import type { Message, Red, RunningNode } from './red';
 
@@ -42,13 +44,18 @@ const writeFields = (msg: Message, fields: Readonly<Record<string, unknown>> | u
 
 export type Outputs = ReturnType<typeof outputsOf>;
 
+/** Whether an outcome, with its message fields, is that of a dry run. */
+export const isOfDryRun = ({ problem, payload }: Pick<Outcome, 'problem' | 'payload'>): boolean =>
+  (problem ?? (payload as { dryRun?: unknown } | null | undefined))?.dryRun === true;
+
 export const outputsOf = (
   RED: Red,
   node: RunningNode,
   names: readonly string[],
   translate: (why: Problem) => string,
-  onEmitted?: (msg: Message, outcome: string, why?: Problem) => void,
+  activity: Pick<Activity, 'failed'> | undefined,
 ) => {
+  const measured = metrics();
   const isWired = (port: number): boolean =>
     (node.wires[port] ?? []).some((id) => (RED.nodes.getNode(id) as unknown) != null);
 
@@ -63,10 +70,13 @@ export const outputsOf = (
     names,
     /** The name of the output that an outcome leaves by: a third output without wires counts as `failed`. */
     nameOf: (outcome: Outcome): string => names[portOf(outcome)] ?? '',
+    /** A dry run is neither a failure nor a text. */
     count(msg: Message, outcome: Outcome): void {
-      if (outcome.repeated) return;
+      if (outcome.repeated || isOfDryRun(outcome)) return;
       const port = portOf(outcome);
-      onEmitted?.(msg, names[port] ?? '', port === 1 ? outcome.problem : undefined);
+      const problem = port === 1 ? outcome.problem : undefined;
+      measured?.outcome(node.type, names[port] ?? '', problem?.code);
+      if (problem) activity?.failed({ node: { id: node.id, name: node.name ?? '' }, problem, msg });
     },
     receivers: (outcome: Outcome): number => node.wires[portOf(outcome)]?.length ?? 0,
     /** Sends the outcome by its output; returns the error to raise when nothing is wired to any output for it. */
@@ -199,7 +209,7 @@ export class Job {
     return this.settled;
   }
 
-  /** Saves the hand-over, unless that was saved in one commit with the items of this message. */
+  /** Saves the hand-over, unless that is saved in one commit with the items of this message. */
   concludeHandOver(): void {
     this.handOver?.conclude();
     this.handOver = undefined;

@@ -10,11 +10,10 @@ import { invalidInput } from './errors';
 import { faultInSettings, noSource, plainSettings, source, type Source } from './inputs';
 import { asText } from './kinds';
 import { wordsOf } from './language';
-import { metrics } from './metrics';
 import type { Message, Red, RunningNode } from './red';
 import type { Config } from './register';
 import type { NodeSpec } from './spec';
-import { createStatus, isOfDryRun, simulatorMark } from './status';
+import { createStatus, simulatorMark } from './status';
 
 export const environmentOf = (RED: Red, id: unknown): Environment | undefined => {
   const found = typeof id === 'string' && id !== '' ? (RED.nodes.getNode(id) as unknown) : undefined;
@@ -125,13 +124,7 @@ export const toolsOf = (RED: Red, node: RunningNode, spec: NodeSpec, config: Con
   const flowsStarted = new Promise<void>((resolve) => {
     forgetStart = atNextStart(RED, resolve);
   });
-  const measured = metrics();
-  const outputs = outputsOf(RED, node, spec.outputs, words.problem, (msg, outcome, problem) => {
-    // A dry run is neither a failure nor a text.
-    if (isOfDryRun({ payload: msg.payload, ...(problem && { problem }) })) return;
-    measured?.outcome(spec.type, outcome, problem?.code);
-    if (problem) activity?.failed({ node: { id: node.id, name: node.name ?? '' }, problem, msg });
-  });
+  const outputs = outputsOf(RED, node, spec.outputs, words.problem, activity);
   // Not every node acts for an advisor.
   const hasAdvisor = spec.fields.some(({ name }) => name === 'advisor');
   const advisorSource = hasAdvisor ? source(RED, node, spec, config, 'advisor') : noSource;

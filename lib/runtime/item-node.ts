@@ -229,7 +229,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     let inLine = 0;
     const underWay = new Set<Promise<void>>();
     let hasWarnedOfDropped = false;
-    const shown = outcomeStatus(tools, options.statusTexts, () => queues.values());
+    const shown = outcomeStatus(tools, options.statusTexts, queues);
     /** Of items that are cancelled at a start, which are found page by page. */
     const cancelled = new Map<string, number>();
     const warnOfCancelled = (): void => {
@@ -480,6 +480,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
           job.emit(index, options.fields(outcome, { data, shared, entry }, index), { entry, summary });
         }
       shown.show(why, kindsIn(tools, why), count > 1 ? counts : undefined);
+      job.concludeHandOver();
     };
 
     const accept = (job: Job, batch: Batch<D, S>): void => {
@@ -555,9 +556,10 @@ export const itemNode = <D extends ItemData, S extends Shared>(
         const failure = options.failedFields?.(why, msg) ?? why;
         shown.show(failure, kindsIn(tools, failure));
         job.fail(failure);
-        job.concludeHandOver();
       } catch (fault) {
         job.raise(fault as Error);
+      } finally {
+        job.concludeHandOver();
       }
     };
 
@@ -565,7 +567,6 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     const inOrder = <T>(job: Job, read: T | Promise<T>, act: (read: T) => void): void => {
       if (!accepting && !(read instanceof Promise)) {
         act(read);
-        job.concludeHandOver();
         return;
       }
       const accepted = Promise.allSettled([read, accepting])
@@ -574,7 +575,6 @@ export const itemNode = <D extends ItemData, S extends Shared>(
         .catch((thrown: unknown) => fail(job, thrown))
         .then(() => {
           if (accepting === accepted) accepting = undefined;
-          job.concludeHandOver();
         });
       accepting = accepted;
     };
@@ -591,6 +591,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
             const { reset, flush, phone } = msg;
             environment?.tellOthers?.(node.id, { reset, flush, phone });
             job.settle();
+            job.concludeHandOver();
           });
         else if (searches) {
           const searching = searches

@@ -1,7 +1,7 @@
 import { atTime, systemClock, type Clock } from '../service/clock';
 import type { Problem } from '../service/errors';
 import type { Words } from './language';
-import type { Outputs } from './delivery';
+import { isOfDryRun, type Outputs } from './delivery';
 import type { Outcome } from '../outbox/outcome';
 import type { Queue } from '../outbox/queue';
 import type { RunningNode } from './red';
@@ -264,10 +264,6 @@ const countsLook = (
   return count(first) + count(third) === 0 ? look('red', 'ring', text) : look('yellow', 'dot', text);
 };
 
-/** Whether an outcome, with its message fields, is that of a dry run. */
-export const isOfDryRun = ({ problem, payload }: Pick<Outcome, 'problem' | 'payload'>): boolean =>
-  (problem ?? (payload as { dryRun?: unknown } | null | undefined))?.dryRun === true;
-
 /** A dry run looks like nothing that was done. */
 const dryLook = (words: Words, { fill, text }: StatusLook): StatusLook =>
   look(fill === 'green' ? 'grey' : fill, 'ring', words.say('status.dryRun', { status: text }));
@@ -304,7 +300,7 @@ interface StatusTools {
 export const outcomeStatus = (
   tools: StatusTools,
   texts: StatusTexts,
-  queues: () => Iterable<QueueState & Pick<Queue, 'waitCount'>>,
+  queues: ReadonlyMap<unknown, QueueState & Pick<Queue, 'waitCount'>>,
 ) => {
   const { words, clock, outputs } = tools;
   const minute = { real: new LastMinute(), dry: new LastMinute() };
@@ -343,7 +339,7 @@ export const outcomeStatus = (
     show(outcome: Outcome, kinds: readonly string[], list?: OutcomeCounts): void {
       const at = clock.now();
       if (!list) minuteOf(outcome).add(kinds, at);
-      if (Array.from(queues()).some(({ waitCount }) => waitCount > 0)) return;
+      if (Array.from(queues.values()).some(({ waitCount }) => waitCount > 0)) return;
       let counts = list;
       const isDry = isOfDryRun(outcome);
       const lookBy = (progress: QueueState['progress']): StatusLook => {
@@ -358,7 +354,7 @@ export const outcomeStatus = (
           : countsLook(words, outputs.names, counts, isDry);
       };
       last = () => {
-        const { progress, heldItems } = stateOf(queues());
+        const { progress, heldItems } = stateOf(queues.values());
         const settled = lookBy(progress);
         const drawn = isDry && progress.total === 0 ? dryLook(words, settled) : settled;
         if (!heldItems) return drawn;
@@ -368,7 +364,7 @@ export const outcomeStatus = (
       tools.status.show(last);
     },
     heldChanged(): void {
-      const { heldItems: held } = stateOf(queues());
+      const { heldItems: held } = stateOf(queues.values());
       if (held) tools.status.show(() => heldLook(words, held.count, held.notBefore, clock.now()));
       else if (isHeld && last) tools.status.show(last);
       isHeld = held !== undefined;

@@ -40,7 +40,7 @@ const statusOf = (language = 'en-US') => {
       },
     },
     { first: 'status.sent', third: 'status.needsConsent' },
-    () => [],
+    new Map(),
   );
   return {
     leave: (...outcomes: readonly Outcome[]): void => {
