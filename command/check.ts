@@ -12,7 +12,7 @@ import {
 import type { Connection } from '../lib/auth/connection';
 import { rehearseAuthorization, rehearseClient, type Chance } from './sign-in';
 import { wordsIn, type Words } from '../lib/runtime/language';
-import { isRecord } from '../lib/runtime/kinds';
+import { isRecord } from '../lib/kinds';
 import { systemClock } from '../lib/service/clock';
 import { serviceError, ServiceError } from '../lib/service/errors';
 import { contractScope } from '../lib/service/prefixes';

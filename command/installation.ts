@@ -6,7 +6,7 @@ import { homedir, hostname } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { isConfidential } from '../lib/addresses';
-import { isRecord } from '../lib/runtime/kinds';
+import { isRecord } from '../lib/kinds';
 import { UsageError } from '../lib/usage-error';
 import type { EnvironmentValues } from '../nodes/environment/config';
 import type { SavedNode } from '../nodes/environment/saved-nodes';

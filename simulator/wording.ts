@@ -1,4 +1,4 @@
-import { isRecord } from '../lib/is-record';
+import { isRecord } from '../lib/kinds';
 import { fill } from '../lib/languages';
 import type english from '../locales/en-US/simulator.json';
 

@@ -1,4 +1,4 @@
-import { type FieldKinds, fitting, isLeftOut, isRecord } from '../runtime/kinds';
+import { type FieldKinds, fitting, isLeftOut, isRecord } from '../kinds';
 import { hideNumbers } from '../runtime/log';
 import { invalidInput } from '../runtime/errors';
 import type { Tools } from '../runtime/flow-node';

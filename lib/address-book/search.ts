@@ -3,7 +3,7 @@ import type { ResultPage } from '../service/endpoints';
 import { invalidInput } from '../runtime/errors';
 import type { Tools } from '../runtime/flow-node';
 import type { Outcome } from '../outbox/outcome';
-import { folded } from '../runtime/kinds';
+import { folded } from '../kinds';
 import { largestPage } from '../contract-values';
 import type { Portion, Stream } from '../runtime/searches';
 import { searchAtService, type Caller, type SearchOperation } from './operation';

@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { isRecord } from '../is-record';
+import { isRecord } from '../kinds';
 import {
   newDataKey,
   unwrap,

@@ -7,7 +7,7 @@ import { backoff, readRetryAfter, Retries, type Happened } from '../service/retr
 import type { postForm } from '../service/transport';
 import type { Connection } from './connection';
 import { second } from '../durations';
-import { isRecord } from '../is-record';
+import { isRecord } from '../kinds';
 import { Listeners } from '../listeners';
 import { orMake } from '../process-memory';
 

@@ -1,7 +1,7 @@
 import { declarations, endpoints, type EndpointName, type Id, type SearchName } from '../service/endpoints';
 import { type MessageValues, ServiceError } from '../service/errors';
 import { e164 } from '../contract-values';
-import { isRecord } from '../is-record';
+import { isRecord } from '../kinds';
 import { wirePath, wireScope, type Prefixes } from '../service/prefixes';
 import {
   isRefused as isForWantOfQuery,

@@ -1,5 +1,5 @@
 import { countText, signsOutsideGsm } from '../guards/segments';
-import { placeholder } from '../runtime/kinds';
+import { placeholder } from '../kinds';
 import type { TypedField } from '../runtime/spec';
 import { valueIn } from './dom';
 import { localNumber, zoneOfEnvironment } from './locale';

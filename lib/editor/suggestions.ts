@@ -1,4 +1,4 @@
-import { folded, isCountry } from '../runtime/kinds';
+import { folded, isCountry } from '../kinds';
 import { ownTimeZone } from '../runtime/dates';
 import { valueIn } from './dom';
 import { locale } from './locale';

@@ -12,7 +12,7 @@ import {
   isRecord,
   wholeId,
   withoutMarks,
-} from '../runtime/kinds';
+} from '../kinds';
 import {
   applies,
   isMet,

@@ -9,7 +9,7 @@ import type { EnvironmentSettings, TextHours } from '../runtime/environment';
 import { invalidInput } from '../runtime/errors';
 import { serviceError } from '../service/errors';
 import type { Guard, GuardTools, ItemOf } from '../runtime/item-node';
-import { fieldOf, isNothing, isRecord } from '../runtime/kinds';
+import { fieldOf, isNothing, isRecord } from '../kinds';
 import zoneTable from './zone-table.json';
 
 export interface TextShared extends Shared {

@@ -8,7 +8,7 @@ import { atNextStart, madeLate, outputsOf } from './delivery';
 import type { Environment } from './environment';
 import { invalidInput } from './errors';
 import { faultInSettings, noSource, plainSettings, source, type Source } from './inputs';
-import { asText } from './kinds';
+import { asText } from '../kinds';
 import { wordsOf } from './language';
 import type { Message, Red, RunningNode } from './red';
 import type { Config } from './register';

@@ -7,7 +7,7 @@ import type { Message, Red, RunningNode } from './red';
 import { withDefaults, wrongSetting } from './settings';
 import type { NodeSpec, TypedField } from './spec';
 import type { Id } from '../service/endpoints';
-import { anyId, isNothing, isRecord } from './kinds';
+import { anyId, isNothing, isRecord } from '../kinds';
 
 /** Reads a property of a node for one message: the value, or a promise of it. */
 export type Getter = (msg: Message) => unknown;

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { clockFormat, fill, isSpoken, type Language, localeOf, spokenOf } from '../languages';
 import { offsetAt, offsetName, ownTimeZone } from './dates';
-import { isCountry } from './kinds';
+import { isCountry } from '../kinds';
 import type { Red } from './red';
 import { inWords, type MessageValue, type MessageValues, type Problem } from '../service/errors';
 import { orMake, processMemory } from '../process-memory';

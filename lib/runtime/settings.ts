@@ -1,7 +1,7 @@
 import { isConfidential } from '../addresses';
 import { prefixPattern } from '../service/prefixes';
 import { isTimeZone, minutesOf } from './dates';
-import { isCountry, isNothing } from './kinds';
+import { isCountry, isNothing } from '../kinds';
 import type { ChoiceField, Field, FlagField, NumberField, TextField, When } from './spec';
 
 /**

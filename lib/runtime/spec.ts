@@ -1,6 +1,6 @@
 import type { endpoints } from '../service/endpoints';
 import { largestPage } from '../contract-values';
-import type { FieldKinds } from './kinds';
+import type { FieldKinds } from '../kinds';
 
 /**
  * A node as data: its runtime, form, validation and docs all read its spec. This file and the specs import types and

@@ -1,4 +1,4 @@
-import { isRecord } from '../is-record';
+import { isRecord } from '../kinds';
 import type { Clock } from './clock';
 import { declarations, type EndpointName, type Id, repeatKinds } from './endpoints';
 import {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { isRecord } from '../is-record';
+import { isRecord } from '../kinds';
 import { Listeners } from '../listeners';
 import { key, unchanged, type Store, type StoreEntry } from './store';
 

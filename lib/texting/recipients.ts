@@ -3,15 +3,7 @@ import type { Id } from '../service/endpoints';
 import type { CountryCode, parsePhoneNumberFromString as parse } from 'libphonenumber-js';
 import type { Mutable } from '../mutable';
 import { e164 } from '../contract-values';
-import {
-  digitsTogether,
-  fieldOf,
-  isJsonText,
-  isNothing,
-  isRecord,
-  sameName,
-  withoutMarks,
-} from '../runtime/kinds';
+import { digitsTogether, fieldOf, isJsonText, isNothing, isRecord, sameName, withoutMarks } from '../kinds';
 import { invalidInput } from '../runtime/errors';
 import { excerpt, oneOrList, readAll, type Source } from '../runtime/inputs';
 import { hideNumbers } from '../runtime/log';

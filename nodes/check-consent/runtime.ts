@@ -13,7 +13,7 @@ import { failedOutcome, invalidInput } from '../../lib/runtime/errors';
 import { entriesOf, type Source } from '../../lib/runtime/inputs';
 import type { Item } from '../../lib/outbox/item';
 import { itemNode } from '../../lib/runtime/item-node';
-import { anyId, isNothing } from '../../lib/runtime/kinds';
+import { anyId, isNothing } from '../../lib/kinds';
 import type { Outcome } from '../../lib/outbox/outcome';
 import type { Subject } from '../../lib/outbox/records';
 import type { Clock } from '../../lib/service/clock';

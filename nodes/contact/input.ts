@@ -4,7 +4,7 @@ import { hideNumbers } from '../../lib/runtime/log';
 import { invalidInput } from '../../lib/runtime/errors';
 import { phoneNumber, wrongNumber } from '../../lib/texting/recipients';
 import { fieldsGiven } from '../../lib/address-book/record-fields';
-import { isLeftOut, isRecord } from '../../lib/runtime/kinds';
+import { isLeftOut, isRecord } from '../../lib/kinds';
 import type { Message } from '../../lib/runtime/red';
 import type { FieldRow } from '../../lib/runtime/spec';
 import type { ResponseOf } from '../../lib/service/endpoints';

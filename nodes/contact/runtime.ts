@@ -13,7 +13,7 @@ import type { Tools } from '../../lib/runtime/flow-node';
 import { idFrom } from '../../lib/runtime/inputs';
 import { invalidInput } from '../../lib/runtime/errors';
 import { oneAtATime } from '../../lib/service/concurrency';
-import { anyId, isNothing, isRecord } from '../../lib/runtime/kinds';
+import { anyId, isNothing, isRecord } from '../../lib/kinds';
 import type { Config } from '../../lib/runtime/register';
 import type { Id, ResponseOf } from '../../lib/service/endpoints';
 import { contactBody, changesOf, contactSource, merged, type ContactBody } from './input';

@@ -3,7 +3,7 @@ import { operationNode, type BookOperation } from '../../lib/address-book/operat
 import { searching } from '../../lib/address-book/search';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { invalidInput } from '../../lib/runtime/errors';
-import { isWellFormed } from '../../lib/runtime/kinds';
+import { isWellFormed } from '../../lib/kinds';
 import type { RequestOf } from '../../lib/service/endpoints';
 import { longestSearch } from '../../lib/contract-values';
 import { spec } from './spec';

@@ -8,7 +8,7 @@ import { readAll } from '../../lib/runtime/inputs';
 import type { Item } from '../../lib/outbox/item';
 import type { Shared } from '../../lib/outbox/records';
 import { itemNode, type ItemNodeOptions } from '../../lib/runtime/item-node';
-import { fieldOf, isNothing } from '../../lib/runtime/kinds';
+import { fieldOf, isNothing } from '../../lib/kinds';
 import type { Outcome } from '../../lib/outbox/outcome';
 import type { PrepareSearch } from '../../lib/runtime/searches';
 import type { MessageValue } from '../../lib/service/errors';

@@ -3,7 +3,7 @@ import { doNotTextOf, type DoNotText } from '../../lib/guards/do-not-text';
 import { activityOf } from '../../lib/runtime/activity';
 import type { BlockedItem, Listed } from '../../lib/runtime/activity-items';
 import { lastFour } from '../../lib/runtime/log';
-import { folded } from '../../lib/runtime/kinds';
+import { folded } from '../../lib/kinds';
 import { phoneNumber } from '../../lib/texting/recipients';
 import { pageAsked, runningIn, soon } from './activity';
 import type { RouteRequest } from './form';

@@ -4,7 +4,7 @@ import { minutesOf } from '../../lib/runtime/dates';
 import type { EnvironmentSettings } from '../../lib/runtime/environment';
 import { faultInSettings, plainSettings, excerpt } from '../../lib/runtime/inputs';
 import { invalidInput } from '../../lib/runtime/errors';
-import { isNothing, isRecord } from '../../lib/runtime/kinds';
+import { isNothing, isRecord } from '../../lib/kinds';
 import { lazy } from '../../lib/runtime/lazy';
 import { applies, textFault, withDefaults, writtenPassword } from '../../lib/runtime/settings';
 import { contractScope, usualPrefixes, type Prefixes } from '../../lib/service/prefixes';

@@ -1,6 +1,6 @@
 import type { Request } from 'express';
 import { splitScopes } from '../../lib/auth/token-endpoint';
-import { isRecord } from '../../lib/is-record';
+import { isRecord } from '../../lib/kinds';
 import { serviceError } from '../../lib/service/errors';
 import type { Red } from '../../lib/runtime/red';
 import type { EnvironmentValues } from './config';

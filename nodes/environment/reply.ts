@@ -1,7 +1,7 @@
 import type { NextFunction, Request, Response } from 'express';
 import type { SignInRefusal } from '../../lib/auth/authorization';
 import { VaultAway } from '../../lib/auth/vault';
-import { isRecord } from '../../lib/is-record';
+import { isRecord } from '../../lib/kinds';
 import type { Log } from '../../lib/runtime/log';
 import { invalidInput, ownWords, plainCode } from '../../lib/runtime/errors';
 import { type Words, wordsIn } from '../../lib/runtime/language';

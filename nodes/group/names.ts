@@ -2,7 +2,7 @@ import { minute } from '../../lib/durations';
 import type { MessageValue } from '../../lib/service/errors';
 import type { Caller } from '../../lib/address-book/operation';
 import type { Environment } from '../../lib/runtime/environment';
-import { wholeId } from '../../lib/runtime/kinds';
+import { wholeId } from '../../lib/kinds';
 import { invalidInput } from '../../lib/runtime/errors';
 import { largestPage } from '../../lib/contract-values';
 import { pagesOf } from '../../lib/address-book/paging';

@@ -13,7 +13,7 @@ import type { Tools } from '../../lib/runtime/flow-node';
 import { entriesOf, idFrom } from '../../lib/runtime/inputs';
 import { invalidInput } from '../../lib/runtime/errors';
 import { oneAtATime } from '../../lib/service/concurrency';
-import { isNothing, isRecord, wholeId } from '../../lib/runtime/kinds';
+import { isNothing, isRecord, wholeId } from '../../lib/kinds';
 import type { Message } from '../../lib/runtime/red';
 import type { Id, RequestOf } from '../../lib/service/endpoints';
 import { listingMembers } from './members';

@@ -1,6 +1,6 @@
 import { countText } from '../../lib/guards/segments';
 import { failedOutcome } from '../../lib/runtime/errors';
-import { isNothing } from '../../lib/runtime/kinds';
+import { isNothing } from '../../lib/kinds';
 import type { Outcome } from '../../lib/outbox/outcome';
 import type { ResponseOf } from '../../lib/service/endpoints';
 import { serviceError, type Problem } from '../../lib/service/errors';

@@ -10,7 +10,7 @@ import { Later } from '../../lib/outbox/queue';
 import { writtenOffset } from '../../lib/runtime/dates';
 import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput } from '../../lib/runtime/errors';
-import { isRecord, isWellFormed } from '../../lib/runtime/kinds';
+import { isRecord, isWellFormed } from '../../lib/kinds';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { noSource } from '../../lib/runtime/inputs';
 import { itemNode, type Batch, type Guard, type ItemOf } from '../../lib/runtime/item-node';

@@ -1,7 +1,7 @@
 import { epochOf } from '../../lib/runtime/dates';
 import type { EnvironmentSettings } from '../../lib/runtime/environment';
 import { invalidInput } from '../../lib/runtime/errors';
-import { isNothing } from '../../lib/runtime/kinds';
+import { isNothing } from '../../lib/kinds';
 
 /** The schedule fields as the service takes them (contract, *Message request*). */
 export interface Delivery {

@@ -7,7 +7,7 @@ import {
   isWellFormed,
   placeholder,
   sameName,
-} from '../../lib/runtime/kinds';
+} from '../../lib/kinds';
 import type { Message } from '../../lib/runtime/red';
 import type { ServiceError } from '../../lib/service/errors';
 import { fieldNames, type PhoneEntry } from '../../lib/texting/recipients';

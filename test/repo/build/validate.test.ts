@@ -1,6 +1,6 @@
 import { isSupportedCountry } from 'libphonenumber-js';
 import should from 'should';
-import { isCountry } from '../../../lib/runtime/kinds';
+import { isCountry } from '../../../lib/kinds';
 import { fieldProblem, type ValidationContext } from '../../../lib/editor/validate';
 import { filledRows, tickedAnd } from '../../../lib/editor/values';
 import { applies, withDefaults } from '../../../lib/runtime/settings';

@@ -3,7 +3,9 @@
  * them, so that neither refuses what the other accepts. The editor loads this file too, so it stays small.
  */
 
-export { isRecord } from '../is-record';
+/** Whether a value is an object with fields: neither an array nor bytes, each of which would count as a field. */
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value);
 
 export const isNothing = (value: unknown): boolean => value === undefined || value === null || value === '';
 
