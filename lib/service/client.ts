@@ -237,7 +237,6 @@ export class Call {
       case 'fail':
         throw endAs(decision.as, assessment, this.attempts);
       case 'refresh':
-        retries.refreshed = true;
         this.rejected = this.token;
         return 0;
       case 'pause':

@@ -15,7 +15,7 @@ export type Happened =
   /** A 5xx without a problem body: a gateway answered for the service. */
   | { readonly what: 'gateway' }
   | { readonly what: 'unauthorized' }
-  /** A 429 (RFC 6585, section 4); `retryAfter` in milliseconds from now, if it was sent. */
+  /** A 429 (RFC 6585, section 4); `retryAfter` in milliseconds from now, an hour at most, if it was sent. */
   | { readonly what: 'limited'; readonly retryAfter: number | undefined }
   | { readonly what: 'problem'; readonly status: number; readonly retryable: boolean }
   /** Any other final answer: a 3xx, a 4xx without a problem body, a 200 that does not fit. */
@@ -55,10 +55,8 @@ export const backoff = (round: number, random: number): number =>
   random * Math.min(firstBackoff * 2 ** round, longestBackoff);
 
 /** Milliseconds for which all requests pause after a 429, even if the call that got it fails. */
-export const pauseAfter = (retryAfter: number | undefined, limited: number, random: number): number => {
-  const asked = Math.min(retryAfter ?? 0, hour);
-  return asked > 0 ? asked : backoff(limited, random);
-};
+export const pauseAfter = (retryAfter: number | undefined, limited: number, random: number): number =>
+  retryAfter !== undefined && retryAfter > 0 ? retryAfter : backoff(limited, random);
 
 /** Whether the attempt may have been carried out without an answer. */
 const inDoubt = (happened: Happened): boolean => happened.what === 'broken' || happened.what === 'gateway';
@@ -144,6 +142,7 @@ export class Retries implements Omit<Course, 'limitedFor'> {
     const course = { retried, refreshed, limited, limitedFor: now - this.limitedSince, doubt };
     const decision = decide(kind, happened, rules, course, budget.left, this.random());
     this.doubt = doubtAfter(doubt, happened);
+    if (decision.do === 'refresh') this.refreshed = true;
     if (decision.do === 'pause') this.limited++;
     if (decision.do === 'repeat') {
       this.retried++;
@@ -158,9 +157,12 @@ const dateForm = /^[A-Za-z]{3,9},? /;
 /** *Retry-After* (RFC 9110, section 10.2.3) in milliseconds from `now`, at most an hour; undefined if unreadable. */
 export const readRetryAfter = (value: string | undefined, now: number): number | undefined => {
   const said = value?.trim() ?? '';
-  if (/^\d+$/.test(said)) return Math.min(Number(said) * second, hour);
-  if (!dateForm.test(said)) return undefined;
-  // The obsolete asctime format names no zone; all three formats mean GMT (RFC 9110, section 5.6.7).
-  const at = Date.parse(said.endsWith(' GMT') ? said : `${said} GMT`);
-  return Number.isNaN(at) ? undefined : Math.min(Math.max(0, at - now), hour);
+  const asked = (): number => {
+    if (/^\d+$/.test(said)) return Number(said) * second;
+    if (!dateForm.test(said)) return NaN;
+    // The obsolete asctime format names no zone; all three formats mean GMT (RFC 9110, section 5.6.7).
+    return Math.max(0, Date.parse(said.endsWith(' GMT') ? said : `${said} GMT`) - now);
+  };
+  const ms = asked();
+  return Number.isNaN(ms) ? undefined : Math.min(ms, hour);
 };

@@ -512,11 +512,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       what: 'a pause lasts an hour at most',
       file: 'lib/service/retry.ts',
       changes: [
-        [
-          'if (/^\\d+$/.test(said)) return Math.min(Number(said) * second, hour);',
-          'if (/^\\d+$/.test(said)) return Number(said) * second;',
-        ],
-        ['Math.min(retryAfter ?? 0, hour)', 'retryAfter ?? 0'],
+        ['Math.min(ms, hour)', 'ms'],
         ['if (course.limitedFor + ms <= hour)', 'if (ms > 0)'],
       ],
       shownBy: {
