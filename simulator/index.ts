@@ -2,14 +2,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { resolve } from 'node:path';
 import { MovableClock } from './movable-clock';
 import { ChangeStream } from './control/events';
-import { stateView, type StateView } from './control/view';
+import { stateView } from './control/view';
 import { inFile, Keeper, restore, type SnapshotStorage } from './persistence';
 import { basePath, createSimulatorServer, guarded, listen, servePageAndControl, type Served } from './server';
 import type { ProfileName } from './profiles';
 import { Simulation, type ClientCredentials } from './simulation';
 import { defaultContacts } from './state/seed';
 import { isLoopback } from '../lib/addresses';
-import type { Settings, SettingsChange } from './state/settings';
+import type { SettingsChange } from './state/settings';
 
 export type { Fault } from './effects';
 export type { LedgerEntry } from './ledger';
@@ -46,37 +46,6 @@ export interface SimulatorOptions {
   readonly hasFlows?: () => boolean;
 }
 
-export interface Simulator extends Pick<
-  Simulation,
-  'clock' | 'ledger' | 'faults' | 'advance' | 'resetPhone' | 'revoke' | 'reset' | 'onReset'
-> {
-  readonly url: string;
-  readonly baseUrl: string;
-  readonly authUrl: string;
-  readonly tokenUrl: string;
-  readonly credentials: ClientCredentials;
-  readonly settings: Settings;
-  change(settings: SettingsChange): void;
-  /** What the phones page shows. */
-  state(advisor?: string): StateView;
-  /** Answers for the owner of a number: to one advisor, else in every account that knows the number. */
-  accept(phone: string, advisor?: string): void;
-  decline(phone: string, advisor?: string): void;
-  /**
-   * A token for an advisor, without the OAuth flow; with all provisioned scopes by default. Cheap enough for each
-   * request.
-   */
-  accessToken(advisor: string, scopes?: readonly string[]): string;
-  onChange(listener: () => void): () => void;
-  /** Notifies open pages that there are flows now, or none any more. */
-  flowsChanged(): void;
-  /** Serves the page and the control API where another server has mounted them; `request.url` is relative to that place. */
-  handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  /** Resolves when the state is on disk. */
-  flush(): Promise<void>;
-  close(): Promise<void>;
-}
-
 export const defaultCredentials: ClientCredentials = {
   clientId: 'simulator-client',
   clientSecret: 'simulator-secret',
@@ -85,7 +54,7 @@ export const defaultCredentials: ClientCredentials = {
 
 const defaultHost = '127.0.0.1';
 
-export const startSimulator = async (options: SimulatorOptions = {}): Promise<Simulator> => {
+export const startSimulator = async (options: SimulatorOptions = {}) => {
   const { host = defaultHost, warn = (message) => process.emitWarning(message) } = options;
   const credentials = { ...defaultCredentials, ...options.credentials };
   const clock = options.clock ?? new MovableClock(() => Date.now());
@@ -107,9 +76,7 @@ export const startSimulator = async (options: SimulatorOptions = {}): Promise<Si
   // A setting that was given for this start takes precedence over the stored one.
   if (Object.keys(settings).length > 0) state.change(settings);
   const events = new ChangeStream();
-  state.onChange(() => {
-    events.changed();
-  });
+  state.onChange(() => events.changed());
 
   const bracketed = host.includes(':') ? `[${host}]` : host;
   const served: Served = { simulation, events, page: options.page, loopback: isLoopback(bracketed) };
@@ -129,40 +96,37 @@ export const startSimulator = async (options: SimulatorOptions = {}): Promise<Si
     get settings() {
       return state.settings;
     },
-    change: (settings) => {
-      if (Object.keys(settings).length > 0) state.change(settings);
-    },
-    state: (advisor) => stateView(simulation, advisor),
-    accept: (phone, advisor) => {
-      simulation.answer(phone, 'accepted', advisor);
-    },
-    decline: (phone, advisor) => {
-      simulation.answer(phone, 'declined', advisor);
-    },
-    resetPhone: (phone, advisor) => {
-      simulation.resetPhone(phone, advisor);
-    },
-    advance: (seconds) => simulation.advance(seconds),
-    accessToken: (advisor, scopes) => simulation.tokens.accessToken(advisor, scopes),
-    revoke: (advisor) => simulation.revoke(advisor),
+    change: (change: SettingsChange) => state.change(change),
+    /** What the phones page shows. */
+    state: (advisor?: string) => stateView(simulation, advisor),
+    /** Answers for the owner of a number: to one advisor, else in every account that knows the number. */
+    accept: (phone: string, advisor?: string) => simulation.answer(phone, 'accepted', advisor),
+    decline: (phone: string, advisor?: string) => simulation.answer(phone, 'declined', advisor),
+    resetPhone: (phone: string, advisor?: string) => simulation.resetPhone(phone, advisor),
+    advance: (seconds: number) => simulation.advance(seconds),
+    /**
+     * A token for an advisor, without the OAuth flow; with all provisioned scopes by default. Cheap enough for each
+     * request.
+     */
+    accessToken: (advisor: string, scopes?: readonly string[]) =>
+      simulation.tokens.accessToken(advisor, scopes),
+    revoke: (advisor?: string) => simulation.revoke(advisor),
     reset: () => simulation.reset(),
-    onReset: (listener) => {
-      simulation.onReset(listener);
-    },
-    onChange: (listener) => state.onChange(listener),
-    flowsChanged: () => {
-      events.changed();
-    },
-    handle: (request, response) => guarded(request, response, servePageAndControl(served, request, response)),
+    onReset: (listener: () => Promise<void>) => simulation.onReset(listener),
+    onChange: (listener: () => void) => state.onChange(listener),
+    /** Notifies open pages that there are flows now, or none any more. */
+    flowsChanged: () => events.changed(),
+    /** Serves the page and the control API where another server has mounted them; `request.url` is relative to that place. */
+    handle: (request: IncomingMessage, response: ServerResponse) =>
+      guarded(request, response, servePageAndControl(served, request, response)),
+    /** Resolves when the state is on disk. */
     flush: async () => {
       await keeper?.flush();
     },
     close: async () => {
       events.close();
-      await new Promise<void>((done) => {
-        server.close(() => {
-          done();
-        });
+      await new Promise((done) => {
+        server.close(done);
         server.closeAllConnections();
       });
       state.close();
@@ -170,6 +134,8 @@ export const startSimulator = async (options: SimulatorOptions = {}): Promise<Si
     },
   };
 };
+
+export type Simulator = Awaited<ReturnType<typeof startSimulator>>;
 
 const keepSimulation = async (
   simulation: Simulation,
@@ -180,8 +146,6 @@ const keepSimulation = async (
   const damage = await restore(simulation, keeping);
   if (damage !== undefined) warn(damage);
   const keeper = new Keeper(simulation, keeping, warn);
-  simulation.state.onChange(() => {
-    keeper.changed();
-  });
+  simulation.state.onChange(() => keeper.changed());
   return keeper;
 };

@@ -29,16 +29,6 @@ export interface Identity {
   readonly label: string;
 }
 
-export interface TokenAnswer {
-  readonly accessToken: string;
-  readonly refreshToken: string | null;
-  readonly expiresIn: number | null;
-  readonly scopes: readonly string[] | null;
-  readonly identity: Identity | null;
-  /** Empty where the answer does not name it. */
-  readonly tokenType: string;
-}
-
 type Claims = Readonly<Record<string, unknown>>;
 
 /** The members of an object in JSON; of any other text, none. */
@@ -85,7 +75,7 @@ export const scopesIn = (token: string): string[] | undefined => {
 const longestLifetime = 1e12;
 
 /** Undefined when the text is not a token answer. */
-const readTokenAnswer = (body: string): TokenAnswer | undefined => {
+const readTokenAnswer = (body: string) => {
   const fields = membersOf(body);
   const accessToken = text(fields['access_token']);
   if (accessToken === undefined || /[^\x21-\x7e]/.test(accessToken)) return undefined;
@@ -97,9 +87,12 @@ const readTokenAnswer = (body: string): TokenAnswer | undefined => {
     expiresIn: seconds > 0 && seconds <= longestLifetime ? seconds * second : null,
     scopes: typeof scope === 'string' ? splitScopes(scope) : null,
     identity: identityOf(fields),
+    /** Empty where the answer does not name it. */
     tokenType: type == null ? '' : typeof type === 'string' ? type : JSON.stringify(type),
   };
 };
+
+export type TokenAnswer = NonNullable<ReturnType<typeof readTokenAnswer>>;
 
 /** The type of a token is compared without regard to case (RFC 6749, section 5.1). */
 const isBearer = ({ tokenType }: TokenAnswer): boolean =>

@@ -5,8 +5,8 @@ import { endpoints, type EndpointName, type RequestOf, type ResponseOf } from '.
 import { serviceError, ServiceError } from './errors';
 import { Limits, RetryBudget, type QueuePlace } from './limits';
 import type { Prefixes } from './prefixes';
-import { doubtAfter, pauseAfter, Retries, type RepeatSends, type Rules } from './retry';
-import { createTransport, trustedBase, type Result, type Transport } from './transport';
+import { doubtAfter, pauseAfter, Retries, type RepeatSends } from './retry';
+import { createTransport, trustedBase, type Result } from './transport';
 import { assess, endAs, planEndpoint, type EndpointRequest, type Names, type Plan, type Wire } from './wire';
 
 export interface ClientOptions {
@@ -76,23 +76,40 @@ export type Answer<N extends EndpointName> = Completed<ResponseOf<N>>;
 /** The service, for all code above lib/service. Every failure is a ServiceError. */
 export type Client = ReturnType<typeof createClient>;
 
-export interface Shared extends Pick<ClientOptions, 'apiKey' | 'token' | 'onPause' | 'onRequest'> {
-  readonly transport: Transport;
-  readonly limits: Limits;
-  readonly budget: RetryBudget;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly rules: Rules;
-  /** By advisor, the token that was rejected although it had just been refreshed. */
-  readonly futile: Map<string, { readonly token: string; readonly at: number }>;
-  readonly closing: AbortSignal;
-}
-
 /** Milliseconds for which a refresh that did not help is not tried again: a wrong API key rejects every token. */
 const futileFor = 30 * second;
 
 /** The characters that a header value may have here; any other would make the request fail. */
 export const headerSafe = /^[\x21-\x7e]+$/;
+
+export const requestDefaults = {
+  timeout: 30 * second,
+  retries: 4,
+  maxConcurrent: 16,
+  requestsPerSecond: 0,
+} as const;
+
+/** What all calls of a client share. */
+const sharedBy = (options: ClientOptions, closing: AbortSignal) => {
+  const { timeout, retries, maxConcurrent, requestsPerSecond } = { ...requestDefaults, ...options };
+  const base = trustedBase(options.baseUrl, 'baseUrl');
+  if (!headerSafe.test(options.apiKey)) throw serviceError('not_configured', 'key_missing');
+  const clock = options.clock ?? systemClock;
+  return {
+    ...options,
+    transport: createTransport({ base, timeout, connections: maxConcurrent, proxy: options.proxy }),
+    limits: new Limits(clock, maxConcurrent, requestsPerSecond, options.share),
+    budget: new RetryBudget(),
+    clock,
+    random: options.random ?? Math.random,
+    rules: { retries, repeatSends: options.repeatSends ?? 'contract' },
+    /** By advisor, the token that was rejected although it had just been refreshed. */
+    futile: new Map<string, { readonly token: string; readonly at: number }>(),
+    closing,
+  };
+};
+
+export type Shared = ReturnType<typeof sharedBy>;
 
 export class Call {
   private attempts = 0;
@@ -327,39 +344,11 @@ export class Call {
   }
 }
 
-export const requestDefaults = {
-  timeout: 30 * second,
-  retries: 4,
-  maxConcurrent: 16,
-  requestsPerSecond: 0,
-} as const;
-
 /** Throws ServiceError `not_configured` when the address or the API key cannot be used. */
 export const createClient = (options: ClientOptions) => {
-  const { timeout, retries, maxConcurrent, requestsPerSecond } = { ...requestDefaults, ...options };
-  const base = trustedBase(options.baseUrl, 'baseUrl');
-  if (!headerSafe.test(options.apiKey)) throw serviceError('not_configured', 'key_missing');
-
-  const clock = options.clock ?? systemClock;
-  const limits = new Limits(clock, maxConcurrent, requestsPerSecond, options.share);
-  const transport = createTransport({
-    base,
-    timeout,
-    connections: maxConcurrent,
-    proxy: options.proxy,
-  });
   const closing = new AbortController();
-  const shared: Shared = {
-    ...options,
-    transport,
-    limits,
-    budget: new RetryBudget(),
-    clock,
-    random: options.random ?? Math.random,
-    rules: { retries, repeatSends: options.repeatSends ?? 'contract' },
-    futile: new Map(),
-    closing: closing.signal,
-  };
+  const shared = sharedBy(options, closing.signal);
+  const { limits, transport } = shared;
 
   const plans = Object.fromEntries(
     (Object.keys(endpoints) as EndpointName[]).map((name) => [name, planEndpoint(name, options)]),

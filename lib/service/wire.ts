@@ -16,16 +16,13 @@ import {
 import { type Prefixes, scopeNames, usualPrefixes, wirePath, wireScope } from './prefixes';
 import { type Decision, type Happened, readRetryAfter } from './retry';
 import { idResult, problemBody } from './schemas';
-import type { Outgoing, Result } from './transport';
-
-/** A request for the wire, without its credentials. */
-export interface Wire {
-  readonly outgoing: Outgoing;
-  readonly id: Id | undefined;
-}
+import type { Result } from './transport';
 
 /** An endpoint, prepared once for each client, so that a call only fills it in. */
 export type Plan = ReturnType<typeof planEndpoint>;
+
+/** A request for the wire, without its credentials. */
+export type Wire = ReturnType<Plan['wire']>;
 
 /** The common shape of all `RequestOf` types. */
 export interface EndpointRequest {
@@ -80,7 +77,7 @@ export const planEndpoint = (
     response,
     sentences,
     /** Throws `invalid_input` for an id that no path can have. Whoever makes a call has checked the rest. */
-    wire({ params: ids, query = {}, body }: EndpointRequest): Wire {
+    wire({ params: ids, query = {}, body }: EndpointRequest) {
       const params: Record<string, string | number> = {};
       for (const [own, value] of Object.entries(query))
         if (value !== undefined) params[wireName(names, search, own)] = value;

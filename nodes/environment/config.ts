@@ -164,21 +164,9 @@ export const faultInValues = (values: EnvironmentValues): ServiceError | undefin
   }
 };
 
-export interface RequestSettings {
-  readonly prefixes: Prefixes;
-  readonly proxy: string;
-  readonly names: Readonly<Record<string, string>>;
-  readonly timeout: number;
-  readonly retries: number;
-  readonly repeatSends: RepeatSends;
-  readonly maxConcurrent: number;
-  readonly requestsPerSecond: number;
-}
-
 /** Throws `not_configured` or `invalid_input`. */
-export const requestSettingsOf = (values: EnvironmentValues): RequestSettings => {
+export const requestSettingsOf = (values: EnvironmentValues) => {
   checkSettings(values);
-  const { maxConcurrent } = settingsOf(values);
   // A rejected text could not be distinguished from one that lacks consent.
   checkTexts(values, ['consentPattern']);
   const { number, text: chosen } = plainSettings(spec, values);
@@ -189,7 +177,7 @@ export const requestSettingsOf = (values: EnvironmentValues): RequestSettings =>
     timeout: number('timeout') * second,
     retries: number('retries'),
     repeatSends: chosen('repeatSends') as RepeatSends,
-    maxConcurrent,
+    maxConcurrent: number('maxConcurrent'),
     requestsPerSecond: number('requestsPerSecond'),
   };
 };

@@ -3,7 +3,7 @@ import { verifyChallenge } from 'pkce-challenge';
 import type { Simulation } from '../simulation';
 import { provisionedScopes } from '../state/settings';
 import { readParameters } from './parameters';
-import type { Family, TokenResponse } from './tokens';
+import type { Family } from './tokens';
 
 interface Refused {
   readonly ok: false;
@@ -13,7 +13,7 @@ interface Refused {
 }
 
 export type Exchanged =
-  | { readonly ok: true; readonly answer: TokenResponse; readonly advisor: string; readonly outcome: string }
+  | { readonly ok: true; readonly answer: object; readonly advisor: string; readonly outcome: string }
   | Refused;
 
 /** The authorization that a request is granted, and the nonce of its id token. */

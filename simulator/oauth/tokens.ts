@@ -29,15 +29,6 @@ export type Family = z.output<typeof familySchema>;
 export const tokensSchema = z.object({ key: z.string(), families: z.array(familySchema) });
 type TokensRecord = z.output<typeof tokensSchema>;
 
-export interface TokenResponse {
-  readonly access_token: string;
-  readonly token_type: 'Bearer';
-  readonly expires_in: number;
-  readonly scope: string;
-  readonly refresh_token?: string;
-  readonly id_token?: string;
-}
-
 /** The issuer and the audience of an id token, and the nonce of the client's request. */
 export interface IdentityOf {
   readonly iss: string;
@@ -109,7 +100,7 @@ export class TokenIssuer {
   }
 
   /** The id token is signed with the client's secret, as HS256 requires (OpenID Connect Core, section 10.1). */
-  answer(family: Family, identity: IdentityOf, clientSecret: string): TokenResponse {
+  answer(family: Family, identity: IdentityOf, clientSecret: string) {
     const { advisor, scopes, refreshToken } = family;
     return {
       access_token: this.issue(advisor, scopes, family.id),

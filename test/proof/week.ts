@@ -274,6 +274,7 @@ class Process {
     }));
     this.limits = new Limits(clock, 4, world.instances === 1 ? 0 : 20);
     const shared: Shared = {
+      baseUrl: '',
       transport: {
         send: async (outgoing) => {
           await this.alive();

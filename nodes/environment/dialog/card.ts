@@ -70,12 +70,7 @@ const factsOf = (
   return facts;
 };
 
-export interface Card {
-  readonly element: JQuery;
-  update(record: ListedAdvisor): void;
-  /** Focuses the card, for the keyboard, when it was just added. */
-  focus(): void;
-}
+export type Card = ReturnType<typeof cardOf>;
 
 const lookEvery = second;
 
@@ -95,7 +90,7 @@ export const cardOf = (
   isByCode: () => boolean,
   /** Reads the list of advisors again. */
   reload: () => void,
-): Card => {
+) => {
   const { node } = form;
   const path = (rest: string): string => `${node.id}/${rest}`;
   const own = path(`advisors/${encodeURIComponent(advisor)}`);
@@ -246,7 +241,7 @@ export const cardOf = (
 
   return {
     element,
-    update(record) {
+    update(record: ListedAdvisor) {
       const now = JSON.stringify([record, isByCode()]);
       if (now === shown) return;
       // The authorization that the window was opened for has arrived.
@@ -254,6 +249,7 @@ export const cardOf = (
       shown = now;
       paint(record);
     },
+    /** Focuses the card, for the keyboard, when it was just added. */
     focus: () => authorize.trigger('focus'),
   };
 };

@@ -99,12 +99,7 @@ export interface RowView {
   readonly className?: string;
 }
 
-interface Row {
-  readonly element: JQuery;
-  update(view: RowView): void;
-}
-
-const rowOf = (first: RowView): Row => {
+const rowOf = (first: RowView) => {
   let view = first;
   const show = (): void => {
     const node = view.node && pathOf(view.node.id).at(-1);
@@ -129,7 +124,7 @@ const rowOf = (first: RowView): Row => {
   );
   return {
     element,
-    update(now) {
+    update(now: RowView) {
       view = now;
       const { title, progress, node, className = '' } = now;
       setAttributes(element, { class: className });
@@ -156,7 +151,7 @@ const rowOf = (first: RowView): Row => {
 /** Rows by key. An existing row is changed in place, so that its buttons keep the focus. */
 export class Rows {
   readonly element = $('<ul>', { class: 'advisor-side-rows' });
-  private readonly rows = new Map<string, Row>();
+  private readonly rows = new Map<string, ReturnType<typeof rowOf>>();
 
   show(views: readonly (readonly [key: string, view: RowView])[]): void {
     const keyed = new Map<string, RowView>();
