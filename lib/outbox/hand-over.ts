@@ -1,13 +1,9 @@
 import { processMemory } from '../process-memory';
-import type { Clock } from '../service/clock';
 import type { Changed, Store } from '../state/store';
+import { noteVisit } from './visits';
 
-/**
- * Symbols in a message name its outcome and the nodes of ours that it has left. Node-RED copies them with the message,
- * and no flow sees them.
- */
+/** Names the outcome of a message. Node-RED copies a symbol with the message, and no flow sees it. */
 const outcomeMark = Symbol.for('advisor-texting.outcome');
-const visitsMark = Symbol.for('advisor-texting.visits');
 
 type Marked = Record<PropertyKey, unknown>;
 
@@ -110,8 +106,7 @@ export const handOver = {
    * that of its outcome.
    */
   mark(msg: object, received: object, node: string, id?: number, receivers = 0): void {
-    const visits = visitsIn(received);
-    setVisits(msg, visits?.has(node) ? visits : new Map(visits).set(node, noReturns));
+    noteVisit(msg, received, node);
     const offer = id === undefined ? undefined : offers.get(id);
     if (!offer) return;
     offer.isMarked = true;
@@ -161,44 +156,4 @@ export const handOver = {
   },
   /** Called when a node closes: everything that has arrived counts as emitted now. */
   concludeAll,
-};
-
-/** How often a message came back to a node within a minute, and when that minute began. */
-interface Returns {
-  readonly count: number;
-  readonly since: number;
-}
-
-/** By node id. Never changed, because messages share it. */
-export type Visits = ReadonlyMap<string, Returns>;
-
-export const noReturns: Returns = { count: 0, since: -Infinity };
-
-export const oneMore = (before: Returns, now: number, period: number): Returns => {
-  const isOver = now < before.since || now - before.since >= period;
-  return isOver ? { count: 1, since: now } : { count: before.count + 1, since: before.since };
-};
-
-export const visitsIn = (msg: object): Visits | undefined => {
-  const visits = (msg as Marked)[visitsMark];
-  return visits instanceof Map ? (visits as Visits) : undefined;
-};
-
-export const setVisits = (msg: object, visits: Visits): void => {
-  (msg as Marked)[visitsMark] = visits;
-};
-
-/** Counts a message that comes back to a node; undefined if it was never there before. */
-export const countReturn = (
-  msg: object,
-  node: string,
-  clock: Pick<Clock, 'now'>,
-  period: number,
-): Returns | undefined => {
-  const visits = visitsIn(msg);
-  const before = visits?.get(node);
-  if (!before) return undefined;
-  const returns = oneMore(before, clock.now(), period);
-  setVisits(msg, new Map(visits).set(node, returns));
-  return returns;
 };

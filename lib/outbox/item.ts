@@ -22,7 +22,7 @@ import {
   type SharedRecord,
 } from './records';
 import { liveMessages, mostLive, storable, type Input } from './storable-message';
-import { setVisits } from './hand-over';
+import { setVisits } from './visits';
 
 /** The items of a message as a node accepts them. */
 export interface Items<D extends ItemData = ItemData, S extends Shared = Shared> {

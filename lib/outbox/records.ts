@@ -5,7 +5,7 @@ import { endOf, key, nextKey, type Store, type Table } from '../state/store';
 import type { Problem } from '../service/errors';
 import type { Outcome } from './outcome';
 import type { Input } from './storable-message';
-import type { Visits } from './hand-over';
+import type { Visits } from './visits';
 
 /** Records stand still; the timetable moves, and has its own table. */
 export const records: Table = 'work';
