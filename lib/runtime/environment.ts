@@ -95,6 +95,14 @@ export interface Environment {
    * process.
    */
   onStore?(listener: StoreListener): () => void;
+  /**
+   * Stores of other environments, in which a node that was moved here may have left something: whoever asks closes
+   * them. `onStore` is for those that join them.
+   */
+  elsewhere?(): Promise<{
+    readonly stores: readonly Promise<Store>[];
+    readonly onStore: (listener: StoreListener) => () => void;
+  }>;
   /** Gives a control message to the same node in other processes, and in the stores that ended processes have left. */
   tellOthers?(node: string, message: Readonly<Record<string, unknown>>): void;
   /**

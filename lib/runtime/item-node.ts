@@ -222,6 +222,8 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     /** All queues: this one, and one in the store of each process that ended. */
     const queues = new Map<Store, Queue<D, S>>();
     const closes = new Map<Store, Promise<() => Promise<void>>>();
+    /** Those that are closed with their queue: no running environment may have them. */
+    const borrowed = new Set<Store>();
     let guards: readonly Guard<D, S>[] = [];
     /** While it is pending, messages wait until the store is open. */
     let opening: Promise<void> | undefined;
@@ -402,6 +404,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       closes.delete(store);
       const close = await opened?.catch(() => undefined);
       await close?.();
+      if (borrowed.delete(store)) await store.close();
     };
 
     const failedToOpen = (thrown: unknown): void => {
@@ -430,6 +433,25 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       if (items + waits > 0 && !closes.has(store) && !closed.aborted) await openIn(from, store);
     };
 
+    /** What was accepted before the node was moved to this environment lies in the store of another, and is cancelled. */
+    const openFormer = async (from: Environment): Promise<void> => {
+      // A store reports its own trouble, and the next start of this node finds what is left.
+      const quietly = (work: Promise<void>): Promise<void> => work.catch(() => undefined);
+      const borrow = async (opening: Promise<Store>): Promise<void> => {
+        const store = await opening;
+        borrowed.add(store);
+        await quietly(openLeft(from, store));
+        if (!queues.has(store)) await closeIn(store);
+      };
+      const { stores = [], onStore } = (await from.elsewhere?.()) ?? {};
+      for (const each of stores) void quietly(borrow(each));
+      if (!closed.aborted)
+        unlistenToOthers = onStore?.((store, kind) => {
+          if (kind === 'gone') return quietly(closeIn(store));
+          return kind === 'orphan' ? quietly(openLeft(from, store)) : undefined;
+        });
+    };
+
     const holdOthers = (until: Promise<void>): void => {
       const ended = until
         .catch(() => undefined)
@@ -449,6 +471,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     };
 
     let unlistenToStores: (() => void) | undefined;
+    let unlistenToOthers: (() => void) | undefined;
     const begin = async (): Promise<void> => {
       const from = tools.environment();
       const recheck = (phone: string): void => {
@@ -461,6 +484,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
         else if (!closed.aborted) holdOthers(reopen(from).catch(failedToOpen));
         return undefined;
       });
+      tools.whenStarted(() => void openFormer(from).catch(() => undefined));
       await open(from);
     };
 
@@ -679,6 +703,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       await searches?.close();
       while (opening || accepting || underWay.size > 0) await Promise.all([opening, accepting, ...underWay]);
       unlistenToStores?.();
+      unlistenToOthers?.();
       for (const guard of guards) guard.close?.();
       await Promise.all(Array.from(closes.keys(), closeIn));
       warnOfCancelled();

@@ -42,7 +42,7 @@ import { moveToDatabase, unfinishedIn } from './moving';
 import type { Services, SharedServices } from './services';
 import { SharedStore, type SharedStoreHost } from './shared-store';
 import type { VariableValue } from './variables';
-import { second } from '../../lib/durations';
+import { minute, second } from '../../lib/durations';
 import { Listeners } from '../../lib/listeners';
 
 /** A control message to a node, for all instances. */
@@ -69,6 +69,9 @@ const longestClose = 8 * second;
 
 /** Milliseconds for which messages wait for a store that is being opened at a close: else they would fail. */
 const longestOpening = 2 * second;
+
+/** Milliseconds for which a database is looked into after the close of its environment: later, it may be gone on purpose. */
+const formerFor = minute;
 
 /** Milliseconds until an unconfirmed store is checked again. */
 const lookAgainAfter = 2 * second;
@@ -213,6 +216,23 @@ export class RunningEnvironment implements SharedStoreHost {
 
   onStore(listener: StoreListener): () => void {
     return this.sharedStore?.onStore(listener) ?? (() => undefined);
+  }
+
+  async elsewhere(): ReturnType<NonNullable<Environment['elsewhere']>> {
+    await this.placed();
+    const others = [...this.running].filter(({ id }) => id !== this.id);
+    const services = new Set(others.map(({ ownServices }) => ownServices));
+    for (const [each, at] of this.inFile.closed)
+      if (each.environment !== this.id && this.elapsed() - at < formerFor) services.add(each);
+    services.delete(this.inFile);
+    const file = this.isInDatabase ? this.shared?.openFile() : undefined;
+    return {
+      stores: [...Array.from(services, (each) => each.openStore()), ...(file ? [file] : [])],
+      onStore: (listener) => {
+        const ends = others.map((other) => other.onStore(listener));
+        return () => ends.forEach((end) => end());
+      },
+    };
   }
 
   /** This environment, and its copies in other instances of the same subflow. */
@@ -439,6 +459,8 @@ export class RunningEnvironment implements SharedStoreHost {
     this.giveUpStore?.();
     this.isClosing = true;
     this.forgetLook?.();
+    if (this.shared && this.isInDatabase && this.trouble === undefined)
+      this.inFile.closed.set(this.shared, this.elapsed());
     // A token that is being refreshed must be saved, or the advisor would have to authorize again.
     if (this.read)
       await within(systemClock, longestClose, this.ownServices.tokens.leave(this.read.connection));

@@ -46,9 +46,12 @@ export interface Services {
   readonly memory: () => Store;
   /** The services of an environment whose state is in a database that several processes share. */
   inDatabase(url: string, environment: string): SharedServices;
+  /** When environments with a database closed, by the monotonic clock: some may have left the flow. */
+  readonly closed: Map<SharedServices, number>;
 }
 
 export interface SharedServices extends Services {
+  readonly environment: string;
   readonly openDatabase: () => PostgresHandle;
   /** Opens the file in which this process kept the state before; undefined when there is none. */
   readonly openFile: () => Promise<Store> | undefined;
@@ -119,6 +122,7 @@ const start = (RED: Red): Services => {
     openStore,
     recognition: new StoreRecognition(RED.settings, 'embedded'),
     outage: { since: undefined },
+    closed: new Map(),
     inDatabase(url, environment) {
       const name = JSON.stringify([url, environment]);
       const openDatabase = (): PostgresHandle => {
@@ -146,6 +150,7 @@ const start = (RED: Red): Services => {
       const isFileLost = (): boolean => services.recognition.isKnown && !recognition.isKnown;
       return orMake(shared, name, () => ({
         ...services,
+        environment,
         ...authorizing(openShared),
         openStore: openShared,
         recognition,
