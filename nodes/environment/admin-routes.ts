@@ -11,7 +11,7 @@ import {
   readActivity,
   runningIn,
   serviceState,
-} from './activity';
+} from './sidebar-data';
 import { listAdvisors } from './advisor-list';
 import { readBlocked, unblock } from './blocked';
 import { bundleOf } from './bundle';

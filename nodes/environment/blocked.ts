@@ -5,7 +5,7 @@ import type { BlockedItem, Listed } from '../../lib/runtime/activity-items';
 import { lastFour } from '../../lib/runtime/log';
 import { folded } from '../../lib/kinds';
 import { phoneNumber } from '../../lib/texting/recipients';
-import { pageAsked, runningIn, soon } from './activity';
+import { pageAsked, runningIn, soon } from './sidebar-data';
 import type { RouteRequest } from './form';
 import { Refused, textIn } from './reply';
 

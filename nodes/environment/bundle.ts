@@ -7,7 +7,7 @@ import { plainCode } from '../../lib/runtime/errors';
 import type { Red } from '../../lib/runtime/red';
 import type { Field } from '../../lib/runtime/spec';
 import { ownVersion } from '../../lib/service/transport';
-import { serviceState, soon } from './activity';
+import { serviceState, soon } from './sidebar-data';
 import { listAdvisors } from './advisor-list';
 import type { EnvironmentValues } from './config';
 import type { RouteRequest } from './form';

@@ -1,6 +1,6 @@
 import type { Red } from '../../lib/runtime/red';
 import { forgetRemoved } from './removed-data';
-import { health } from './activity';
+import { health } from './sidebar-data';
 import { adminRoutes } from './admin-routes';
 import { openRoutes, type OpenRoutes } from './open-routes';
 import { servicesOf } from './services';

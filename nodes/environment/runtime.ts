@@ -5,7 +5,7 @@ import type { Config, NodeRuntime } from '../../lib/runtime/register';
 import { problemOf } from '../../lib/runtime/errors';
 import type { Red, RunningNode } from '../../lib/runtime/red';
 import { wordsOf } from '../../lib/runtime/language';
-import { announcerOf, gaugesOf } from './activity';
+import { announcerOf, gaugesOf } from './sidebar-data';
 import { RunningEnvironment } from './environment';
 import { runningOf } from './running';
 import { savedNodes } from './saved-nodes';

@@ -982,7 +982,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     },
     {
       what: 'a reader gets failures without what the service said',
-      file: 'nodes/environment/activity.ts',
+      file: 'nodes/environment/sidebar-data.ts',
       changes: [['mayWrite ? all : all.map(maskedFailure)', 'all']],
       shownBy: {
         'node-red/security/foreign-words.test.ts': [

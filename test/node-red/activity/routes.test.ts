@@ -12,7 +12,7 @@ import {
   pendingIn,
   readActivity,
   serviceState,
-} from '../../../nodes/environment/activity';
+} from '../../../nodes/environment/sidebar-data';
 import { bundleOf } from '../../../nodes/environment/bundle';
 import { RunningEnvironment } from '../../../nodes/environment/environment';
 import { runningOf } from '../../../nodes/environment/running';

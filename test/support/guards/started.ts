@@ -1,5 +1,5 @@
 import type { Red } from '../../../lib/runtime/red';
-import { health } from '../../../nodes/environment/activity';
+import { health } from '../../../nodes/environment/sidebar-data';
 import { RunningEnvironment } from '../../../nodes/environment/environment';
 import { runningOf } from '../../../nodes/environment/running';
 import { servicesOf } from '../../../nodes/environment/services';

@@ -13,7 +13,7 @@ import should from 'should';
 import { activityOf } from '../../../lib/runtime/activity';
 import { metrics } from '../../../lib/runtime/metrics';
 import { createMemoryStore } from '../../../lib/state/memory';
-import { gaugesOf } from '../../../nodes/environment/activity';
+import { gaugesOf } from '../../../nodes/environment/sidebar-data';
 import type { Red } from '../../../lib/runtime/red';
 import { RunningEnvironment } from '../../../nodes/environment/environment';
 import { servicesOf } from '../../../nodes/environment/services';

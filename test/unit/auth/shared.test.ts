@@ -6,7 +6,7 @@ import { systemClock, type Clock } from '../../../lib/service/clock';
 import { hour } from '../../../lib/durations';
 import { doNotTextOf } from '../../../lib/guards/do-not-text';
 import { endOf, key } from '../../../lib/state/store';
-import { health } from '../../../nodes/environment/activity';
+import { health } from '../../../nodes/environment/sidebar-data';
 import { RunningEnvironment } from '../../../nodes/environment/environment';
 import { runningOf } from '../../../nodes/environment/running';
 import { startSimulator, type Simulator } from '../../../simulator';
