@@ -76,13 +76,14 @@ const mayRepeat = (kind: RepeatKind, happened: Happened, repeatSends: RepeatSend
 };
 
 const fail = (kind: RepeatKind, happened: Happened, course: Course): Decision => {
-  const settled = happened.what === 'refused' || (happened.what === 'problem' && !happened.retryable);
+  const refused = happened.what === 'refused' && happened.status >= 300;
+  const settled = happened.what === 'problem' ? !happened.retryable : happened.what === 'refused' && !refused;
   if (settled) return { do: 'fail', as: 'answered' };
   const unanswered = happened.what === 'unreached' || inDoubt(happened);
-  // After a problem such as a 504, the attempt may have been carried out. A later answer of the service settles that,
-  // and silence does not.
+  // After a problem such as a 504, the attempt may have been carried out. A later answer of the service settles that;
+  // silence, or a gateway that refuses, does not.
   const mayBeDone =
-    inDoubt(happened) || course.doubt === 'unknown' || (unanswered && course.doubt !== 'none');
+    inDoubt(happened) || course.doubt === 'unknown' || ((unanswered || refused) && course.doubt !== 'none');
   if (kind !== 'read' && mayBeDone) return { do: 'fail', as: 'outcome_unknown' };
   return { do: 'fail', as: unanswered ? 'network_error' : 'answered' };
 };

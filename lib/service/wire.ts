@@ -296,9 +296,10 @@ export const assess = (
 
   const body = parse(withoutSecrets(result.text ?? '', secrets.filter(isTelling)));
   const problem = problemBody.safeParse(body).data;
-  const happened = happenedAt(status, problem, readRetryAfter(result.retryAfter, clock.now()));
   const reason = `HTTP ${String(status)}`;
   const said = problem ?? (status < 500 && isPartOfProblem(body) ? body : undefined);
+  const retryAfter = readRetryAfter(result.retryAfter, clock.now());
+  const happened = happenedAt(status, said && { retryable: problem?.retryable === true }, retryAfter);
   if (said)
     return { happened, failure: failureOf(plan, said.code, status, problemFields(said)), reason, status };
   return { happened, ...(status < 500 && { failure: bareFailure(plan, status) }), reason, status };
@@ -311,7 +312,7 @@ export const endAs = (
 ): ServiceError => {
   if (as === 'answered' && failure) return failure.after(attempts);
   const more = { attempts, ...(status !== undefined && { status }) };
-  const isGateway = happened.what === 'gateway';
+  const isGateway = happened.what === 'gateway' || happened.what === 'refused';
   if (as === 'outcome_unknown')
     return serviceError(as, isGateway ? 'outcome_unknown_bare' : as, { reason }, more);
   const failed = isGateway ? 'read_failed_bare' : 'read_failed';

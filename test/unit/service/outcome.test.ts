@@ -307,6 +307,9 @@ describe('the meaning of an answer', () => {
         const { message } = endAs(as, meaningOf('sendMessage', answered(502)), 1).problem;
         should(message).match(/gateway or firewall answered/);
       }
+      const after = endAs('outcome_unknown', meaningOf('sendMessage', answered(403)), 2).problem;
+      should(after).containEql({ code: 'outcome_unknown', retryable: false, status: 403, attempts: 2 });
+      should(after.message).match(/gateway or firewall answered/);
     });
 
     it('403 names the API key and the address before the permission', () => {
@@ -327,6 +330,8 @@ describe('the meaning of an answer', () => {
         should(error('getConsent', answered(status, body))).be.true();
       }
       should(error('getConsent', answered(404, { code: 'not_found' }))).be.true();
+      const byService = { what: 'problem', status: 404, retryable: false };
+      should(meaningOf('getConsent', answered(404, { code: 'not_found' })).happened).eql(byService);
       for (const body of ['', '<html>', '{"message":"no"}', '{"code":"x"}', 'null']) {
         for (const status of [307, 400, 401, 403, 404, 429, 503]) {
           should(error('getConsent', answered(status, body))).be.false();
