@@ -78,7 +78,7 @@ export class DoNotText {
   }
 
   private get isOwnEmpty(): boolean {
-    return this.emptyAt !== undefined && this.emptyAt === (this.store.losses ?? 0);
+    return this.emptyAt !== undefined && this.emptyAt === (this.store.engine.losses ?? 0);
   }
 
   get version(): number {
@@ -185,7 +185,7 @@ export class DoNotText {
   private async checkOwn(phone: string): Promise<BlockedBy | undefined> {
     if (this.isOwnEmpty) return undefined;
     const { store, prefix, version } = this;
-    const { losses = 0 } = store;
+    const { losses = 0 } = store.engine;
     const range = { from: prefix, to: endOf(prefix) };
     // Most lists are empty, and to see that takes less time than to hash a number. A database reads many numbers at
     // once, but only one range at a time.
@@ -195,7 +195,7 @@ export class DoNotText {
     const found = isEmpty ? undefined : await store.get<Blocked>(table, at);
     if (found) return found.value;
     // The list is unknown, so nobody is texted.
-    if (store.hasLostKeys) return 'unreadable list';
+    if (store.engine.hasLostKeys) return 'unreadable list';
     if (isEmpty && version === this.version) this.emptyAt = losses;
     return store.isUnreadable(table, at) ? 'unreadable' : undefined;
   }

@@ -339,7 +339,7 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     const due = found?.due && dueIn(found.due);
     this.lane = due?.lane ?? laneFor(message.record.count, isWait);
     this.dueAt = due?.time ?? 0;
-    this.losses = tools.store.losses;
+    this.losses = tools.store.engine.losses;
     this.hasPlace = !found || found.due !== undefined;
     if (!found) return;
     // If the database has lost commits, the removal may be among them.
@@ -380,7 +380,7 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** Where what belongs to the item is saved: in its own store, or without a journal in the environment's. */
   savedIn(environment: { store(): Store | Promise<Store> }): Store | Promise<Store> {
     const { store } = this.tools;
-    return store.durable ? store : environment.store();
+    return store.engine.durable ? store : environment.store();
   }
 
   /** Milliseconds since the message was accepted. */
@@ -447,7 +447,7 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   private async step(state: ItemState, added: readonly Steps['start'][]): Promise<void> {
-    if (this.losses !== this.tools.store.losses) throw new TakenOver(false);
+    if (this.losses !== this.tools.store.engine.losses) throw new TakenOver(false);
     const saving: Promise<unknown>[] = [];
     for (const each of added) {
       const operations = each?.() ?? [];

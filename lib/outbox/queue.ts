@@ -191,7 +191,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const keys = keysOf(node);
     this.keys = keys;
     this.store = store;
-    this.losses = store.losses;
+    this.losses = store.engine.losses;
     this.careful = carefulTurnsOf(store);
     this.waitClock = waitClock;
     this.held = new Lane(heldLane, keys.lane(heldLane), clock);
@@ -298,7 +298,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   /** The outcome that came with the message is saved as emitted in the same commit, or after it. Throws `QueueFull`. */
   accept(message: Record<string, unknown>, batch: Items<D, S>, attachment?: unknown, claim?: Claim): void {
-    if (this.store.unwritten > mostUnwritten) throw new QueueFull();
+    if (this.store.engine.commits.unwritten > mostUnwritten) throw new QueueFull();
     const { items, shared } = batch;
     const { space, type, clock } = this.options;
     const at = this.store.now();
@@ -316,7 +316,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const added = isInParts ? [] : items.map((data) => this.added(accepted, data, isWait));
     const last = added.at(-1);
     const lane = this.lanes[last?.lane ?? -1];
-    const together = claim?.store.sharesCommits(this.store) ? claim : undefined;
+    const together = claim?.store.engine.commits === this.store.engine.commits ? claim : undefined;
     // What is saved under another fence, too, must not start before that.
     const isAtHand =
       (together?.store.engine ?? this.store.engine) === this.store.engine &&
@@ -442,7 +442,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   private added(given: QueuedMessage<S>, data: D, isWait: boolean, found?: Found<D, S>): Item<D, S> {
     const message = this.messageWith(given.id) ?? given;
-    message.losses = this.store.losses;
+    message.losses = this.store.engine.losses;
     const added = new Item(this.tools, message, data, isWait, found);
     this.items.set(added.id, added);
     message.users += 1;
@@ -519,7 +519,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   private changed(item: Item<D, S>): Promise<void> {
-    if (item.losses === this.store.losses) return this.store.save(item);
+    if (item.losses === this.store.engine.losses) return this.store.save(item);
     this.forget(item);
     this.startOver();
     return Promise.reject(new TakenOver(false));
@@ -527,7 +527,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   /** Another process has had the store: everything there is read again. */
   private startOver(): void {
-    this.losses = this.store.losses;
+    this.losses = this.store.engine.losses;
     for (const lane of this.lanes) {
       for (const item of lane.hand.splice(0))
         if (item.losses === this.losses) lane.hand.push(item);
@@ -556,7 +556,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   ): Promise<void> {
     const operationsOf = (data: D): Operation[] => new Item(this.tools, message, data, isWait).operations();
     const bytes = items.length * bytesPerItem;
-    this.store.announce(bytes);
+    this.store.engine.commits.unwritten += bytes;
     try {
       await nextTick();
       await this.store.write(message.operations());
@@ -565,7 +565,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
         await this.store.write(items.slice(from, from + writtenAtOnce).flatMap(operationsOf));
       }
     } finally {
-      this.store.announce(-bytes);
+      this.store.engine.commits.unwritten -= bytes;
     }
     message.complete();
     await this.saveAcceptance([message], claim);
@@ -634,11 +634,11 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** A message in memory, unless another process has had the store since, and may have emitted others of its items. */
   private messageWith(id: string): QueuedMessage<S> | undefined {
     const known = this.messages.get(id);
-    return known?.losses === this.store.losses ? known : undefined;
+    return known?.losses === this.store.engine.losses ? known : undefined;
   }
 
   private isLost(at: Buffer): boolean {
-    return this.store.hasLostKeys || this.store.isUnreadable(records, at);
+    return this.store.engine.hasLostKeys === true || this.store.isUnreadable(records, at);
   }
 
   /** Stands for a message that can no longer be read. */
@@ -737,7 +737,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   private pump(): void {
     if (!this.isStarted || this.isClosing) return;
-    if (this.losses !== this.store.losses) this.startOver();
+    if (this.losses !== this.store.engine.losses) this.startOver();
     while (this.inWork.size < this.mostInWork && this.ending < mostEnding) {
       const item = this.nextAtHand();
       if (!item) break;
@@ -1140,7 +1140,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   /** Saves how far the outcome has been emitted; with `save`, in one commit with its acceptance by another node. */
   private saveEmission(item: Item<D, S>, save?: (changed: Changed) => Promise<void>): Promise<void> {
-    const isOurs = item.losses === this.store.losses;
+    const isOurs = item.losses === this.store.engine.losses;
     return save && isOurs ? save({ store: this.store, jobs: [item] }) : this.changed(item);
   }
 

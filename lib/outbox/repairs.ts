@@ -28,7 +28,7 @@ const removedAtOnce = 1000;
 /** Rewrites the timetable and the indexes of a node where entries were lost, as after damage. */
 export const restoreTimetable = async (store: Store, node: string): Promise<void> => {
   const { items, waits, list, due } = keysOf(node);
-  if (!store.hasLostKeys) return;
+  if (!store.engine.hasLostKeys) return;
   const placesOf = async ({ key: at, value }: StoreEntry<ItemRecord>, isWait: boolean): Promise<Buffer[]> => {
     const { arrival, index } = itemAt(at);
     const { state, notBefore, item, single, seen } = value;

@@ -418,7 +418,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       queue = unopened = undefined;
       const isSaved = from.settings.journal || waits?.isOn === true || guards.some((guard) => guard.mayHold);
       const store = await (isSaved ? from.store() : from.memory());
-      if (isSaved && !store.durable) tools.markUnsaved();
+      if (isSaved && !store.engine.durable) tools.markUnsaved();
       await openIn(from, store);
       queue = queues.get(store);
       const left = openLeft(from, isSaved ? from.memory() : from.store()).catch(() => undefined);

@@ -114,6 +114,7 @@ export class CommitQueue {
   private readonly gathering = new Set<() => void>();
   private committing: Promise<void> | undefined;
   private ended: Error | undefined;
+  /** Bytes that wait to be saved, also those that a user has announced and will write in parts. */
   unwritten = 0;
 
   constructor(private readonly committer: Committer) {}

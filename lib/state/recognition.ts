@@ -18,7 +18,7 @@ const identityOf = async (store: Store): Promise<StoreEntry<Identity> | undefine
   for (;;) {
     const found = await store.get<Identity>(table, place);
     if (found) return found;
-    if (store.isUnreadable(table, place) || store.hasLostKeys) return undefined;
+    if (store.isUnreadable(table, place) || store.engine.hasLostKeys) return undefined;
     const value: Identity = { id: randomUUID(), replaces: [] };
     await store.write([{ table, put: place, value }], [{ table, key: place }]);
   }
@@ -77,7 +77,7 @@ export class StoreRecognition {
   /** Compares the store with the one that this place had, and remembers it where there was none. */
   async look(store: Store): Promise<void> {
     // A store in memory is new in each process, and every status says so.
-    const identity = store.durable ? await identityOf(store) : undefined;
+    const identity = store.engine.durable ? await identityOf(store) : undefined;
     if (!identity) return;
     const { known } = this;
     const { id, replaces } = identity.value;

@@ -40,7 +40,7 @@ export interface Engine {
   readonly isGone: boolean;
   /** How often another process has had the store: what was read before that may be done. */
   readonly losses?: number;
-  /** Records were lost whose keys are unknown, as with a page of a file. Each read brings it up to date. */
+  /** Records were lost whose keys are unknown, as with a page of a file: any may be among them. Known after a read. */
   readonly hasLostKeys?: boolean;
   readonly peers?: Peers;
   /** Called when `trouble` begins or ends. */
@@ -280,7 +280,6 @@ const checkKey = (key: Buffer): void => {
  * simulator's state. They are encrypted, and lie in an engine.
  */
 export class Store {
-  readonly durable: boolean;
   /** Where several processes use the store at the same time. */
   readonly peers: Peers | undefined;
   private readonly unreadable: Map<string, Version>;
@@ -294,26 +293,8 @@ export class Store {
     /** Waits for writes in the queue, as far as they can be made, and gives the store up. */
     readonly close: () => Promise<void> = () => Promise.resolve(),
   ) {
-    this.durable = engine.durable;
     this.peers = engine.peers;
     this.unreadable = orMake(unreadable, engine, () => new Map<string, Version>());
-  }
-
-  get trouble(): string | undefined {
-    return this.engine.trouble;
-  }
-
-  get losses(): number | undefined {
-    return this.engine.losses;
-  }
-
-  /** The number of bytes handed over, or announced, that are not saved yet. */
-  get unwritten(): number {
-    return this.engine.commits.unwritten;
-  }
-
-  onChange(listener: () => void): () => void {
-    return this.engine.onChange(listener);
   }
 
   /** The store's own time in epoch milliseconds. It never runs back; it is for ages, never for display. */
@@ -369,11 +350,6 @@ export class Store {
     return this.unreadable.has(recordName(table, key));
   }
 
-  /** Whether records were lost whose keys are unknown, as with a page of a file: any may be among them. Known after a read. */
-  get hasLostKeys(): boolean {
-    return this.engine.hasLostKeys === true;
-  }
-
   /**
    * Writes all operations or none; resolves when they would survive a power cut. False means that a condition did not
    * hold and nothing was written; in a condition, a record that cannot be read counts as missing. All writes of one
@@ -394,11 +370,6 @@ export class Store {
     });
   }
 
-  /** Counts bytes that are accepted and will be written in parts; a negative number takes that back. */
-  announce(bytes: number): void {
-    this.engine.commits.unwritten += bytes;
-  }
-
   /**
    * Resolves when the steps of the job up to now are saved. All steps of one tick are one write, so an outcome that one
    * node emits and another accepts is saved as emitted and accepted together.
@@ -410,11 +381,6 @@ export class Store {
   /** Saves steps that are not urgent with the next commit, whenever there is one. */
   ride(job: Recordable): Promise<void> {
     return this.gather(job, false);
-  }
-
-  /** Whether steps here and in the other store can be saved in one commit. */
-  sharesCommits({ engine }: Store): boolean {
-    return engine.commits === this.engine.commits;
   }
 
   /**

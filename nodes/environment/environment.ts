@@ -593,9 +593,9 @@ export class RunningEnvironment implements SharedStoreHost {
       this.useServices();
     }
     const store = await this.ownServices.openStore();
-    const look = (): void => this.noteTrouble(store.trouble, true, store.engine.isGone);
+    const look = (): void => this.noteTrouble(store.engine.trouble, true, store.engine.isGone);
     this.endings.push(
-      store.onChange(() => {
+      store.engine.onChange(() => {
         look();
         this.changed();
       }),

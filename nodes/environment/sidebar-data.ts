@@ -259,11 +259,11 @@ const stateIn = async (RED: Red, environment: RunningEnvironment): Promise<Store
     const consents = await Promise.all(environment.uses().map((each) => consentOf(each)));
     const lateBy = Math.max(...consents.map((consent) => consent.lateBy));
     const store = await environment.store();
-    const { durable, peers } = store;
+    const { engine, peers } = store;
     const { pageInfo } = await activityOf(environment).queue({ page: 1, pageSize: 1 });
     return {
       lateBy,
-      store: peers ? 'postgres' : durable ? 'embedded' : 'memory',
+      store: peers ? 'postgres' : engine.durable ? 'embedded' : 'memory',
       queued: pageInfo.totalRecord,
       left: (await environment.leftInFile()) ?? null,
       // In a database, they may be for nodes that run in other processes.

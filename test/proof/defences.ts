@@ -812,7 +812,9 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'messages that cannot be saved are rejected beyond 32 MB',
       file: 'lib/outbox/queue.ts',
-      changes: [['    if (this.store.unwritten > mostUnwritten) throw new QueueFull();\n', '']],
+      changes: [
+        ['    if (this.store.engine.commits.unwritten > mostUnwritten) throw new QueueFull();\n', ''],
+      ],
       shownBy: {
         'unit/texting/record-faults.test.ts': [
           'rejects new messages when too many wait for space, and says so',

@@ -84,12 +84,7 @@ export class Mortal {
         if (['save', 'ride', 'saveTogether', 'flush'].includes(String(property)))
           return value.bind(proxy) as unknown;
         const method = value.bind(target) as (...args: unknown[]) => unknown;
-        if (
-          ['now', 'hash', 'onChange', 'isInDoubt', 'isUnreadable', 'others', 'announce'].includes(
-            String(property),
-          )
-        )
-          return method;
+        if (['now', 'hash', 'isInDoubt', 'isUnreadable', 'others'].includes(String(property))) return method;
         if (property !== 'write')
           return (...args: unknown[]) => alive(() => method(...args) as Promise<unknown>);
         return (...args: unknown[]) => {

@@ -5,7 +5,7 @@ import { activityOf } from '../../../lib/runtime/activity';
 import type { Red } from '../../../lib/runtime/red';
 import type { Clock } from '../../../lib/service/clock';
 import { createMemoryStore } from '../../../lib/state/memory';
-import type { Store } from '../../../lib/state/store';
+import type { Engine } from '../../../lib/state/store';
 import {
   announcerOf,
   health,
@@ -310,13 +310,16 @@ describe('activity, for programs', () => {
     const memory = createMemoryStore();
     let trouble: string | undefined;
     const listeners = new Set<() => void>();
-    const store: Store = overStore(memory, {
+    const engine: Partial<Engine> = {
       onChange(listener: () => void) {
         listeners.add(listener);
         return () => listeners.delete(listener);
       },
-    });
-    Object.defineProperty(store, 'trouble', { get: () => trouble });
+      get trouble() {
+        return trouble;
+      },
+    };
+    const store = overStore(memory, {}, engine);
     const become = (said: string | undefined): void => {
       trouble = said;
       for (const listener of listeners) listener();

@@ -262,8 +262,8 @@ export const testEngine = (name: string, create: () => Promise<Engine>): void =>
     it('has written nothing of what is not saved', async () => {
       const written = store.write([put('a', 'x'.repeat(1000))]);
       await written;
-      assert.equal(store.unwritten, 0);
-      assert.equal(store.trouble, undefined);
+      assert.equal(store.engine.commits.unwritten, 0);
+      assert.equal(store.engine.trouble, undefined);
     });
 
     it('rejects a key or a record that is too large, and keeps working', async () => {
@@ -271,7 +271,7 @@ export const testEngine = (name: string, create: () => Promise<Engine>): void =>
       await assert.rejects(store.write([{ table: 'work', put: Buffer.alloc(0), value: 1 }]), /without a key/);
       await assert.rejects(store.write([put('big', 'x'.repeat(65 * 1024 * 1024))]), /smaller/);
       await store.write([{ table: 'work', put: Buffer.alloc(1024, 1), value: 1 }]);
-      assert.equal(store.unwritten, 0);
+      assert.equal(store.engine.commits.unwritten, 0);
       assert.equal(await store.count('work', everything.from, everything.to), 1);
     });
 

@@ -71,10 +71,11 @@ const run = async (directory: string, name: string, work: string): Promise<void>
   if (descriptors !== undefined) void asked.then(leaveDescriptors(Number(descriptors)));
   const warn = (text: string): void => console.log(`warning ${text}`);
   const store = await openEmbedded({ directory, sealer: sealerOf('test'), warn });
-  if (!store.durable) console.log('in memory');
-  const tell = (): void => console.log(store.trouble === undefined ? 'owner' : `trouble ${store.trouble}`);
+  if (!store.engine.durable) console.log('in memory');
+  const tell = (): void =>
+    console.log(store.engine.trouble === undefined ? 'owner' : `trouble ${store.engine.trouble}`);
   tell();
-  store.onChange(tell);
+  store.engine.onChange(tell);
   const stop = { isAsked: false };
   process.once('SIGTERM', () => {
     stop.isAsked = true;

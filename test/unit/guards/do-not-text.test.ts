@@ -667,7 +667,7 @@ describe('the do-not-text list', () => {
   });
 
   it('blocks everybody when it is unknown who was on it', async () => {
-    const damaged: Store = overStore(on.store, { hasLostKeys: true });
+    const damaged: Store = overStore(on.store, {}, { hasLostKeys: true });
     const service = {
       baseUrl: on.simulator.baseUrl,
       apiKey: on.simulator.credentials.apiKey,

@@ -41,7 +41,7 @@ describe('a wait whose records are damaged', () => {
   /** A node, its environment and its store, as after a start. */
   const start = async (): Promise<{ store: Store; outbox: Outbox; stop(): Promise<void> }> => {
     const store = await openEmbedded({ directory, sealer: sealerOf('test'), warn: () => undefined, clock });
-    if (isLost) Object.defineProperty(store, 'hasLostKeys', { value: true });
+    if (isLost) Object.defineProperty(store.engine, 'hasLostKeys', { value: true });
     const consent = await consentOf({
       service: 'simulator',
       space,

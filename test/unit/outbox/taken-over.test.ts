@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { handOver, type Claim } from '../../../lib/outbox/hand-over';
 import { CommitQueue } from '../../../lib/state/commit-queue';
 import { createMemoryStore, MemoryEngine } from '../../../lib/state/memory';
-import { TakenOver, Store } from '../../../lib/state/store';
+import { TakenOver, Store, type Engine } from '../../../lib/state/store';
 import { environmentOn } from '../../support/environment';
 import { nextIteration } from '../../support/event-loop';
 import { gate } from '../../support/gate';
@@ -174,7 +174,7 @@ describe('what a stopped process has left', () => {
     await Promise.all([first.outbox.start(), second.outbox.start()]);
     // A start saves where its node works.
     await Promise.all([left.flush(), own.flush()]);
-    await until(() => left.unwritten === 0);
+    await until(() => left.engine.commits.unwritten === 0);
     commits.length = 0;
     first.emitted.push((offer) => {
       const msg = {};
@@ -199,7 +199,7 @@ describe('what a stopped process has left', () => {
     });
     await Promise.all([first.outbox.start(), second.outbox.start()]);
     await Promise.all([left.flush(), own.flush()]);
-    await until(() => left.unwritten === 0);
+    await until(() => left.engine.commits.unwritten === 0);
     first.emitted.push((offer) => {
       const msg = {};
       handOver.mark(msg, msg, 'node', offer);
@@ -256,15 +256,17 @@ const storeThatIsTaken = () => {
   const base = createMemoryStore();
   const shared = { owner: 'one' as 'one' | 'two' | 'one again', ended: gate() };
   const reading = async (): Promise<void> => (shared.owner === 'two' ? shared.ended.opened : undefined);
-  const own: Store = overStore(base, {
+  const engine: Partial<Engine> = {
     get losses() {
       return shared.owner === 'one' ? 0 : 1;
     },
+  };
+  const changes: Partial<Store> = {
     write: (...args) => (shared.owner === 'two' ? Promise.reject(new TakenOver(false)) : base.write(...args)),
     get: (...args) => reading().then(() => base.get(...args)),
     keys: (...args) => reading().then(() => base.keys(...args)),
-  });
-  return { base, own, shared };
+  };
+  return { base, own: overStore(base, changes, engine), shared };
 };
 
 describe('a process that another one took for dead', () => {

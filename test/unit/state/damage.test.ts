@@ -93,7 +93,7 @@ describe('a damaged file', function () {
   it('without a valid header is set aside and replaced by a new one', async () => {
     change(0, Buffer.alloc(2 * pageSize));
     const store = await open();
-    assert.equal(store.trouble, undefined);
+    assert.equal(store.engine.trouble, undefined);
     assert.equal(await store.write([{ table: 'work', put: key('a'), value: 1 }]), true);
     await store.close();
     assert.equal(asides().length, 1);
@@ -139,7 +139,7 @@ describe('a damaged file', function () {
     change((leaves[Math.floor(leaves.length / 2)] ?? 0) * pageSize, Buffer.alloc(pageSize, 0xa5));
     await countsAfterStarts();
     const store = await open();
-    assert.equal(store.hasLostKeys, true);
+    assert.equal(store.engine.hasLostKeys, true);
     await store.close();
   });
 
@@ -161,7 +161,7 @@ describe('a damaged file', function () {
     }
     await countsAfterStarts();
     const store = await open();
-    assert.equal(store.trouble, undefined);
+    assert.equal(store.engine.trouble, undefined);
     await store.close();
   });
 

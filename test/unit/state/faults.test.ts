@@ -116,7 +116,7 @@ describe('a failing store', function () {
       await store.close();
       for (const sealer of [sealerOf('another'), { key: undefined }]) {
         store = await open({ sealer });
-        assert.match(store.trouble ?? '', /another credentialSecret.*ADVISOR_TEXTING_PREVIOUS_SECRET/);
+        assert.match(store.engine.trouble ?? '', /another credentialSecret.*ADVISOR_TEXTING_PREVIOUS_SECRET/);
         const [reading, writing] = [
           store.get('work', key('a')),
           store.write([{ table: 'work', put: key('a'), value: 2 }]),
@@ -134,7 +134,7 @@ describe('a failing store', function () {
       const sealer = { ...sealerOf('test'), isUnsaved: true };
       const store = await open({ sealer });
       assert.match(
-        store.trouble ?? '',
+        store.engine.trouble ?? '',
         /cannot be opened \(its encryption key could not be saved\): nothing is sent/,
       );
       assert.equal(existsSync(join(directory, 'store.mdb')), false);
@@ -154,7 +154,7 @@ describe('a failing store', function () {
         table('meta', true).putSync(Buffer.from('format'), Buffer.from('{"version":2}'), 1);
       });
       store = await open();
-      assert.match(store.trouble ?? '', /newer version.*nothing is sent.*Install that version/);
+      assert.match(store.engine.trouble ?? '', /newer version.*nothing is sent.*Install that version/);
       const written = store.write([{ table: 'work', put: key('b'), value: 2 }]);
       await Promise.all([assert.rejects(written, /closed/), store.close()]);
       await raw((table) => {
@@ -214,15 +214,15 @@ describe('a failing store', function () {
       const blocked = join(directory, 'file', 'store');
       writeFileSync(join(directory, 'file'), '');
       const store = await open({ directory: blocked });
-      assert.equal(store.durable, true);
-      assert.match(store.trouble ?? '', /cannot be opened/);
-      const changed = new Promise<void>((resolve) => store.onChange(resolve));
+      assert.equal(store.engine.durable, true);
+      assert.match(store.engine.trouble ?? '', /cannot be opened/);
+      const changed = new Promise<void>((resolve) => store.engine.onChange(resolve));
       const written = store.write([{ table: 'work', put: key('a'), value: 1 }]);
       const read = store.get('work', key('a'));
-      assert.ok(store.unwritten > 0);
+      assert.ok(store.engine.commits.unwritten > 0);
       rmSync(join(directory, 'file'));
       await changed;
-      assert.equal(store.trouble, undefined);
+      assert.equal(store.engine.trouble, undefined);
       assert.equal(await written, true);
       assert.equal(await read, undefined, 'it waited until the store was there');
       await store.close();
@@ -321,7 +321,7 @@ describe('a failing store', function () {
         await broken.ended;
       }
       store = await open();
-      assert.equal(store.trouble, undefined);
+      assert.equal(store.engine.trouble, undefined);
       const page = await store.page<{ n: number }>('wait', {
         from: key('kept'),
         to: endOf(key('kept')),
@@ -367,11 +367,11 @@ describe('a failing store', function () {
       let wall = 0;
       const clock = { now: () => wall, elapsed: () => 0 };
       const store = await open({ clock, earliest: Date.UTC(2025, 0, 1) });
-      assert.match(store.trouble ?? '', /clock of this machine shows 1970-01-01/);
+      assert.match(store.engine.trouble ?? '', /clock of this machine shows 1970-01-01/);
       const written = store.write([{ table: 'work', put: key('a'), value: 1 }]);
       wall = Date.UTC(2027, 0, 1);
       assert.equal(await written, true);
-      assert.equal(store.trouble, undefined);
+      assert.equal(store.engine.trouble, undefined);
       assert.equal(store.now(), wall);
       await store.close();
     });
@@ -384,7 +384,7 @@ describe('a failing store', function () {
       await store.close();
       wall = 0;
       store = await open({ clock, earliest });
-      assert.equal(store.trouble, undefined);
+      assert.equal(store.engine.trouble, undefined);
       assert.equal(store.now(), Date.UTC(2027, 0, 1) + 1, 'everything saved is older');
       wall = Date.UTC(2027, 0, 3);
       while (store.now() < wall) await turn(20);
@@ -407,7 +407,7 @@ describe('a failing store', function () {
       await writer.ended;
       const store = await open({ clock: { now: () => 0, elapsed: () => 0 } });
       // The killed owner may have left a socket; the store is taken over immediately.
-      assert.equal(store.trouble, undefined);
+      assert.equal(store.engine.trouble, undefined);
       assert.ok(store.now() >= at);
       await store.close();
     });

@@ -218,11 +218,11 @@ describe('the owner of a store', function () {
     const isTroubled = (isIt: boolean): Promise<void> =>
       new Promise((resolve) => {
         const look = (): void => {
-          if ((store.trouble !== undefined) !== isIt) return;
+          if ((store.engine.trouble !== undefined) !== isIt) return;
           unlisten();
           resolve();
         };
-        const unlisten = store.onChange(look);
+        const unlisten = store.engine.onChange(look);
         look();
       });
     const other = new DatabaseFile(join(directory, 'store.mdb'));

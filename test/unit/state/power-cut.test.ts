@@ -77,7 +77,7 @@ describe('a power cut', function () {
         sealer: sealerOf('test'),
         warn: (text) => warnings.push(text),
       });
-      assert.equal(store.trouble, undefined, where);
+      assert.equal(store.engine.trouble, undefined, where);
       const acknowledged = said.split('\n').filter((line) => /^\d+$/.test(line)).length;
       const kept = await valuesOf(store, 'work', key('a', 'x'));
       assert.ok(kept.length >= acknowledged, `${where}: ${acknowledged} were saved, ${kept.length} are left`);

@@ -166,7 +166,7 @@ describe('send text, when something goes wrong', () => {
     it('rejects new messages when too many wait for space, and says so', async () => {
       const server = await startServer(() => ({ body: sent }));
       const { store } = limitedStore();
-      Object.defineProperty(store, 'unwritten', { value: 64 * 1024 * 1024 });
+      store.engine.commits.unwritten = 64 * 1024 * 1024;
       const flow = await sendNode(environment(server.url, store));
       const [arrived] = await flow.ask({ phone: phones[0], text: 'Hi' });
       should(arrived?.port).equal(1);
