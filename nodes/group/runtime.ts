@@ -111,14 +111,17 @@ const selectAllOf = ({ plain }: Tools): { readonly isSelectAllGroup?: boolean } 
 
 /** Reads the groups of a contact and writes them back with the change, if there is one. */
 const changeGroups =
-  (selectAll: ReturnType<typeof selectAllOf>, change: (groupIds: readonly Id[]) => readonly Id[]) =>
+  (
+    selectAll: ReturnType<typeof selectAllOf>,
+    change: (groupIds: readonly Id[], writtenId: Id) => readonly Id[],
+  ) =>
   async (caller: Caller, contactId: Id): Promise<unknown> => {
     const params = { contactId };
-    const { groupIds } = await caller.call('getContact', { params });
+    const { groupIds, contactId: writtenId } = await caller.call('getContact', { params });
     // The memberships are replaced as a whole (contract, *Address book and content*): without the present ones, the
     // contact would leave its other groups.
     if (!groupIds) throw serviceError('invalid_response', 'contact_without_groups');
-    const after = change(groupIds);
+    const after = change(groupIds, writtenId);
     const isUnchanged = after.length === groupIds.length && selectAll.isSelectAllGroup === undefined;
     if (isUnchanged) return { id: contactId };
     return caller.call('setContactGroups', { params, body: { groupIds: [...after], ...selectAll } });
@@ -126,22 +129,25 @@ const changeGroups =
 
 const withGroup = (
   tools: Tools,
-  change: (groupIds: readonly Id[], groupId: Id) => readonly Id[],
+  change: (groupIds: readonly Id[], groupId: Id, writtenId: Id) => readonly Id[],
 ): ItemOperation => {
   const group = tools.source('groupId');
   const selectAll = selectAllOf(tools);
   return changing(tools, group.read, async (caller, value) => {
     const groupId = await groupFrom(caller, value, group.where);
-    return { known: { groupId }, make: changeGroups(selectAll, (groupIds) => change(groupIds, groupId)) };
+    const make = changeGroups(selectAll, (groupIds, writtenId) => change(groupIds, groupId, writtenId));
+    return { known: { groupId }, make };
   });
 };
 
 const adding = (tools: Tools): ItemOperation =>
-  withGroup(tools, (groupIds, groupId) => {
+  withGroup(tools, (groupIds, groupId, writtenId) => {
     if (groupIds.some((id) => isSame(id, groupId))) return groupIds;
     // An id of 16 digits or more is a string here only because a number would be rounded, so it does not tell how ids
-    // are written.
-    const areStrings = groupIds.some((id) => typeof id === 'string' && !/^\d{16,}$/.test(id));
+    // are written. That of a contact in no group tells it only if it is digits: groups may have ids of another kind.
+    const areStrings =
+      groupIds.some((id) => typeof id === 'string' && !/^\d{16,}$/.test(id)) ||
+      (groupIds.length === 0 && typeof writtenId === 'string' && /^\d{1,15}$/.test(writtenId));
     return [...groupIds, areStrings ? String(groupId) : groupId];
   });
 

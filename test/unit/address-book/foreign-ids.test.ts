@@ -43,16 +43,20 @@ describe('ids that are not small integers', () => {
     });
   }
 
-  const cases: [title: string, groups: string, groupId: unknown, written: string][] = [
+  const cases: [title: string, groups: string, groupId: unknown, written: string, contactId?: string][] = [
     ['strings stay strings', '["12","g-7"]', 9, '["12","g-7","9"]'],
+    ['the first is a string where the id of the contact is one', '[]', '9', '["9"]', '"1"'],
+    ['the first is a number where ids of contacts are words', '[]', 9, '[9]', '"c-1"'],
     ['long integers stay integers', `[12,${long}]`, '9', `[12,${long},9]`],
     ['a long integer is added as one', '[12]', long, `[12,${long}]`],
   ];
-  for (const [title, groups, groupId, written] of cases) {
+  for (const [title, groups, groupId, written, contactId = '1'] of cases) {
     it(`of groups are written back unchanged: ${title}`, async () => {
       const bodies: unknown[] = [];
       const { environment } = await scripted(
-        ({ method }) => ({ body: method === 'GET' ? `{"contactId":1,"groupIds":${groups}}` : '' }),
+        ({ method }) => ({
+          body: method === 'GET' ? `{"contactId":${contactId},"groupIds":${groups}}` : '',
+        }),
         {},
         (body) => bodies.push(body),
       );
