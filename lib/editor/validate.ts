@@ -1,5 +1,5 @@
 import { e164 } from '../contract-values';
-import { epochOf } from '../runtime/dates';
+import { epochOf, minutesOf } from '../runtime/dates';
 import {
   anyId,
   digitsTogether,
@@ -253,15 +253,21 @@ const numberProblem = (field: NumberField, value: unknown, say: Say): string | u
   return fault && say(`invalid.${fault}`, { min: field.min, max: field.max });
 };
 
-const textProblem = (field: TextField, value: unknown, say: Say): string | undefined => {
+/** Whether only one of two times is set, or both are the same. */
+const isNoSpan = (from: unknown, until: string): boolean => {
+  const [start, end] = [minutesOf(String(from)), minutesOf(until)];
+  return start === undefined || end === undefined ? (from === '') !== (until === '') : start === end;
+};
+
+const textProblem = (field: TextField, value: unknown, values: Values, say: Say): string | undefined => {
   const text = typeof value === 'string' ? value.trim() : '';
   // A flow is readable, so a user and a password must come from variables.
   if (field.format === 'proxy' && writtenPassword.test(text)) return say('invalid.proxyPassword');
   if (holdsVariable(text)) return undefined;
-  if (text === '')
-    return field.required ? say('invalid.empty', { label: say(`label.${field.name}`) }) : undefined;
+  if (text === '' && field.required) return say('invalid.empty', { label: say(`label.${field.name}`) });
   const fault = textFault(field, text);
   if (fault) return say(`invalid.${fault}`);
+  if (field.endOf !== undefined && isNoSpan(values[field.endOf], text)) return say('invalid.hours');
   const isUnversioned = field.name === 'baseUrl' && !/\/v1\/*$/.test(new URL(text).pathname);
   return isUnversioned ? say('invalid.version') : undefined;
 };
@@ -288,7 +294,7 @@ export const fieldProblem = (
     case 'number':
       return numberProblem(field, value, around.say);
     case 'text':
-      return textProblem(field, value, around.say);
+      return textProblem(field, value, values, around.say);
     case 'choice':
       return choiceProblem(field, value, around.say);
     case 'ticks':

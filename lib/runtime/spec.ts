@@ -88,6 +88,8 @@ export interface TextField extends Common {
   readonly required?: boolean;
   /** The format of a text that is neither empty nor a `${VARIABLE}`. */
   readonly format?: 'url' | 'country' | 'pattern' | 'prefix' | 'proxy' | 'time_zone' | 'time';
+  /** The field with the time at which a span begins that ends at this time: both are set, or neither. */
+  readonly endOf?: string;
 }
 
 export interface JsonField extends Common {

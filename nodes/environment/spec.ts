@@ -51,7 +51,14 @@ export const spec: NodeSpec = {
     { kind: 'text', name: 'country', default: '', format: 'country', section: 'recipients' },
     { kind: 'text', name: 'timeZone', default: '', format: 'time_zone', section: 'recipients' },
     { kind: 'text', name: 'textFrom', default: '', format: 'time', section: 'recipients' },
-    { kind: 'text', name: 'textUntil', default: '', format: 'time', section: 'recipients' },
+    {
+      kind: 'text',
+      name: 'textUntil',
+      default: '',
+      format: 'time',
+      endOf: 'textFrom',
+      section: 'recipients',
+    },
     {
       kind: 'choice',
       name: 'outsideHours',

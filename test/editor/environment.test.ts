@@ -184,10 +184,19 @@ for (const version of versions) {
       await openEnvironment(page, 'simulated');
       for (const preset of presets) {
         const [words, textFrom, textUntil] = preset;
+        if (words === 'custom') await choice.selectOption('any time');
         await choice.selectOption(words);
         if (words === 'custom') {
+          should([await field('textFrom').inputValue(), await field('textUntil').inputValue()]).deepEqual([
+            '08:00',
+            '21:00',
+          ]);
+          const mistake = page.locator('#node-config-input-textUntil-error');
           await field('textFrom').fill('');
-          await note.getByText('Set two different times').waitFor();
+          await mistake.getByText('Set two different times').waitFor();
+          await field('textUntil').fill('');
+          await note.getByText('at any hour').waitFor();
+          should(await mistake.textContent()).equal('');
           await field('textFrom').fill(textFrom);
           await field('textUntil').fill('6');
           await field('textUntil').blur();

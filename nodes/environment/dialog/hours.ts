@@ -4,10 +4,15 @@ import { icon, valueIn } from '../../../lib/editor/dom';
 import type { Form, Values } from '../../../lib/editor/red';
 import { minutesOf } from '../../../lib/runtime/dates';
 
+type Times = readonly [from: string, until: string];
+
+/** With these, *custom* begins: left empty, it would mean any time. */
+const usual: Times = ['08:00', '21:00'];
+
 /** The choices, each with its two times. */
-const presets: Readonly<Record<string, readonly [from: string, until: string]>> = {
+const presets: Readonly<Record<string, Times>> = {
   any: ['', ''],
-  federal: ['08:00', '21:00'],
+  federal: usual,
   strictest: ['08:00', '20:00'],
 };
 
@@ -31,8 +36,6 @@ export const addHours = (form: Form): void => {
     ...choices.map((value) => $('<option>', { value, text: say(`hours.${value}`) })),
   );
   const note = $('<span>', { class: 'advisor-hint' });
-  const isHalf = ({ textFrom, textUntil }: Values): boolean =>
-    textFrom === '' || textUntil === '' || textFrom === textUntil;
   const row = $('<div>', { class: 'form-row' }).append(
     $('<label>', { for: id }).append(icon('clock-o'), $('<span>', { text: say('label.textHours') })),
     choice,
@@ -41,7 +44,8 @@ export const addHours = (form: Form): void => {
   form.row('textFrom').before(row);
   choice.val(presetOf(form.values()));
   choice.on('change', () => {
-    const [from, until] = presets[String(choice.val())] ?? [];
+    const wasOpen = presetOf(form.values()) === 'any';
+    const [from, until] = presets[String(choice.val())] ?? (wasOpen ? usual : []);
     if (from === undefined || until === undefined) return;
     form.set('textFrom', from);
     form.set('textUntil', until);
@@ -52,7 +56,7 @@ export const addHours = (form: Form): void => {
   }
   form.onChange(() => {
     const chosen = String(choice.val());
-    note.text(say(`hours.note.${chosen === custom && isHalf(form.values()) ? 'both' : chosen}`));
+    note.text(say(`hours.note.${presetOf(form.values()) === 'any' ? 'any' : chosen}`));
     for (const name of ['textFrom', 'textUntil']) form.row(name).toggle(chosen === custom);
     form.row('outsideHours').toggle(chosen !== 'any');
   });

@@ -301,6 +301,13 @@ describe('the complaints of a form', () => {
     [environment.fields, 'consentPattern', { consentPattern: '(' }, 'invalid.pattern'],
     [environment.fields, 'names', { names: 'no object' }, 'invalid.json'],
     [environment.fields, 'timeout', { timeout: '${TIMEOUT}' }, undefined],
+    [environment.fields, 'textUntil', { textFrom: '08:00', textUntil: '' }, 'invalid.hours'],
+    [environment.fields, 'textUntil', { textFrom: '', textUntil: '21:00' }, 'invalid.hours'],
+    [environment.fields, 'textUntil', { textFrom: '9', textUntil: '09:00' }, 'invalid.hours'],
+    [environment.fields, 'textUntil', { textFrom: '', textUntil: '9 pm' }, 'invalid.time'],
+    [environment.fields, 'textUntil', { textFrom: '22:00', textUntil: '06:00' }, undefined],
+    [environment.fields, 'textUntil', { textFrom: '${FROM}', textUntil: '21:00' }, undefined],
+    [environment.fields, 'textUntil', { textFrom: '${FROM}', textUntil: '' }, 'invalid.hours'],
   ];
 
   for (const [fields, name, values, expected] of cases) {
