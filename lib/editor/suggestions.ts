@@ -8,6 +8,8 @@ import type { Form } from './red';
 interface Suggestion {
   readonly value: string;
   readonly label: string;
+  /** What a person may type for it, if that is not the label. */
+  readonly name?: string;
 }
 
 const letters = Array.from('ABCDEFGHIJKLMNOPQRSTUVWXYZ');
@@ -39,7 +41,10 @@ const timeNameOf = (timeZone: string): string =>
 export const timeZones = (): Suggestion[] => {
   const all = new Set([...Intl.supportedValuesOf('timeZone'), 'UTC']);
   const city = (zone: string): string => (zone.split('/').at(-1) ?? zone).replaceAll('_', ' ');
-  const named = [...all].map((value) => ({ value, label: `${city(value)} · ${timeNameOf(value)}` }));
+  const named = [...all].map((value) => {
+    const name = city(value);
+    return { value, label: `${name} · ${timeNameOf(value)}`, name };
+  });
   return firstOf(named, ownTimeZone());
 };
 
@@ -64,7 +69,7 @@ export const addSuggestions = (
   });
   input.on('change', () => {
     const text = folded(valueIn(input).trim());
-    const named = known.find(({ label }) => folded(label) === text);
+    const named = known.find(({ label, name = label }) => folded(name) === text);
     if (named) form.set(name, named.value);
   });
   form.onChange((values) => chosen.text(nameOf(String(values[name]).trim())));

@@ -32,10 +32,15 @@ export const minutesOf = (time: string): number | undefined => {
   return hours === '' ? undefined : Number(hours) * 60 + Number(minutes);
 };
 
+/**
+ * Newer runtimes accept an offset as a zone. All accept abbreviations, but `EST` has no daylight saving for them, `AST`
+ * is Alaska and `BST` Bangladesh.
+ */
+const notMeant = /^([+-]|$|(?!utc|gmt)[a-z]{3}$)/i;
+
 /** Whether the name is in the IANA time zone database, such as `America/New_York`. */
 export const isTimeZone = (name: string): boolean => {
-  // Newer runtimes also accept an offset as a zone.
-  if (/^([+-]|$)/.test(name)) return false;
+  if (notMeant.test(name)) return false;
   try {
     formatOf(name);
     return true;

@@ -85,6 +85,9 @@ export const office = inSharedEditor('an office in the editor of', flows, () => 
     await field('timeZone').focus();
     should(await field('country').inputValue()).equal('GB');
     should(await offered('timeZone', 'America/Phoenix')).equal('Phoenix · Mountain Standard Time');
+    await field('timeZone').fill('new york');
+    await field('country').focus();
+    should(await field('timeZone').inputValue()).equal('America/New_York');
     await field('timeZone').fill('${ZONE}');
     await closeEnvironment(page);
     should(await saved(page, 'moving')).containEql({ country: 'GB', timeZone: '${ZONE}' });

@@ -77,11 +77,11 @@ describe('a delivery date', () => {
 });
 
 describe('a time zone', () => {
-  for (const name of ['America/New_York', 'Europe/Berlin', 'UTC', 'Asia/Kolkata'])
+  for (const name of ['America/New_York', 'Europe/Berlin', 'UTC', 'GMT', 'EST5EDT', 'Asia/Kolkata'])
     it(`is ${name}`, () => {
       should(isTimeZone(name)).be.true();
     });
-  for (const name of ['', 'Mars/Olympus', 'New York', '+01:00', '-08:00', 'GMT+25'])
+  for (const name of ['', 'Mars/Olympus', 'New York', '+01:00', '-08:00', 'GMT+25', 'EST', 'ast', 'BST'])
     it(`is not ${JSON.stringify(name)}`, () => {
       should(isTimeZone(name)).be.false();
     });
