@@ -6,7 +6,7 @@ import type { Clock } from '../service/clock';
 import { oneAtATime } from '../service/concurrency';
 import { mayBeCarriedOut, ServiceError } from '../service/errors';
 import { rememberedKey, sweepRemembered, table, type Remembered } from '../state/remembered';
-import { asName, unchanged, type StoreEntry, type Store } from '../state/store';
+import { asName, changeRecord, unchanged, type StoreEntry, type Store } from '../state/store';
 import { day, second } from '../durations';
 
 export interface RequestAnswer {
@@ -125,8 +125,8 @@ export class RequestHistory {
   }
 
   /** An acceptance was seen: its number has answered. */
-  accepted(advisor: string, phone: string, memberId: number | string | null): Promise<void> {
-    return this.update(this.keyOf(personName(advisor, phone)), (known) => {
+  accepted(advisor: string, phone: string, memberId: number | string | null): Promise<unknown> {
+    return changeRecord<RequestRecord>(this.store, table, this.keyOf(personName(advisor, phone)), (known) => {
       if (!known || (known.unanswered === 0 && known.answer.consentState === 'accepted')) return known;
       const answer = { memberId: memberId ?? known.answer.memberId, consentState: 'accepted' };
       return { ...known, unanswered: 0, answer };
@@ -167,8 +167,8 @@ export class RequestHistory {
       throw new Error('another process has asked meanwhile');
     };
     /** An acceptance that was seen meanwhile stays, and so does what another process has asked since. */
-    const finish = (change: (record: RequestRecord) => RequestRecord | undefined): Promise<void> =>
-      this.update(at, (known) => {
+    const finish = (change: (record: RequestRecord) => RequestRecord | undefined): Promise<unknown> =>
+      changeRecord<RequestRecord>(store, table, at, (known) => {
         const isOwn = known?.id === (intent.isBegun ? intent.id : last?.id);
         if (!known || !isOwn || (intent.isBegun && known.answer.consentState === 'accepted')) return known;
         return change(known);
@@ -226,23 +226,9 @@ export class RequestHistory {
     const { store, clock } = this;
     const entry = await store.get<RequestRecord>(table, at);
     if (!entry || entry.value.at <= clock.now()) return entry;
-    await this.update(at, (known) => known && { ...known, at: Math.min(known.at, clock.now()) });
+    const counted = (known?: RequestRecord) => known && { ...known, at: Math.min(known.at, clock.now()) };
+    await changeRecord(store, table, at, counted);
     return store.get<RequestRecord>(table, at);
-  }
-
-  /** Writes under a condition, and again until no other process has interfered. */
-  private async update(
-    at: Buffer,
-    change: (known: RequestRecord | undefined) => RequestRecord | undefined,
-  ): Promise<void> {
-    const { store } = this;
-    for (;;) {
-      const entry = await store.get<RequestRecord>(table, at);
-      const value = change(entry?.value);
-      if (value === entry?.value) return;
-      const operation = value ? ({ table, put: at, value } as const) : ({ table, remove: at } as const);
-      if (await store.write([operation], [unchanged(table, at, entry)])) return;
-    }
   }
 
   private keyOf(name: string): Buffer {

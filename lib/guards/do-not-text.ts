@@ -8,6 +8,7 @@ import type { Guard, GuardTools } from '../runtime/item-node';
 import { serviceError, type ServiceError } from '../service/errors';
 import type { Movable } from '../state/moving';
 import {
+  changeRecord,
   endOf,
   key,
   pagesUnder,
@@ -136,18 +137,16 @@ export class DoNotText {
     return blocked;
   }
 
-  private async blockOwn({ phone, since, reason }: Blocked): Promise<Blocked> {
+  private async blockOwn({ phone, since, reason }: Blocked): Promise<Blocked | undefined> {
     const { store } = this;
-    const at = this.keyOf(phone);
-    for (;;) {
-      const entry = await store.get<Blocked>(table, at);
-      const known = entry?.value;
-      const value = { phone, since: known?.since ?? since, reason: reason ?? known?.reason ?? null };
-      if (!(await store.write([{ table, put: at, value }], [unchanged(table, at, entry)]))) continue;
-      const command: BlockCommand = { kind: 'block', at: store.now(), phone };
-      await Promise.all([this.noteBlock(phone), store.peers?.tellOthers(command, Infinity)]);
-      return value;
-    }
+    const blocked = await changeRecord<Blocked>(store, table, this.keyOf(phone), (known) => ({
+      phone,
+      since: known?.since ?? since,
+      reason: reason ?? known?.reason ?? null,
+    }));
+    const command: BlockCommand = { kind: 'block', at: store.now(), phone };
+    await Promise.all([this.noteBlock(phone), store.peers?.tellOthers(command, Infinity)]);
+    return blocked;
   }
 
   /** Resolves when requests to the number in this process have finished. */

@@ -11,7 +11,7 @@ import { serviceError, mayBeCarriedOut } from '../service/errors';
 import { systemClock } from '../service/clock';
 import { wokenBy } from '../service/concurrency';
 import { rememberedKey, sweepRemembered, table, type Remembered } from '../state/remembered';
-import { ageClock, unchanged, type Operation, type Store } from '../state/store';
+import { ageClock, changeRecord, unchanged, type Operation, type Store } from '../state/store';
 import { orMake, processMemory } from '../process-memory';
 
 /** Identifies a text with a key: it counts at one service, in one send node, for one advisor and number. */
@@ -51,7 +51,7 @@ export interface End {
 
 /** The result for a text that claims a key. */
 export type OnceVerdict =
-  | { readonly kind: 'own'; readonly claim: OwnClaim }
+  | { readonly kind: 'own'; readonly claim: Claim }
   | { readonly kind: 'sent'; readonly payload: unknown }
   | { readonly kind: 'unknown' }
   | { readonly kind: 'cancelled' }
@@ -65,49 +65,6 @@ const atWork = processMemory('onceKeys', new Set<string>());
 const released = processMemory('onceKeys', new Listeners<[key: Buffer]>());
 /** Milliseconds after which a key is read again: another process may have changed it. */
 const lookAgainAfter = 500;
-
-/** A key held by a text that is being sent: returns the operations to write with each of its steps. */
-class OwnClaim {
-  constructor(
-    private readonly once: Once,
-    private readonly claim: Claim,
-  ) {}
-
-  started(): Operation {
-    return this.put({ ...this.claim, state: 'started' });
-  }
-
-  undone(): Operation {
-    return this.put(this.claim);
-  }
-
-  held(notBefore: number): Operation {
-    const { store, time, within } = this.once;
-    const until = store.now() + Math.max(0, notBefore - time.now()) + within;
-    return this.put({ ...this.claim, notBefore, until });
-  }
-
-  ended({ state, payload }: End): Operation {
-    const { store, time, within } = this.once;
-    if (state === 'none') return { table, remove: this.once.at };
-    const now = store.now();
-    const at = state === 'cancelled' ? now : time.age();
-    const { of, item, holder } = this.claim;
-    // A repeat that waits for a held text has its turn when that would have left, and is cancelled with it then.
-    const until = Math.max(now + within, state === 'cancelled' ? this.claim.until : 0);
-    return this.put({ of, item, holder, at, until, state, payload });
-  }
-
-  /** Called when the last step is written, or cannot be: repeats that wait for the key read it again. */
-  release(): void {
-    atWork.delete(this.claim.item);
-    released.call(this.once.at);
-  }
-
-  private put(value: Claim): Operation {
-    return { table, put: this.once.at, value };
-  }
-}
 
 /** Whether a text with this key has been sent, according to the store: across restarts and instances. */
 export class Once {
@@ -144,7 +101,7 @@ export class Once {
         const value: Claim = { of, item, holder, at: this.time.age(), until, state: 'open' };
         if (!(await store.write([{ table, put: at, value }], [unchanged(table, at, entry)]))) continue;
         sweepRemembered(store).catch(() => undefined);
-        return { kind: 'own', claim: new OwnClaim(this, value) };
+        return { kind: 'own', claim: value };
       }
     } catch (fault) {
       atWork.delete(item);
@@ -160,15 +117,36 @@ export class Once {
 
   /** Ends the claim of a text that is not being sent. */
   async end(item: string, end: End): Promise<void> {
-    const { store, at } = this;
-    for (;;) {
-      const entry = await store.get<Claim>(table, at);
-      if (entry?.value.item !== item || !['open', 'started'].includes(entry.value.state)) return;
-      const claim = new OwnClaim(this, entry.value);
-      const isWritten = await store.write([claim.ended(end)], [unchanged(table, at, entry)]);
-      claim.release();
-      if (isWritten) return;
-    }
+    await changeRecord<Claim>(this.store, table, this.at, (claim) =>
+      claim?.item === item && ['open', 'started'].includes(claim.state) ? this.ended(claim, end) : claim,
+    );
+    this.release(item);
+  }
+
+  /** What is written with the steps of the text that holds the key. */
+  step(value: Claim | undefined): Operation {
+    return value ? { table, put: this.at, value } : { table, remove: this.at };
+  }
+
+  held(claim: Claim, notBefore: number): Claim {
+    const until = this.store.now() + Math.max(0, notBefore - this.time.now()) + this.within;
+    return { ...claim, notBefore, until };
+  }
+
+  ended(claim: Claim, { state, payload }: End): Claim | undefined {
+    if (state === 'none') return undefined;
+    const now = this.store.now();
+    const at = state === 'cancelled' ? now : this.time.age();
+    const { of, item, holder } = claim;
+    // A repeat that waits for a held text has its turn when that would have left, and is cancelled with it then.
+    const until = Math.max(now + this.within, state === 'cancelled' ? claim.until : 0);
+    return { of, item, holder, at, until, state, payload };
+  }
+
+  /** Called when the last step is written, or cannot be: repeats that wait for the key read it again. */
+  release(item: string): void {
+    atWork.delete(item);
+    released.call(this.at);
   }
 
   /** Resolves when a key was released, or after a moment: another process may hold it. */
@@ -248,24 +226,27 @@ const timeOf = (environment: Environment, store: Store): OnceTime => {
 /** Writes the steps of the key in one commit with those of the text: a crash leaves both or neither. */
 const sendClaimed = async (
   item: Item,
-  store: Store,
-  claim: OwnClaim,
+  once: Once,
+  claim: Claim,
   next: () => Promise<Outcome>,
 ): Promise<Outcome> => {
+  const { store } = once;
   // Without a journal, the steps of a text are only in memory.
-  const saved = (operation: Operation) => (item.isSavedIn(store) ? [operation] : store.write([operation]));
-  const end = (operation: Operation): Promise<void> => item.atEnd(store, operation, () => claim.release());
-  item.add({ start: () => saved(claim.started()), undo: () => saved(claim.undone()) });
+  const saved = (value: Claim) =>
+    item.isSavedIn(store) ? [once.step(value)] : store.write([once.step(value)]);
+  const end = (value: Claim | undefined): Promise<void> =>
+    item.atEnd(store, once.step(value), () => once.release(item.id));
+  item.add({ start: () => saved({ ...claim, state: 'started' }), undo: () => saved(claim) });
   try {
     const outcome = await next();
-    await end(claim.ended(endOfSent(outcome)));
+    await end(once.ended(claim, endOfSent(outcome)));
     return outcome;
   } catch (thrown) {
     if (thrown instanceof Later && !item.isReset) {
-      await end(claim.held(thrown.notBefore));
+      await end(once.held(claim, thrown.notBefore));
       throw thrown;
     }
-    await end(claim.ended(endOfThrown(thrown, item.isReset)));
+    await end(once.ended(claim, endOfThrown(thrown, item.isReset)));
     throw thrown instanceof Later ? serviceError('cancelled', 'cancelled') : thrown;
   }
 };
@@ -326,7 +307,7 @@ export const sendOnce = <D extends ItemData, S extends Shared>(
     for (;;) {
       // The item's own store may have another time.
       const verdict = await once.claim(item.id, once.store.now() - item.age);
-      if (verdict.kind === 'own') return sendClaimed(item, once.store, verdict.claim, next);
+      if (verdict.kind === 'own') return sendClaimed(item, once, verdict.claim, next);
       if (verdict.kind === 'sent') return alreadySent(verdict.payload);
       if (verdict.kind === 'unknown') throw serviceError('outcome_unknown', 'once_unknown');
       if (verdict.kind === 'cancelled' || item.signal.aborted) throw serviceError('cancelled', 'cancelled');

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { isRecord } from '../kinds';
 import { Listeners } from '../listeners';
-import { key, unchanged, type Store, type StoreEntry } from './store';
+import { changeRecord, key, type Store, type StoreEntry } from './store';
 
 /** Which store this is. One that was lost and started again has another id. */
 interface Identity {
@@ -91,17 +91,16 @@ export class StoreRecognition {
   /** Takes the store for that of this place from now on; false when there is nothing to confirm. */
   async confirm(store: Store): Promise<boolean> {
     const { known } = this;
-    while (this.isLost && known !== undefined) {
-      const identity = await identityOf(store);
-      if (!identity) break;
-      const { id, replaces } = identity.value;
-      const value: Identity = { id, replaces: [...replaces, known] };
-      // Other processes on the same database read this, and go on too.
-      if (!(await store.write([{ table, put: place, value }], [unchanged(table, place, identity)]))) continue;
-      await this.look(store);
-      return true;
-    }
-    return false;
+    if (!this.isLost || known === undefined || !(await identityOf(store))) return false;
+    // Other processes on the same database read this, and go on too.
+    await changeRecord<Identity>(
+      store,
+      table,
+      place,
+      (identity) => identity && { ...identity, replaces: [...identity.replaces, known] },
+    );
+    await this.look(store);
+    return true;
   }
 }
 

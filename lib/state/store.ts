@@ -181,6 +181,22 @@ export const unchanged = (
   read: { readonly version: Version } | undefined,
 ): Condition => (read ? { table, key, version: read.version } : { table, key });
 
+/** Changes a record to what `change` makes of it, again where others have changed it meanwhile; undefined removes it. */
+export const changeRecord = async <T extends object>(
+  store: Store,
+  table: Table,
+  key: Buffer,
+  change: (known: T | undefined) => T | undefined,
+): Promise<T | undefined> => {
+  for (;;) {
+    const entry = await store.get<T>(table, key);
+    const value = change(entry?.value);
+    if (value === entry?.value) return value;
+    const operation = value ? { table, put: key, value } : { table, remove: key };
+    if (await store.write([operation], [unchanged(table, key, entry)])) return value;
+  }
+};
+
 /** The clock for ages: the store, whose time never runs back. For a simulator it is its own clock, which can be moved. */
 export const ageClock = (
   { service, clock }: { readonly service: string; readonly clock: Clock },

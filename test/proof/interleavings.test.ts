@@ -453,18 +453,19 @@ describe('in any order of events', function () {
             if (!process || !store) return;
             for (;;) {
               await process.step('turn');
-              const verdict = await new Once(store, onceKey, hour, time).claim(name, world.now);
+              const once = new Once(store, onceKey, hour, time);
+              const verdict = await once.claim(name, world.now);
               if (verdict.kind === 'wait') continue;
               if (verdict.kind !== 'own') {
                 ends.push(verdict.kind);
                 return;
               }
-              await store.write([verdict.claim.started()]);
+              await store.write([once.step({ ...verdict.claim, state: 'started' })]);
               await process.step('request');
               sends += 1;
               await process.step('answer');
-              await store.write([verdict.claim.ended({ state: 'sent', payload: 1 })]);
-              verdict.claim.release();
+              await store.write([once.step(once.ended(verdict.claim, { state: 'sent', payload: 1 }))]);
+              once.release(name);
               ends.push('own');
               return;
             }

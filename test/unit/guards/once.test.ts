@@ -282,10 +282,11 @@ describe('a text with a key', () => {
       return new Once(aged, of, within, time);
     };
     const claim = async (at: number, within: number): Promise<void> => {
-      const verdict = await onceAt(at, within).claim(`item ${String(at)}`, now);
+      const once = onceAt(at, within);
+      const verdict = await once.claim(`item ${String(at)}`, now);
       if (verdict.kind !== 'own') throw new Error(verdict.kind);
-      await aged.write([verdict.claim.ended({ state: 'sent', payload: at })]);
-      verdict.claim.release();
+      await aged.write([once.step(once.ended(verdict.claim, { state: 'sent', payload: at }))]);
+      once.release(verdict.claim.item);
     };
     for (let at = 0; at < 250; at++) await claim(at, hour);
     now += day;
@@ -309,7 +310,7 @@ describe('a text with a key', () => {
     if (claimed.kind !== 'own') throw new Error(claimed.kind);
     for (let times = 0; times < 20; times++) {
       const changed = once.changed(waiting.signal);
-      claimed.claim.release();
+      once.release('first');
       await changed;
     }
     should(getEventListeners(waiting.signal, 'abort').length).be.belowOrEqual(1);

@@ -81,13 +81,11 @@ const authorize = async (
 };
 
 const sendOnce = async (store: Store, environment: string, now: number): Promise<void> => {
-  const claimed = await new Once(store, keyOf(environment), day, { now: () => now, age: () => now }).claim(
-    'item',
-    0,
-  );
+  const once = new Once(store, keyOf(environment), day, { now: () => now, age: () => now });
+  const claimed = await once.claim('item', 0);
   assert.ok(claimed.kind === 'own');
-  await store.write([claimed.claim.ended({ state: 'sent', payload: { messageId: 1 } })]);
-  claimed.claim.release();
+  await store.write([once.step(once.ended(claimed.claim, { state: 'sent', payload: { messageId: 1 } }))]);
+  once.release('item');
 };
 
 /** One of everything that all instances of an environment share. */
