@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { z } from 'zod';
+import { day, second } from '../../lib/durations';
 import { E164 } from '../contract/rules';
 import { faultSchema } from '../faults';
 import { answer, answerJson, parsedBody, readBody, tooLarge } from '../http';
@@ -26,7 +27,9 @@ interface Question {
 type ControlHandler = (simulation: Simulation, question: Question) => unknown;
 
 const advisorBody = z.object({ advisor: z.string().optional() });
-const clockBody = z.object({ advance: z.number().min(0) });
+/** Seconds. After the year 275760 there are no dates (ECMA-262, section 21.4.1.1), and no token is valid. */
+const century = (36_525 * day) / second;
+const clockBody = z.object({ advance: z.number().min(0).max(century) });
 
 const whole = (text: string | null, otherwise: number): number => {
   const value = Number(text ?? otherwise);
