@@ -11,6 +11,7 @@ import { contractScope, usualPrefixes, type Prefixes } from '../../lib/service/p
 import type { RepeatSends } from '../../lib/service/retry';
 import { ServiceError, serviceError } from '../../lib/service/errors';
 import { spec, usualScopes } from './spec';
+import { variablesIn } from './variables';
 import { second } from '../../lib/durations';
 
 export type Service = 'simulator' | 'sandbox' | 'production';
@@ -122,14 +123,12 @@ export const settingsOf = (values: EnvironmentValues): EnvironmentSettings => {
   };
 };
 
-const unsetIn = (values: EnvironmentValues, settings: readonly string[]): readonly string[] => {
-  const written = settings.flatMap((setting) => values[setting]);
-  const found = written.flatMap((value) => [...text(value).matchAll(/\$\{([^}]+)\}/g)]);
-  return [...new Set(found.map(([, variable]) => variable ?? ''))];
+/** Throws `not_configured` for variables that are not set: these are still as written. */
+const checkVariables = (values: EnvironmentValues, settings: readonly string[]): void => {
+  const variables = [...new Set(settings.flatMap((setting) => variablesIn(values[setting])))];
+  if (variables.length > 0)
+    throw serviceError('not_configured', 'variables_unset', { name: environmentName(values), variables });
 };
-
-const variablesUnset = (values: EnvironmentValues, variables: readonly string[]): ServiceError =>
-  serviceError('not_configured', 'variables_unset', { name: environmentName(values), variables });
 
 /** These have errors of their own. */
 const elsewhere = ['baseUrl', 'authUrl', 'tokenUrl', 'redirectUri', 'name', 'consentPattern'];
@@ -142,10 +141,9 @@ const checkSettings = (values: EnvironmentValues): void => {
   // `checkService` reports this, and nothing else can be checked without a service.
   if (serviceOf(values) === undefined) return;
   const settings = spec.fields.flatMap(({ kind, name }) =>
-    ['choice', 'number', 'flag', 'text'].includes(kind) && !elsewhere.includes(name) ? [name] : [],
+    ['choice', 'number', 'flag', 'text', 'json'].includes(kind) && !elsewhere.includes(name) ? [name] : [],
   );
-  const unset = unsetIn(values, settings);
-  if (unset.length > 0) throw variablesUnset(values, unset);
+  checkVariables(values, settings);
   checkTexts(values, settings);
   checkHours(values);
   const fault = faultInSettings(spec, values);
@@ -167,6 +165,7 @@ export const faultInValues = (values: EnvironmentValues): ServiceError | undefin
 /** Throws `not_configured` or `invalid_input`. */
 export const requestSettingsOf = (values: EnvironmentValues) => {
   checkSettings(values);
+  checkVariables(values, ['consentPattern']);
   // A rejected text could not be distinguished from one that lacks consent.
   checkTexts(values, ['consentPattern']);
   const { number, text: chosen } = plainSettings(spec, values);
@@ -185,8 +184,7 @@ export const requestSettingsOf = (values: EnvironmentValues) => {
 /** Throws `not_configured` with what to fill in or correct. */
 const checkNeeded = (values: EnvironmentValues, settings: readonly string[]): void => {
   const name = environmentName(values);
-  const unset = unsetIn(values, settings);
-  if (unset.length > 0) throw variablesUnset(values, unset);
+  checkVariables(values, settings);
   const missing = settings.filter((setting) => text(values[setting]) === '');
   if (missing.length > 0) {
     throw serviceError('not_configured', 'settings_missing', {
@@ -268,8 +266,7 @@ export const connectionIn = (id: string, values: EnvironmentValues | undefined):
 
 /** Throws `not_configured` when a variable among the scopes is not set. Lists still show such a scope as it is written. */
 export const checkScopes = (values: EnvironmentValues): void => {
-  const unset = unsetIn(values, ['scopes']);
-  if (unset.length > 0) throw variablesUnset(values, unset);
+  checkVariables(values, ['scopes']);
 };
 
 /** Where to send requests, once the environment is complete. Throws `not_configured`. */

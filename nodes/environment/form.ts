@@ -35,9 +35,9 @@ const flat = ({ credentials, ...form }: EnvironmentValues): EnvironmentValues =>
 const credentialsOf = (RED: Red, id: string): EnvironmentValues | undefined =>
   RED.nodes.getCredentials(id) as EnvironmentValues | undefined;
 
-/** The strings that a setting consists of: scopes are a list, or one string with spaces between them. */
+/** The strings that a setting consists of: scopes are a list, or one string with spaces between them; names are in a record. */
 const textsIn = (name: string, value: unknown): readonly unknown[] => {
-  if (Array.isArray(value)) return value as unknown[];
+  if (typeof value === 'object' && value !== null) return Object.values(value);
   return name === 'scopes' && typeof value === 'string' ? splitScopes(value) : [value];
 };
 
@@ -170,9 +170,11 @@ export class FormReader {
 
   private resolved(name: string, value: unknown): unknown {
     if (variablesIn(value).length === 0) return value;
-    const texts = textsIn(name, value).map((text) =>
-      this.mayResolve(name, text) ? resolve(text, this.variableValue) : text,
-    );
+    const resolvedText = (text: unknown): unknown =>
+      this.mayResolve(name, text) ? resolve(text, this.variableValue) : text;
+    if (isRecord(value))
+      return Object.fromEntries(Object.entries(value).map(([key, text]) => [key, resolvedText(text)]));
+    const texts = textsIn(name, value).map(resolvedText);
     return Array.isArray(value) ? texts : texts.length === 1 ? texts[0] : texts.join(' ');
   }
 

@@ -1,7 +1,9 @@
 import { splitScopes } from '../../lib/auth/token-endpoint';
+import { isRecord } from '../../lib/kinds';
 import { patternOf } from '../../lib/service/prefixes';
-import type { EnvironmentValues } from './config';
 import { spec } from './spec';
+
+type Values = Readonly<Record<string, unknown>>;
 
 export type VariableValue = (variable: string) => unknown;
 
@@ -19,16 +21,17 @@ const resolveText = (value: string, variableValue: VariableValue): unknown => {
 
 export const resolve = (value: unknown, variableValue: VariableValue): unknown => {
   if (typeof value === 'string') return resolveText(value, variableValue);
-  return Array.isArray(value) ? value.map((item) => resolve(item, variableValue)) : value;
+  if (Array.isArray(value)) return value.map((item) => resolve(item, variableValue));
+  return isRecord(value) ? resolveValues(value, variableValue) : value;
 };
 
 /** Node-RED does this only for values that are nothing but a variable: neither for `https://${HOST}/v1` nor for a form. */
-export const resolveValues = (values: EnvironmentValues, variableValue: VariableValue): EnvironmentValues =>
+export const resolveValues = (values: Values, variableValue: VariableValue): Values =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, resolve(value, variableValue)]));
 
 /** The names of the variables in a setting as it is written. */
 export const variablesIn = (value: unknown): string[] => {
-  if (Array.isArray(value)) return value.flatMap(variablesIn);
+  if (typeof value === 'object' && value !== null) return Object.values(value).flatMap(variablesIn);
   return typeof value === 'string' ? [...value.matchAll(anywhere)].map(([, name = '']) => name) : [];
 };
 
@@ -63,7 +66,7 @@ const shortest = 4;
  * stay.
  */
 export const hiderOf = (
-  written: EnvironmentValues,
+  written: Values,
   variableValue: VariableValue,
   isKnown: (spelling: string) => boolean,
 ): ((text: string) => string) => {

@@ -174,6 +174,8 @@ describe('an environment', () => {
     const client = environmentWith({ ...filled, consentPattern: '(' }).client();
     await should(client).be.rejectedWith({ code: 'not_configured' });
     should(await sentenceOf(() => client)).match(/^"Consent pattern" is not a valid regular expression/);
+    const unset = environmentWith({ ...filled, consentPattern: '${PATTERN}' }).client();
+    should(await sentenceOf(() => unset)).match(/set PATTERN in the environment/);
   });
 
   for (const [change, code, expected] of [
@@ -193,6 +195,7 @@ describe('an environment', () => {
     [{ timeZone: 'Mars/Olympus' }, 'invalid_input', /^"Mars\/Olympus" is not the name of a time zone/],
     [{ timeout: '${TIMEOUT}' }, 'not_configured', /set TIMEOUT in the environment/],
     [{ timeZone: '${ZONE}' }, 'not_configured', /set ZONE in the environment/],
+    [{ names: { page: '${PAGE}' } }, 'not_configured', /set PAGE in the environment/],
   ] as const) {
     it(`does nothing with ${JSON.stringify(change)}`, async () => {
       const environment = environmentWith({ ...filled, ...change });
@@ -349,13 +352,21 @@ describe('an environment', () => {
 
   it('substitutes variables anywhere in a value, and names those that are not set', () => {
     const lookup = (name: string): unknown => (name === 'HOST' ? 'api.example' : undefined);
-    const values = { a: '${HOST}', b: 'https://${HOST}/v1', c: '${NOT}', d: ['${HOST}'], e: 5 };
+    const values = {
+      a: '${HOST}',
+      b: 'https://${HOST}/v1',
+      c: '${NOT}',
+      d: ['${HOST}'],
+      e: 5,
+      f: { g: 'x${HOST}' },
+    };
     should(resolveValues(values, lookup)).deepEqual({
       a: 'api.example',
       b: 'https://api.example/v1',
       c: '${NOT}',
       d: ['api.example'],
       e: 5,
+      f: { g: 'xapi.example' },
     });
   });
 

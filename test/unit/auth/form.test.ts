@@ -96,7 +96,8 @@ describe('what a form may do with stored secrets', () => {
     stored = { ...simulator.credentials };
     nodes = [{ id: 'env1', type: 'advisor-environment', ...properties() }];
     const values = { ...properties(), ...stored };
-    const lookup = (name: string): unknown => (name === 'THE_KEY' ? stored['apiKey'] : undefined);
+    const variables: Record<string, unknown> = { THE_KEY: stored['apiKey'], PAGE: 'page' };
+    const lookup = (name: string): unknown => variables[name];
     runningOf(RED).add(new RunningEnvironment(services, 'env1', values, lookup));
   };
   const stop = async (): Promise<void> => {
@@ -280,6 +281,17 @@ describe('what a form may do with stored secrets', () => {
       should(elsewhere.received).not.be.empty();
     });
   }
+
+  it('resolves variables in query names, for users who may deploy', async () => {
+    run();
+    await authorize(hidden());
+    const form = { ...hidden(), names: { page: '${PAGE}' } };
+    should(await check(form)).deepEqual(allWell);
+    scope = ['advisor-texting.write'];
+    const { status, json } = await ask('POST', 'test', { form });
+    should(status).equal(400);
+    should((json as { message: string }).message).match(/uses PAGE, which is not deployed/);
+  });
 
   it('tests nothing before the first deploy for users who may not deploy, and says so', async () => {
     scope = ['advisor-texting.write'];
