@@ -112,7 +112,7 @@ const onePage = async <T>(stream: Stream, search: Search<T>, settings: SearchSet
   if (settings.isByItem) {
     job.asList(page.data.length, { shared: 'payload' });
     page.data.forEach((item, index) => job.emit(index, itemOutcome(item, search)));
-    if (page.data.length === 0) job.settle();
+    job.settle();
   } else job.emit(0, { port: 0, payload: page });
   stream.show('found', page.data.length);
 };

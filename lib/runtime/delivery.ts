@@ -159,7 +159,7 @@ export interface Part {
   readonly outcome: Outcome;
   /** Marks the message; see `lib/outbox/hand-over`. */
   readonly offer?: number | undefined;
-  /** `msg.summary` of an array, which goes with its last outcome. */
+  /** `msg.summary` of an array, which only its last outcome has. */
   readonly summary?: Readonly<Record<string, unknown>> | undefined;
   readonly entry?: unknown;
 }
@@ -171,8 +171,6 @@ export interface ListOptions {
   /** A property that each outcome overwrites, so that it need not be copied. */
   readonly shared?: string;
   readonly id?: string;
-  /** The number of outcomes that have not left yet. */
-  readonly remaining?: number;
 }
 
 /** What the outcomes of an array share. */
@@ -191,8 +189,6 @@ interface JobList {
 export class Job {
   /** Saves that the outcome in this message was emitted; see `lib/outbox/hand-over`. */
   handOver: Claim | undefined;
-  private emitted = 0;
-  private expected = 1;
   private list: JobList | undefined;
   private raised: Error | undefined;
   private settled = false;
@@ -219,19 +215,12 @@ export class Job {
    * Called when an array came in: each outcome gets its own message with `parts`. The list itself is not copied for
    * each outcome, which would take time in the square of its length. Returns the id of the sequence.
    */
-  asList(count: number | undefined, { listAt, shared, ...about }: ListOptions = {}): string {
-    const { id = this.RED.util.generateId(), remaining = count } = about;
-    this.expected = remaining ?? Infinity;
+  asList(
+    count: number | undefined,
+    { listAt, shared, id = this.RED.util.generateId() }: ListOptions = {},
+  ): string {
     this.list = { id, count, listAt, copy: copier(this.RED, withoutList(this.msg, listAt), shared) };
     return id;
-  }
-
-  /** A job for the same message and sequence, for an outcome that has to leave again after all had left. */
-  anew(): Job {
-    const job = new Job(this.RED, this.node, this.outputs, this.msg, undefined);
-    job.expected = this.expected;
-    job.list = this.list;
-    return job;
   }
 
   /** Sets the total of a stream, which is known from its first page on. */
@@ -253,9 +242,8 @@ export class Job {
     for (let isFirst = true; !isClosed(); isFirst = false) {
       if (!isFirst || flowsOf(RED).isStopping) await wokenBy((wake) => atNextStart(RED, wake), closed);
       if (isClosed()) break;
-      const job = isFirst ? this : this.anew();
       const arriving = arrival(RED, node, parts[0]?.outcome.port ?? 0);
-      const sent = parts.map((part) => ({ msg: job.send(part), outcome: part.outcome }));
+      const sent = parts.map((part) => ({ msg: this.send(part), outcome: part.outcome }));
       if (!(await arriving)) continue;
       for (const { msg, outcome } of sent) outputs.count(msg, outcome);
       return true;
@@ -291,10 +279,10 @@ export class Job {
       msg.summary = this.msg.summary;
     }
     const error = this.outputs.emit(msg, outcome);
-    if (error && this.list) this.node.error(error, msg);
+    // An outcome may leave again after the input has settled.
+    if (error && (this.list || this.settled)) this.node.error(error, msg);
     else if (error) this.raised = error;
-    this.emitted += 1;
-    if (this.emitted >= this.expected) this.settle();
+    if (!this.list || summary) this.settle();
     return msg;
   }
 

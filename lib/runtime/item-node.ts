@@ -290,19 +290,17 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     };
 
     /** The job of a message, made again if the message was read from the store. */
-    const jobOf = (message: QueuedMessage<S>, indexes: readonly number[], startId: string): Job => {
+    const jobOf = (message: QueuedMessage<S>, startId: string): Job => {
       if (message.attachment) return message.attachment as Job;
       const { message: msg, entries, dropped } = message.input;
-      const { record, remaining } = message;
+      const { record } = message;
       const { list } = record.shared;
       // A Complete node gets the message as it came in, and only from the start that accepted it.
       if (list?.at && entries) setAt(msg, list.at, entries);
       const isOwn = record.startId === startId;
       const complete = (error?: Error): void => node._complete(msg, error);
       const job = new Job(RED, node, outputs, msg, isOwn ? complete : undefined);
-      // The job is not always in memory: other outcomes of the list may have left long before.
-      if (list)
-        job.asList(record.count, { listAt: list.at, id: list.id, remaining: remaining + indexes.length });
+      if (list) job.asList(record.count, { listAt: list.at, id: list.id });
       if (dropped && !hasWarnedOfDropped) node.warn(words.say('warning.dropped'));
       hasWarnedOfDropped ||= dropped;
       message.attachment = job;
@@ -334,7 +332,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
           entry,
         };
       });
-      const left = jobOf(message, indexes, startId).deliver(parts, closed);
+      const left = jobOf(message, startId).deliver(parts, closed);
       // The counts of a list from another service would read as if this one had sent its texts.
       const isList = count > 1 && message.record.space === space;
       const all = isList ? { ...counts, alreadySent: alreadySentIn(counts) } : undefined;
