@@ -8,6 +8,7 @@ import { isNothing, isRecord } from '../../lib/kinds';
 import { lazy } from '../../lib/runtime/lazy';
 import { applies, textFault, withDefaults, writtenPassword } from '../../lib/runtime/settings';
 import { contractScope, usualPrefixes, type Prefixes } from '../../lib/service/prefixes';
+import { queryNames } from '../../lib/service/endpoints';
 import type { RepeatSends } from '../../lib/service/retry';
 import { ServiceError, serviceError } from '../../lib/service/errors';
 import { spec, usualScopes } from './spec';
@@ -79,7 +80,6 @@ const namesOf = (value: unknown): Record<string, string> => {
   }
   if (!isRecord(given)) throw invalidInput('names_record');
   for (const [key, name] of Object.entries(given)) {
-    const { queryNames } = lazy.endpoints();
     if (!queryNames.has(key)) throw invalidInput('names_unknown', { key, known: [...queryNames].join(', ') });
     if (typeof name !== 'string') throw invalidInput('names_text', { key });
   }

@@ -1,6 +1,6 @@
 import type { Connection } from '../../lib/auth/connection';
 import { isStateKept } from '../../lib/auth/data-key';
-import { lazy } from '../../lib/runtime/lazy';
+import { doesExist, forgetRemovedNodes, idsUnder } from '../../lib/outbox/removed-nodes';
 import type { Red } from '../../lib/runtime/red';
 import { key, keptAfterRemoval, type Store } from '../../lib/state/store';
 import { connectionIn } from './config';
@@ -19,7 +19,6 @@ const connectionsIn = (RED: Red): Connection[] =>
 
 /** Adds the environments in subflows that are modules, which are in no flow: those that have run in a use that exists. */
 const addInModules = async (store: Store, RED: Red, existing: Set<string>): Promise<void> => {
-  const { doesExist, idsUnder } = lazy.removedNodes();
   const ran = 'module-environment';
   for (const { id, nodeId } of [...runningOf(RED)].filter((each) => !existing.has(each.id))) {
     await store.write([{ table: 'work', put: key(ran, id, nodeId), value: 0 }]);
@@ -34,7 +33,7 @@ const addInModules = async (store: Store, RED: Red, existing: Set<string>): Prom
 const forgetData = async (RED: Red, services: Services, existing: Set<string>): Promise<void> => {
   const store = await services.openStore();
   try {
-    await lazy.removedNodes().forgetRemovedNodes(store, existing);
+    await forgetRemovedNodes(store, existing);
     await addInModules(store, RED, existing);
     await forgetRemovedEnvironments(services, existing, connectionsIn(RED));
   } finally {

@@ -17,6 +17,7 @@ import { logOf, type Log } from '../../lib/runtime/log';
 import { metrics } from '../../lib/runtime/metrics';
 import type { Red } from '../../lib/runtime/red';
 import { systemClock, type Clock } from '../../lib/service/clock';
+import { createMemoryStore } from '../../lib/state/memory';
 import type { PostgresHandle } from '../../lib/state/postgres';
 import { StoreRecognition } from '../../lib/state/recognition';
 import type { KeyHolder } from '../../lib/state/sealing';
@@ -95,7 +96,7 @@ const start = (RED: Red): Services => {
   const clock = systemClock;
   const endpoints = new TokenEndpoints({ clock, post });
   let inMemory: Store | undefined;
-  const memory = (): Store => (inMemory ??= lazy.memoryStore().createMemoryStore());
+  const memory = (): Store => (inMemory ??= createMemoryStore());
   const openStore = async (): Promise<Store> => {
     if (!userDir) return memory();
     const { openEmbedded } = lazy.store();

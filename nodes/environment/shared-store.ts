@@ -1,6 +1,6 @@
 import { activityOf } from '../../lib/runtime/activity';
 import type { Environment, StoreListener } from '../../lib/runtime/environment';
-import { lazy } from '../../lib/runtime/lazy';
+import { betterHolderOf, existingEverywhere, forgetRemovedNodes } from '../../lib/outbox/removed-nodes';
 import { systemClock } from '../../lib/service/clock';
 import type { PostgresHandle, Slot } from '../../lib/state/postgres';
 import type { Store, StoreCommand } from '../../lib/state/store';
@@ -112,7 +112,6 @@ export class SharedStore {
     this.existingNodes = existing;
     if (!existing) return;
     this.handOnLater();
-    const { existingEverywhere, forgetRemovedNodes } = lazy.removedNodes();
     const forget = async (): Promise<void> => {
       const own = await this.environment.store();
       const everywhere = await existingEverywhere(own, existing, () => this.handle?.database.processes ?? 1);
@@ -159,7 +158,6 @@ export class SharedStore {
   private async handOnOrphans(): Promise<void> {
     const { existingNodes, handle } = this;
     if (!existingNodes || !handle) return;
-    const { betterHolderOf } = lazy.removedNodes();
     for (const slot of [...this.orphans]) {
       const to = await betterHolderOf(slot, existingNodes);
       if (to === undefined) continue;
