@@ -113,11 +113,21 @@ export class CommitQueue {
   /** Called as the next commit starts: they add what was gathered for it. */
   private readonly gathering = new Set<() => void>();
   private committing: Promise<void> | undefined;
+  private began = 0;
   private ended: Error | undefined;
   /** Bytes that wait to be saved, also those that a user has announced and will write in parts. */
   unwritten = 0;
 
-  constructor(private readonly committer: Committer) {}
+  constructor(
+    private readonly committer: Committer,
+    /** Monotonic milliseconds. */
+    private readonly elapsed = () => performance.now(),
+  ) {}
+
+  /** Milliseconds since the commit under way began: a disk or a database that hangs reports nothing. */
+  get underWayFor(): number {
+    return this.committing ? this.elapsed() - this.began : 0;
+  }
 
   add(write: Write): Promise<boolean> {
     if (this.ended) return Promise.reject(this.ended);
@@ -184,6 +194,7 @@ export class CommitQueue {
       bytes += more;
       count += 1;
     }
+    this.began = this.elapsed();
     this.committing = this.commit(new Batch(this.queue.splice(0, count))).finally(() => {
       this.committing = undefined;
       if (this.queue.length > 0) this.schedule();

@@ -18,6 +18,7 @@ import { wokenBy } from '../../lib/service/concurrency';
 import { serviceError, type ServiceError } from '../../lib/service/errors';
 import { sumOfPending, type Pending } from '../../lib/outbox/queue-reader';
 import type { Client, ClientOptions } from '../../lib/service/client';
+import type { CommitQueue } from '../../lib/state/commit-queue';
 import { lostTrouble } from '../../lib/state/recognition';
 import { forgetRemembered } from '../../lib/state/remembered';
 import { storeClosed, type Store, type StoreCommand } from '../../lib/state/store';
@@ -120,6 +121,7 @@ export class RunningEnvironment implements SharedStoreHost {
   private read: Complete | undefined;
   private openClient: Client | Promise<Client> | undefined;
   private openedStore: Promise<Store> | undefined;
+  private commits: CommitQueue | undefined;
   /** Stops waiting for a database that has not been reached yet. */
   private giveUpStore: (() => void) | undefined;
 
@@ -502,6 +504,7 @@ export class RunningEnvironment implements SharedStoreHost {
     this.giveUpStore = () => handle.abandon();
     this.endings.push(() => shared.close());
     const store = await shared.open(handle);
+    this.commits = store.engine.commits;
     shared.look();
     this.useServices();
     return store;
@@ -527,7 +530,10 @@ export class RunningEnvironment implements SharedStoreHost {
   get troubledFor(): number {
     if (this.isStoreLost || this.isStoreGone) return Infinity;
     const { since } = this.ownServices.outage;
-    return since === undefined || !this.openedStore ? 0 : this.elapsed() - since;
+    const stalledFor = this.commits?.underWayFor ?? 0;
+    return since === undefined || !this.openedStore
+      ? stalledFor
+      : Math.max(this.elapsed() - since, stalledFor);
   }
 
   get trouble(): string | undefined {
@@ -593,6 +599,7 @@ export class RunningEnvironment implements SharedStoreHost {
       this.useServices();
     }
     const store = await this.ownServices.openStore();
+    this.commits = store.engine.commits;
     const look = (): void => this.noteTrouble(store.engine.trouble, true, store.engine.isGone);
     this.endings.push(
       store.engine.onChange(() => {

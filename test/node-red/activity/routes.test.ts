@@ -308,6 +308,8 @@ describe('activity, for programs', () => {
     let [wall, elapsed] = [Date.now(), 5000];
     const clock: Clock = { now: () => wall, elapsed: () => elapsed, after: () => () => undefined };
     const memory = createMemoryStore();
+    let stalledFor = 0;
+    Object.defineProperty(memory.engine.commits, 'underWayFor', { get: () => stalledFor });
     let trouble: string | undefined;
     const listeners = new Set<() => void>();
     const engine: Partial<Engine> = {
@@ -370,6 +372,13 @@ describe('activity, for programs', () => {
     await opening;
     should(healthOf(RED).status).equal(503);
     become(undefined);
+    should(healthOf(RED).status).equal(200);
+    // A disk that hangs reports no trouble.
+    stalledFor = 29_999;
+    should(healthOf(RED).status).equal(200);
+    stalledFor += 1;
+    should(healthOf(RED).status).equal(503);
+    stalledFor = 0;
     should(healthOf(RED).status).equal(200);
     await next.close();
   });

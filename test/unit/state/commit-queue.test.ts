@@ -67,6 +67,23 @@ describe('the commit queue', () => {
     assert.deepEqual(commits.made, [['f']], 'a write is never divided');
   });
 
+  it('says how long a commit has been without an answer', async () => {
+    let now = 1000;
+    let answer = (): void => undefined;
+    const hanging = new Promise<void>((resolve) => (answer = resolve));
+    commits.ready = () => hanging;
+    queue = new CommitQueue(commits, () => now);
+    const written = put('a');
+    assert.equal(queue.underWayFor, 0);
+    await new Promise((resolve) => setImmediate(resolve));
+    now += 30_000;
+    assert.equal(queue.underWayFor, 30_000);
+    answer();
+    await written;
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(queue.underWayFor, 0);
+  });
+
   it('counts what is not saved', async () => {
     const written = put('a');
     assert.equal(queue.unwritten, 11);
