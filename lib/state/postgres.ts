@@ -83,9 +83,12 @@ const tablesGone =
   'The tables of this package are gone from the database: nothing is sent. Stop Node-RED, restore a backup, and start it. ' +
   'Without a backup, the next start begins with an empty store, and nobody is texted until you confirm it.';
 
-const troubleIn = (fault: unknown): string => {
+export const troubleIn = (fault: unknown): string => {
   const { code } = fault as { code?: string };
   const reason = reasonOf(fault);
+  // One sentence for all of them: each new one is a line in the log.
+  if (/read timeout|connection timeout|timeout exceeded/.test(reason))
+    return 'The database does not answer: nothing is sent until it does. Sending then resumes on its own.';
   if (fault instanceof NewerFormat)
     return 'The state in the database was written by a newer version of this package and is not used: nothing is sent. Install that version here too.';
   if (fault instanceof OtherSecret)

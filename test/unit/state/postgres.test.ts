@@ -5,7 +5,13 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
-import { openPostgres, storeOf, type PostgresHandle, type Slot } from '../../../lib/state/postgres';
+import {
+  openPostgres,
+  storeOf,
+  troubleIn,
+  type PostgresHandle,
+  type Slot,
+} from '../../../lib/state/postgres';
 import { faultInDatabase } from '../../../lib/state/postgres-connection';
 import { existingEverywhere, forgetRemovedNodes } from '../../../lib/outbox/removed-nodes';
 import { endOf, key, TakenOver, type Store } from '../../../lib/state/store';
@@ -745,6 +751,19 @@ describe('several processes on one PostgreSQL', () => {
     assert.deepEqual(new Set(await Promise.all(written)), new Set([true]));
     assert.equal(await store.count('work', key('count'), key('counu')), 60);
     await until(() => one.database.trouble === undefined);
+  });
+
+  it('say one thing, and not each of three in turn, while the database does not answer', () => {
+    const ofDriver = [
+      'Query read timeout',
+      'Connection terminated due to connection timeout',
+      'timeout exceeded when trying to connect',
+    ];
+    const said = new Set(ofDriver.map((reason) => troubleIn(new Error(reason))));
+    assert.deepEqual(
+      [...said],
+      ['The database does not answer: nothing is sent until it does. Sending then resumes on its own.'],
+    );
   });
 
   it('report that the database accepts no writes, and resume when it does', async () => {
