@@ -160,9 +160,6 @@ export const storingLimit = 5 * second;
 
 /** The most milliseconds that a refresh takes, including the time to store it. */
 const renewingLimit = 45 * second;
-/** Milliseconds between two checks for changes by other processes. */
-const lookEvery = 700;
-
 /** Milliseconds that somebody waits in front of a page. */
 const lookingLimit = 8 * second;
 
@@ -233,6 +230,9 @@ export class Vault {
   private openingStore: Promise<Store> | undefined;
   private closing: Promise<unknown> = Promise.resolve();
   private isLoaded = false;
+  /** The version of the record that says when authorizations last changed. */
+  private lastGrant: Version | undefined;
+  private unlisten: (() => void) | undefined;
   /** Confirmations and disconnections: each sees what the one before has done. */
   private readonly decisions = new Map<string, Promise<void>>();
 
@@ -577,12 +577,15 @@ export class Vault {
 
   private async load(): Promise<Store> {
     const store = await this.options.openStore();
+    const { peers } = store;
+    this.unlisten?.();
+    // A look that fails is repeated with the next news.
+    this.unlisten = peers?.onNews(() => void this.look().catch(() => undefined));
     // Read before the authorizations: what is made meanwhile must be noticed.
-    const lastGrant = store.peers ? await store.get(table, granted) : undefined;
+    this.lastGrant = peers && (await store.get(table, granted))?.version;
     await this.readAll(store);
     this.isLoaded = true;
     this.changed();
-    if (store.peers) setImmediate(() => void this.watch(store, this.openingStore, lastGrant?.version));
     return store;
   }
 
@@ -608,6 +611,7 @@ export class Vault {
     const { openingStore: opening, isLoaded } = this;
     this.openingStore = undefined;
     this.isLoaded = false;
+    this.unlisten?.();
     const closing = opening?.then(
       (store) => store.close(),
       () => undefined,
@@ -617,26 +621,14 @@ export class Vault {
     if (isLoaded) await this.closing;
   }
 
-  /** Watches for authorizations that other processes make or end. */
-  private async watch(
-    store: Store,
-    opening: Promise<Store> | undefined,
-    before: Version | undefined,
-  ): Promise<void> {
-    for (let known = before; ;) {
-      await new Promise((resolve) => setTimeout(resolve, lookEvery).unref());
-      if (!opening || this.openingStore !== opening) return;
-      try {
-        // A store that was lost is replaced by another, which is watched instead.
-        if ((await this.store()) !== store) return;
-        const now = (await store.get(table, granted))?.version;
-        if (now === known || this.openingStore !== opening) continue;
-        await this.readAll(store);
-        known = now;
-      } catch {
-        // It cannot be read now: the next look tries again.
-      }
-    }
+  /** Other processes may have made or ended authorizations. */
+  private async look(): Promise<void> {
+    if (!this.openingStore) return;
+    const store = await this.store();
+    const now = (await store.get(table, granted))?.version;
+    if (now === this.lastGrant) return;
+    await this.readAll(store);
+    this.lastGrant = now;
   }
 
   private take(name: string, kept: Kept): void {

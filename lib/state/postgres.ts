@@ -121,6 +121,7 @@ class SlotEngine implements Engine, Leased, Peers {
   readonly crashes: number;
   readonly commits: CommitQueue;
   readonly onChange: Engine['onChange'];
+  readonly onNews: Peers['onNews'];
   readonly warn: Engine['warn'];
 
   /** The kind `elsewhere` means that another process has the slot: it is only read here. */
@@ -135,6 +136,7 @@ class SlotEngine implements Engine, Leased, Peers {
     this.crashes = lease.crashes;
     this.commits = database.commits;
     this.onChange = database.onChange;
+    this.onNews = database.onNews;
     this.warn = database.options.warn;
   }
 

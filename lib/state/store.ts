@@ -79,6 +79,8 @@ export interface Peers {
    * all living processes have carried it out, or after `longest` milliseconds: nobody may be able to.
    */
   tellOthers(command: StoreCommand, longest?: number): Promise<void>;
+  /** Calls the listener when other processes have written, up to a second later. */
+  readonly onNews: (listener: () => void) => () => void;
   /** Carries out the meant ones of the commands that lie in this part, which otherwise takes up to a second. */
   carryOut(isMeant: (command: StoreCommand) => boolean): Promise<void>;
 }

@@ -74,9 +74,6 @@ const longestOpening = 2 * second;
 /** Milliseconds for which a database is looked into after the close of its environment: later, it may be gone on purpose. */
 const formerFor = minute;
 
-/** Milliseconds until an unconfirmed store is checked again. */
-const lookAgainAfter = 2 * second;
-
 /** Whether the id of a running node is that of one of these nodes, or of a node inside one of these subflow instances. */
 export const isOf =
   (ids: readonly string[] | undefined) =>
@@ -114,7 +111,6 @@ export class RunningEnvironment implements SharedStoreHost {
   private isStoreGone = false;
   private readonly needsVault: boolean;
   private isVaultOpen = false;
-  private forgetLook: (() => void) | undefined;
   private isClosing = false;
   readonly fault: ServiceError | undefined;
   readonly storeFault: ServiceError | undefined;
@@ -460,7 +456,6 @@ export class RunningEnvironment implements SharedStoreHost {
       );
     this.giveUpStore?.();
     this.isClosing = true;
-    this.forgetLook?.();
     if (this.shared && this.isInDatabase && this.trouble === undefined)
       this.inFile.closed.set(this.shared, this.elapsed());
     // A token that is being refreshed must be saved, or the advisor would have to authorize again.
@@ -502,7 +497,14 @@ export class RunningEnvironment implements SharedStoreHost {
   private async openDatabase({ openDatabase }: SharedServices, shared: SharedStore): Promise<Store> {
     const handle = openDatabase();
     this.giveUpStore = () => handle.abandon();
-    this.endings.push(() => shared.close());
+    const lookAgain = async (): Promise<void> => {
+      if (this.isStoreLost) await this.ownServices.recognition.look(await this.store());
+    };
+    this.endings.push(
+      () => shared.close(),
+      // Somebody may confirm it on another instance. A look that fails is repeated with the next news.
+      handle.database.onNews(() => void lookAgain().catch(() => undefined)),
+    );
     const store = await shared.open(handle);
     this.commits = store.engine.commits;
     shared.look();
@@ -565,20 +567,6 @@ export class RunningEnvironment implements SharedStoreHost {
     log.error(`${this.name}: ${lostTrouble(this.id)}`);
     forgetLists();
     this.changed();
-    this.lookAgain(store);
-  }
-
-  /** Somebody may confirm it on another instance. */
-  private lookAgain(store: Store): void {
-    this.forgetLook = systemClock.after(lookAgainAfter, () => {
-      const { recognition } = this.ownServices;
-      recognition
-        .look(store)
-        .catch(() => undefined)
-        .finally(() => {
-          if (recognition.isLost && !this.isClosing) this.lookAgain(store);
-        });
-    });
   }
 
   /** A store that is still being opened, as after a deploy, does not end an outage. */

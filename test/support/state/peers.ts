@@ -12,5 +12,6 @@ export const peers = (own: Partial<Peers> = {}): Peers => ({
   tellHolder: () => Promise.resolve(),
   tellOthers: () => Promise.resolve(),
   carryOut: () => Promise.resolve(),
+  onNews: () => () => undefined,
   ...own,
 });

@@ -5,6 +5,7 @@ import { day } from '../../../lib/durations';
 import { newGrant, type Grant, Vault } from '../../../lib/auth/vault';
 import type { MovableClock } from '../../../simulator/movable-clock';
 import { postForm } from '../../../lib/service/transport';
+import { Listeners } from '../../../lib/listeners';
 import { createMemoryStore } from '../../../lib/state/memory';
 import type { Store } from '../../../lib/state/store';
 import { startSimulator, type Simulator } from '../../../simulator';
@@ -116,8 +117,15 @@ describe('the vault', () => {
 
   describe('on a shared store', () => {
     let memory: Store;
+    const news = new Listeners();
+    const peersWithNews = (): ReturnType<typeof peers> => peers({ onNews: news.add });
+    const write: Store['write'] = async (...written) => {
+      const isMade = await memory.write(...written);
+      setImmediate(news.call);
+      return isMade;
+    };
     const vaultOn = (startId: string, page: Store['page']): Vault => {
-      const store = overStore(memory, { peers: peers(), page });
+      const store = overStore(memory, { peers: peersWithNews(), page, write });
       return new Vault({ openStore: () => Promise.resolve(store), clock, startId, warn: () => undefined });
     };
     const grant = (advisor: string, refreshToken: string): Grant => ({
@@ -173,8 +181,8 @@ describe('the vault', () => {
 
     it('notices one that another process saves after it has lost its own slot', async () => {
       const close = (): Promise<void> => Promise.resolve();
-      const lost = { ...peers() };
-      const stores = [lost, peers()].map((each) => overStore(memory, { peers: each, close }));
+      const lost = { ...peersWithNews() };
+      const stores = [lost, peersWithNews()].map((each) => overStore(memory, { peers: each, close }));
       const openStore = (): Promise<Store> => Promise.resolve(stores.shift() as Store);
       const vault = new Vault({ openStore, clock, startId: 'ours', warn: () => undefined });
       const release = vault.keepOpen();
