@@ -2,7 +2,7 @@ import type { TypedField } from '../runtime/spec';
 import { visible } from '../visible';
 import { ask, faultText } from './ask';
 import { button, icon, iconButton, onKey, placeBeside, textBox, valueIn } from './dom';
-import { rememberName } from './inputs';
+import { rememberedName, rememberName } from './inputs';
 import { localNumber } from './locale';
 import type { Form, Say, Values } from './red';
 import { isVariable } from '../runtime/settings';
@@ -106,6 +106,14 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
       $(choice).attr('aria-pressed', String(ids.includes(valueIn($(choice)))));
   };
 
+  const input = form.input(field.name);
+  const choiceNow = () => {
+    const { environment, [field.name]: id } = form.values();
+    return { environment, id, name: rememberedName(input) };
+  };
+  /** The value that was saved, or chosen from the list, and the environment from which it is. */
+  let origin = choiceNow();
+
   const use = ({ value, title }: Choice): void => {
     if (what === 'content') {
       form.set(field.name, value.slice(0, field.longest), 'str');
@@ -115,7 +123,8 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
       markChosen();
     } else {
       form.set(field.name, value, 'num');
-      rememberName(form.input(field.name), visible(title));
+      rememberName(input, visible(title));
+      origin = choiceNow();
       form.refresh();
       close();
     }
@@ -218,7 +227,12 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
   if (what === 'content') panel.append($('<p>', { class: 'advisor-hint', text: say('picker.content.note') }));
   placeBeside(row, opener);
   row.append(chosen, panel);
-  form.onChange(({ [`${field.name}Name`]: name }) => chosen.text(typeof name === 'string' ? name : ''));
+  form.onChange(({ environment, [field.name]: id }) => {
+    const isSame = id === origin.id;
+    const isElsewhere = isSame && environment !== origin.environment && chosenIds().length > 0;
+    if (isSame) rememberName(input, isElsewhere ? '' : origin.name);
+    chosen.text(isElsewhere ? say('picker.elsewhere') : rememberedName(input));
+  });
   if (what === 'content')
     form.input('contentType').on('change', () => {
       if (panel.is(':visible')) void fetch(1);

@@ -36,6 +36,12 @@ const startersOf = (nodes: readonly EditedNode[]): readonly EditedNode[] => {
   return [...found].filter(startsItself);
 };
 
+/** Whether a contact or a group was chosen in a node: its id is that of the service. */
+const holdsId = (node: EditedNode): boolean =>
+  ['contactIdType', 'groupIdType', 'groupIdsType'].some((type) =>
+    ['num', 'json'].includes(String(node[type])),
+  );
+
 /** The labels of all these nodes, each once. */
 const namesOf = (nodes: readonly EditedNode[]): string =>
   new Intl.ListFormat(locale()).format(new Set(nodes.map((node) => RED.utils.getNodeLabel(node, node.type))));
@@ -154,6 +160,7 @@ export const askBeforeGoingLive = (form: Form): void => {
   if (users.length === 0) return;
   noteService(node, before);
   const starters = startersOf(users);
+  const holders = users.filter(holdsId);
   const id = 'advisor-going-live';
   const nodes = $('<p>');
   const box = $('<input>', { type: 'checkbox', id });
@@ -161,6 +168,7 @@ export const askBeforeGoingLive = (form: Form): void => {
     nodes,
     ...(starters.length > 0 ? [$('<p>', { text: say('live.starters', { nodes: namesOf(starters) }) })] : []),
     ...(before === 'simulator' ? [$('<p>', { text: say('live.list') })] : []),
+    ...(holders.length > 0 ? [$('<p>', { text: say('live.ids', { nodes: namesOf(holders) }) })] : []),
     $('<label>', { for: id }).append(box, $('<span>', { text: say('live.agree') })),
   );
   form.root.find('.advisor-badge').after(note);

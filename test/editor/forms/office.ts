@@ -44,7 +44,12 @@ const flows: FlowNode[] = [
     country: '${COUNTRY}',
   },
   at('person', 'advisor-contact', 200, { environment: 'env', operation: 'create' }),
-  at('group', 'advisor-group', 260, { environment: 'env', operation: 'members' }),
+  at('group', 'advisor-group', 260, {
+    environment: 'env',
+    operation: 'members',
+    groupId: '4711',
+    groupIdType: 'num',
+  }),
   at('content', 'advisor-content', 320, { environment: 'env', search: 'retirement', searchType: 'str' }),
   at('in', 'test-port', 40, { name: 'in', x: 100, wires: [['send']] }),
   at('daily', 'inject', 360, { name: 'Every day', x: 100, repeat: '86400', wires: [['far']] }),
@@ -196,6 +201,9 @@ export const office = inSharedEditor('an office in the editor of', flows, () => 
       .waitFor();
     await environmentForm(page)
       .getByText('The do-not-text list of simulators does not apply there')
+      .waitFor();
+    await environmentForm(page)
+      .getByText(/^Ids of contacts and groups mean others there. Choose again in: members of “4711”\.$/)
       .waitFor();
     should(await violations(page)).deepEqual([]);
 

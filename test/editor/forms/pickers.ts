@@ -57,6 +57,21 @@ export const pickers = inSharedEditor('choosing from a list in', flows, () => {
     (await saved('contact', 'contactId')).should.eql(['num', id]);
   });
 
+  it('says that the id of another environment is not the same contact, and forgets the name', async () => {
+    const status = row('contactId').locator('.advisor-hint[role=status]');
+    const environment = page.locator('#node-input-environment');
+    await openNode(page, 'contact');
+    await status.getByText('Zoe 39 Zimmer').waitFor();
+    await environment.selectOption('unready');
+    await status.getByText('This id is from another environment').waitFor();
+    await environment.selectOption('simulated');
+    await status.getByText('Zoe 39 Zimmer').waitFor();
+    await environment.selectOption('unready');
+    await closeNode(page);
+    should(await page.evaluate("RED.nodes.node('contact').contactIdName")).equal('');
+    await page.evaluate("RED.nodes.node('contact').environment = 'simulated'");
+  });
+
   it('shows names as text', async () => {
     await openNode(page, 'contact');
     await open('contactId');
