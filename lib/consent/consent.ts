@@ -185,8 +185,9 @@ export class Consent {
     status: ConsentStatus,
     isFromElsewhere = false,
   ): Promise<WaitOutcome> {
+    const command: AcceptedCommand = { kind: 'accepted', at: this.store.now(), advisor, subject, status };
     // A process that misses this sees the acceptance with its next look.
-    if (!isFromElsewhere) this.tellOthers(advisor, subject, status).catch(() => undefined);
+    if (!isFromElsewhere) this.store.peers?.tellOthers(command, 0).catch(() => undefined);
     const isBlocked = 'phone' in subject && (await this.environment.isBlocked(subject.phone));
     const outcome: WaitOutcome = isBlocked ? cancelled(status) : { kind: 'accepted', status };
     const ended = { isAny: false };
@@ -450,28 +451,6 @@ export class Consent {
           return outcome && waiter.outcomeOf(outcome, wait.subject);
         });
       }
-  }
-
-  /** Tells other processes: they end their waits for the same number or member too. */
-  private async tellOthers(advisor: string, subject: Subject, status: ConsentStatus): Promise<void> {
-    const { memberId } = status;
-    const subjects: readonly Subject[] =
-      'phone' in subject && memberId !== null ? [subject, { memberId }] : [subject];
-    const command: AcceptedCommand = { kind: 'accepted', at: this.store.now(), advisor, subject, status };
-    await Promise.all(
-      (this.store.peers?.others() ?? []).map(async (store) => {
-        if (await this.hasAny(store, advisor, subjects)) await store.peers?.tellHolder(command);
-      }),
-    );
-  }
-
-  private async hasAny(store: Store, advisor: string, subjects: readonly Subject[]): Promise<boolean> {
-    for (const subject of subjects)
-      for (const kind of ['number', 'member'] as const) {
-        const from = indexOf(store, kind, this.environment.space, subject, advisor);
-        if ((await store.keys(timetable, { from, to: endOf(from), limit: 1 })).length > 0) return true;
-      }
-    return false;
   }
 }
 

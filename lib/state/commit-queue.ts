@@ -57,14 +57,11 @@ interface Pending extends Write {
 export class Batch {
   /** For each attempt, the writes whose conditions held. */
   private readonly attempts: ReadonlySet<Pending>[] = [];
+  attempt = 0;
   /** An attempt was made without an answer. */
   isInDoubt = false;
 
   constructor(public writes: Pending[]) {}
-
-  get attempt(): number {
-    return this.attempts.length;
-  }
 
   get fences(): readonly Fence[] {
     return [...new Set(this.writes.flatMap(({ fences }) => fences))];
@@ -86,7 +83,7 @@ export class Batch {
         for (const change of write.changes) changes.set(recordName(change.table, change.key), change);
       return doesHold;
     });
-    this.attempts.push(new Set(holding));
+    this.attempt = this.attempts.push(new Set(holding));
     return [...changes.values()];
   }
 }

@@ -111,9 +111,7 @@ export class MemoryEngine implements Engine, Committer {
     return () => undefined;
   }
 
-  now(): number {
-    return (this.latest = Math.max(this.latest, this.clock.now()));
-  }
+  readonly now = (): number => (this.latest = Math.max(this.latest, this.clock.now()));
 
   fullKey(key: Buffer): Buffer {
     return key;

@@ -178,9 +178,7 @@ class SlotEngine implements Engine, Leased, Peers {
     return this.database.carryOut(this.lease.slot, isMeant);
   }
 
-  now(): number {
-    return this.database.time.now();
-  }
+  readonly now = (): number => this.database.time.now();
 
   async isAlive(processName: string): Promise<boolean> {
     if (processName === this.database.holder) return true;
@@ -288,6 +286,8 @@ class SlotRegister implements Committer {
   readonly slots = new Map<number, Slot>();
   /** Slots that other processes hold; they can be read here. */
   private elsewhere = new Map<number, Slot>();
+  /** What they had written at the last pulse. */
+  private written = '';
   readonly commits = new CommitQueue(this);
   readonly reads = new GatheredReads(() => this.connection.reading);
   readonly connection: PostgresConnection;
@@ -551,13 +551,9 @@ class SlotRegister implements Committer {
         return [row.slot, isKnown ? known : new Slot(new SlotEngine(this, leaseIn(row), 'elsewhere'))];
       }),
     );
-    let hasChanged = before.size !== this.elsewhere.size;
-    for (const { slot, seq } of others) {
-      const { lease } = this.elsewhere.get(slot) ?? {};
-      if (!lease || (before.has(slot) && lease.seq === BigInt(seq))) continue;
-      lease.seq = BigInt(seq);
-      hasChanged = true;
-    }
+    const written = JSON.stringify(others.map(({ slot, token, seq }) => [slot, token, seq]));
+    const hasChanged = written !== this.written;
+    this.written = written;
     const living = rows.filter(({ holder, isOver }) => holder !== '' && !isOver);
     const holders = (some: readonly LeaseRow[]): number => new Set(some.map(({ holder }) => holder)).size;
     this.processes = Math.max(1, holders(living));

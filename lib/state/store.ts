@@ -45,7 +45,7 @@ export interface Engine {
   readonly peers?: Peers;
   /** Called when `trouble` begins or ends. */
   readonly onChange: (listener: () => void) => () => void;
-  now(): number;
+  readonly now: () => number;
   /** The key among those of all processes, where several share the database. */
   fullKey(key: Buffer): Buffer;
   // A range is never empty.
@@ -298,6 +298,8 @@ const checkKey = (key: Buffer): void => {
  * simulator's state. They are encrypted, and lie in an engine.
  */
 export class Store {
+  /** The store's own time in epoch milliseconds. It never runs back; it is for ages, never for display. */
+  readonly now: () => number;
   /** Where several processes use the store at the same time. */
   readonly peers: Peers | undefined;
   private readonly unreadable: Map<string, Version>;
@@ -311,12 +313,10 @@ export class Store {
     /** Waits for writes in the queue, as far as they can be made, and gives the store up. */
     readonly close: () => Promise<void> = () => Promise.resolve(),
   ) {
+    this.now = engine.now;
     this.peers = engine.peers;
     this.unreadable = orMake(unreadable, engine, () => new Map<string, Version>());
   }
-
-  /** The store's own time in epoch milliseconds. It never runs back; it is for ages, never for display. */
-  readonly now = (): number => this.engine.now();
 
   /** A hash of 16 bytes, for what is personal in a key, such as a phone number: keys are not encrypted on disk. */
   hash(text: string): Buffer {
