@@ -109,12 +109,14 @@ const onePage = async <T>(stream: Stream, search: Search<T>, settings: SearchSet
     await checkOnePage(page, settings.page, (number) =>
       search.fetch(number, settings.pageSize, stream.givenUp),
     );
+  const { length: count } = page.data;
   if (settings.isByItem) {
-    job.asList(page.data.length, { shared: 'payload' });
-    page.data.forEach((item, index) => job.emit(index, itemOutcome(item, search)));
-    job.settle();
-  } else job.emit(0, { port: 0, payload: page });
-  stream.show('found', page.data.length);
+    const outcomes = page.data.map((item) => itemOutcome(item, search));
+    await stream.emitAll([{ outcomes, count, read: count, total: count, found: count }]);
+    return;
+  }
+  job.emit(0, { port: 0, payload: page });
+  stream.show('found', count);
 };
 
 /** One page of the matches: reads until it is full, or to the end. */

@@ -2,7 +2,7 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 import { minute, second } from '../durations';
 import type { Mutable } from '../mutable';
 import { handOver } from '../outbox/hand-over';
-import { duplicatesOf, type Item, type Items, type QueuedMessage } from '../outbox/item';
+import type { Item, Items, QueuedMessage } from '../outbox/item';
 import type { Outcome } from '../outbox/outcome';
 import { Later, Queue, QueueFull, type Reason } from '../outbox/queue';
 import { pendingIn } from '../outbox/queue-reader';
@@ -22,15 +22,8 @@ import type { Message, RunningNode } from './red';
 import type { Config, NodeRuntime } from './register';
 import type { NodeSpec } from './spec';
 import { Searches, type PrepareSearch } from './searches';
-import {
-  codePrefix,
-  look,
-  loopLook,
-  outcomeStatus,
-  unauthorizedLook,
-  type OutcomeCounts,
-  type StatusTexts,
-} from './status';
+import { look, loopLook, outcomeStatus, unauthorizedLook, type StatusTexts } from './status';
+import { alreadySentIn, kindsIn, summaryOf, Tally } from './summary';
 
 export interface Batch<D extends ItemData = ItemData, S extends Shared = Shared> extends Items<D, S> {
   /** True when an array came in, even of one entry. */
@@ -93,29 +86,6 @@ export interface ItemNodeOptions<D extends ItemData, S extends Shared> {
 
 const isControl = (msg: Message, name: 'reset' | 'flush'): boolean =>
   Object.hasOwn(msg, name) && msg[name] !== false && msg[name] !== undefined && msg[name] !== null;
-
-/** The kinds under which `msg.summary` counts an outcome. */
-export const kindsIn = (tools: Tools, outcome: Outcome): readonly string[] => {
-  const name = tools.outputs.nameOf(outcome);
-  if (name === 'failed' && outcome.problem) return [name, codePrefix + outcome.problem.code];
-  // `alreadySent` comes first, because duplicates are counted under the first kind.
-  return outcome.alreadySent ? ['alreadySent', name] : [name];
-};
-
-const alreadySentIn = (counts: OutcomeCounts): number =>
-  (counts['alreadySent'] ?? 0) + (counts[duplicatesOf('sent')] ?? 0);
-
-/** `msg.summary` without its id. */
-export const summaryOf = (tools: Tools, total: number, counts: OutcomeCounts): Record<string, unknown> => {
-  // The service may send any text as a code, even `__proto__`, which an assignment would lose.
-  const byCode = Object.fromEntries(
-    Object.entries(counts)
-      .filter(([kind, count]) => kind.startsWith(codePrefix) && count > 0)
-      .map(([kind, count]) => [kind.slice(codePrefix.length), count]),
-  );
-  const outputs = Object.fromEntries(tools.outputs.names.map((name) => [name, counts[name] ?? 0]));
-  return { total, ...outputs, ...('sent' in outputs && { alreadySent: alreadySentIn(counts) }), byCode };
-};
 
 const indexesOf = ({ index, duplicates }: ItemData): readonly number[] =>
   duplicates ? [index, ...duplicates.map((each) => each.index)] : [index];
@@ -315,10 +285,10 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     ): Promise<boolean> => {
       const { message, data, shared, isRepeated } = item;
       const { count } = message.record;
-      const kinds = kindsIn(tools, outcome);
+      const kinds = kindsIn(tools.outputs, outcome);
       const counts = item.count(kinds);
       const isLast = counts['total'] === count;
-      const summary = isLast && shared.list ? summaryOf(tools, count, counts) : undefined;
+      const summary = isLast && shared.list ? summaryOf(tools.outputs, count, counts) : undefined;
       const { entries } = message.input;
       const indexes = indexesOf(data);
       const parts = indexes.map((index): Part => {
@@ -491,18 +461,16 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       const why = options.failedFields?.(failure, job.msg) ?? failure;
       // Reading a number may need the country of the environment that is missing.
       const isUnready = why.problem?.code === 'not_configured';
-      const counts: Record<string, number> = {};
-      let left = count;
+      const tally = new Tally(tools.outputs);
       for (const data of items)
         for (const index of indexesOf(data)) {
           const outcome = data.wrong && !isUnready ? failedOutcome(data.wrong) : why;
-          for (const kind of kindsIn(tools, outcome)) counts[kind] = (counts[kind] ?? 0) + 1;
-          left -= 1;
+          tally.add(outcome);
           const entry = entries?.[index];
-          const summary = shared.list && left === 0 ? summaryOf(tools, count, counts) : undefined;
+          const summary = shared.list && tally.total === count ? tally.summary : undefined;
           job.emit(index, options.fields(outcome, { data, shared, entry }, index), { entry, summary });
         }
-      shown.show(why, kindsIn(tools, why), count > 1 ? counts : undefined);
+      shown.show(why, kindsIn(tools.outputs, why), count > 1 ? tally.counts : undefined);
       job.concludeHandOver();
     };
 
@@ -577,7 +545,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
         const unread = thrown instanceof ServiceError ? undefined : removeUnreadable(msg, true);
         const why = failedOutcome(problemOf(unready(unread ?? thrown)));
         const failure = options.failedFields?.(why, msg) ?? why;
-        shown.show(failure, kindsIn(tools, failure));
+        shown.show(failure, kindsIn(tools.outputs, failure));
         job.fail(failure);
       } catch (fault) {
         job.raise(fault as Error);

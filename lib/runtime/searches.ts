@@ -7,6 +7,7 @@ import type { Job } from './delivery';
 import type { Tools } from './flow-node';
 import type { Message } from './red';
 import { progressLook, searchLook } from './status';
+import { Tally } from './summary';
 
 export interface Portion {
   readonly outcomes: readonly Outcome[];
@@ -16,8 +17,8 @@ export interface Portion {
   readonly total: number | undefined;
   /** The number of results among the records read. */
   readonly found: number;
-  /** `msg.summary` so far. */
-  readonly summary?: Readonly<Record<string, unknown>>;
+  /** What `msg.summary` says beside the outcomes, so far. */
+  readonly more?: Readonly<Record<string, number>>;
 }
 
 /** Reads what a message asks for; the result searches for it. A throw of either fails the message. */
@@ -40,31 +41,35 @@ export class Stream {
   }
 
   /**
-   * Emits what is found as one sequence. Until its length is known, one outcome is held back: the last one carries it.
+   * Emits what is found as one sequence. The last outcome carries the summary, so one is held back: of those that are
+   * counted the last, else always.
    */
-  async emitAll(portions: AsyncIterable<Portion>): Promise<void> {
+  async emitAll(portions: AsyncIterable<Portion> | Iterable<Portion>): Promise<void> {
     const { job, stopped, tools } = this;
     job.asList(undefined, { shared: 'payload' });
+    const tally = new Tally(tools.outputs);
     // Properties, because Node 24.21 loses assignments to a variable that a closure also assigns, once both are optimized.
-    const sequence: { emitted: number; held: Outcome | undefined } = { emitted: 0, held: undefined };
-    let last: Portion | undefined;
-    let isCounted = false;
-    const release = (summary?: Portion['summary']): void => {
+    const sequence: { held?: Outcome | undefined; count?: number; last?: Portion } = {};
+    const release = (isLast = false): void => {
       const { held } = sequence;
       sequence.held = undefined;
-      if (held) job.emit(sequence.emitted++, held, { summary });
+      if (held) tally.add(held);
+      const summary = isLast ? { ...tally.summary, ...sequence.last?.more } : undefined;
+      if (held) job.emit(tally.total - 1, held, { summary });
       else if (summary) job.conclude(summary);
     };
     try {
       for await (const portion of portions) {
         if (stopped.aborted) break;
-        const { outcomes, count, read, total } = (last = portion);
-        if (count !== undefined && !isCounted) job.setCount(count);
-        isCounted ||= count !== undefined;
+        const { outcomes, count, read, total } = (sequence.last = portion);
+        if (count !== undefined && sequence.count === undefined) {
+          sequence.count = count;
+          job.setCount(count);
+        }
         for (const outcome of outcomes) {
           release();
           sequence.held = outcome;
-          if (isCounted) release();
+          if (sequence.count !== undefined && tally.total + 1 < sequence.count) release();
         }
         tools.status.show(() => progressLook(tools.words, read, total));
         await nextTick();
@@ -76,12 +81,12 @@ export class Stream {
     // A search that a close interrupts settles nothing.
     if (tools.closed.aborted) return;
     if (stopped.aborted) {
-      release();
+      release(true);
       this.show('stopped');
     } else {
-      if (!isCounted) job.setCount(sequence.emitted + (sequence.held ? 1 : 0));
-      release(last?.summary);
-      this.show('found', last?.found);
+      if (sequence.count === undefined) job.setCount(tally.total + (sequence.held ? 1 : 0));
+      release(true);
+      this.show('found', sequence.last?.found);
     }
     job.settle();
   }

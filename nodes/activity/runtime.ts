@@ -7,7 +7,7 @@ import { failedOutcome, invalidInput, problemOf } from '../../lib/runtime/errors
 import { serviceError } from '../../lib/service/errors';
 import { anyAdvisor, type Tools } from '../../lib/runtime/flow-node';
 import { oneOrList, pathIn } from '../../lib/runtime/inputs';
-import { kindsIn, summaryOf } from '../../lib/runtime/item-node';
+import { Tally } from '../../lib/runtime/summary';
 import type { Outcome } from '../../lib/outbox/outcome';
 import { spec } from './spec';
 
@@ -96,15 +96,14 @@ const doing = (tools: Tools, act: (activity: Activity, id: string) => Promise<bo
       const { items, list } = oneOrList(await itemId.read(msg), itemId.where);
       return async (stream) => {
         if (list) stream.job.asList(items.length, { listAt: pathIn(tools.RED, itemId, msg) });
-        const counts: Record<string, number> = {};
+        const tally = new Tally(tools.outputs);
         for (const [index, entry] of items.entries()) {
           const outcome = await outcomeOf(activity, entry);
-          for (const kind of kindsIn(tools, outcome)) counts[kind] = (counts[kind] ?? 0) + 1;
-          const isLast = index === items.length - 1;
-          const summary = isLast ? summaryOf(tools, items.length, counts) : undefined;
+          tally.add(outcome);
+          const summary = tally.total === items.length ? tally.summary : undefined;
           stream.job.emit(index, outcome, { entry, summary });
         }
-        const { done = 0 } = counts;
+        const { done = 0 } = tally.counts;
         stream.show(done > 0 ? 'done' : 'failed', done);
       };
     },

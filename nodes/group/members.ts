@@ -3,7 +3,6 @@ import { pagesOf, totalOf } from '../../lib/address-book/paging';
 import { failedOutcome, invalidInput, problemOf } from '../../lib/runtime/errors';
 import { serviceError } from '../../lib/service/errors';
 import type { Tools } from '../../lib/runtime/flow-node';
-import { kindsIn, summaryOf } from '../../lib/runtime/item-node';
 import type { Portion, Stream } from '../../lib/runtime/searches';
 import type { Outcome } from '../../lib/outbox/outcome';
 import { largestPage } from '../../lib/contract-values';
@@ -82,11 +81,7 @@ export const listingMembers = (tools: Tools): SearchOperation => {
 
   async function* portionsOf(stream: Stream, caller: Caller, group: NamedGroup): AsyncGenerator<Portion> {
     const { stopped } = stream;
-    const counts: Record<string, number> = {};
-    const count = (kind: string, by = 1): void => {
-      counts[kind] = (counts[kind] ?? 0) + by;
-    };
-    let read = 0;
+    let [read, ready, skipped] = [0, 0, 0];
     let total: number | undefined;
     const fetch = (page: number, signal?: AbortSignal) =>
       caller.call('searchContacts', { query: { page, pageSize: largestPage } }, signal);
@@ -96,16 +91,13 @@ export const listingMembers = (tools: Tools): SearchOperation => {
         const some = fresh.slice(from, from + atOnce);
         const found = await Promise.all(some.map((each) => memberOf(stream, caller, each, group)));
         const outcomes = found.filter((each) => each !== undefined && each !== 'skipped');
-        for (const outcome of outcomes) for (const kind of kindsIn(tools, outcome)) count(kind);
-        count('skipped', found.filter((each) => each === 'skipped').length);
-        count('total', outcomes.length);
+        ready += outcomes.filter(({ port }) => port === 0).length;
+        skipped += found.filter((each) => each === 'skipped').length;
         read += some.length;
         total = totalOf(page);
-        yield { outcomes, read, total, found: counts['done'] ?? 0 };
+        yield { outcomes, read, total, found: ready, more: { skipped } };
       }
-    const { total: members = 0, done: found = 0, skipped = 0 } = counts;
-    const summary = { ...summaryOf(tools, members, counts), skipped };
-    yield { outcomes: [], read, total, found, summary };
+    yield { outcomes: [], read, total, found: ready, more: { skipped } };
   }
 
   return searchAtService(tools, async (stream, caller) => {

@@ -17,7 +17,8 @@ const script = `
     const emit = () => { count += 1; };
     const job = { emit, asList: nothing, setCount: nothing, conclude: nothing, settle: nothing };
     const closed = new AbortController().signal;
-    const tools = { closed, status: { show: nothing }, words: {}, clock: Date };
+    const outputs = { names: [], nameOf: () => 'done' };
+    const tools = { closed, outputs, status: { show: nothing }, words: {}, clock: Date };
     await new Stream(tools, job, closed, closed).emitAll(portions());
     console.log(count);
   };

@@ -27,6 +27,8 @@ const readAll = async (environment: Environment): Promise<Flow> => {
   return flow;
 };
 
+const idIn = (summary: unknown): unknown => (summary as { readonly id: string }).id;
+
 describe('a search of all pages', () => {
   const simulated = async (contacts: number): Promise<Simulated> =>
     alsoClose(await startSimulated({ contacts }));
@@ -68,6 +70,25 @@ describe('a search of all pages', () => {
     ]);
     await flow.completed.next();
   });
+
+  for (const [config, total] of [
+    [{ all: true, emit: 'item' }, 30],
+    [{ all: true, emit: 'page' }, 3],
+    [{ all: true, emit: 'item', filter: 'nobody' }, 0],
+    [{ emit: 'item' }, 10],
+  ] as const)
+    it(`ends with a summary, like any list: ${JSON.stringify(config)}`, async () => {
+      const { environment } = await scripted(paging(() => upTo(30)));
+      const flow = await contactNode(environment, { operation: 'search', pageSize: 10, ...config });
+      flow.send({});
+      const done = only(await flow.completed.next());
+      const arrived = flow.arrivals.all;
+      should(arrived).have.length(total);
+      should(done['summary']).containEql({ total, done: total, failed: 0, byCode: {} });
+      should(arrived.at(-1)?.msg.summary).eql(total === 0 ? undefined : done['summary']);
+      should(arrived.slice(0, -1).every(({ msg }) => msg.summary === undefined)).be.true();
+      should(partsOf(arrived).every(({ id }) => id === idIn(done['summary']))).be.true();
+    });
 
   it('prefetches a few pages and no more, and shows its progress', async () => {
     const hold = gate();
