@@ -37,19 +37,6 @@ export const clockFormat = (isNamed: boolean, locale?: string): Intl.DateTimeFor
   ...(!isNamed && { hourCycle: 'h23' }),
 });
 
-/** The languages of an *Accept-Language* header, the most wanted first (RFC 9110, section 12.5.4). */
-export const acceptedIn = (header: string): string[] =>
-  header
-    .split(',')
-    .map((part) => {
-      const [tag = '', ...parameters] = part.split(';').map((piece) => piece.trim());
-      const quality = parameters.find((parameter) => parameter.startsWith('q='));
-      return { tag, weight: quality === undefined ? 1 : Number(quality.slice(2)) };
-    })
-    .filter(({ tag, weight }) => tag !== '' && weight > 0)
-    .sort((one, other) => other.weight - one.weight)
-    .map(({ tag }) => tag);
-
 /** Fills in each `__name__` of a sentence. */
 export const fill = (sentence: string, values: Readonly<Record<string, string | number>>): string =>
   sentence.replace(/__(\w+?)__/g, (whole, name: string) => String(values[name] ?? whole));

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';
-import { acceptedIn, spokenOf, type Language } from '../lib/languages';
+import { spokenOf, type Language } from '../lib/languages';
 import { splitTarget } from './http';
 import { sayFrom, type Catalogue, type KeyOf, type WordValues } from './wording';
 
@@ -24,6 +24,19 @@ export const simulatorWordsIn = (language: Language): SimulatorWords => {
   opened.set(language, words);
   return words;
 };
+
+/** The languages of an *Accept-Language* header, the most wanted first (RFC 9110, section 12.5.4). */
+const acceptedIn = (header: string): string[] =>
+  header
+    .split(',')
+    .map((part) => {
+      const [tag = '', ...parameters] = part.split(';').map((piece) => piece.trim());
+      const quality = parameters.find((parameter) => parameter.startsWith('q='));
+      return { tag, weight: quality === undefined ? 1 : Number(quality.slice(2)) };
+    })
+    .filter(({ tag, weight }) => tag !== '' && weight > 0)
+    .sort((one, other) => other.weight - one.weight)
+    .map(({ tag }) => tag);
 
 /** The words in the language of the request; `?lang=` takes precedence over `Accept-Language`. */
 export const simulatorWordsFor = (request: IncomingMessage): SimulatorWords => {

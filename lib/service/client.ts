@@ -147,8 +147,7 @@ export class Call {
   private async attempt(): Promise<Completed | number> {
     const { limits, transport, clock, onRequest } = this.shared;
     const { signal } = this.options;
-    const coming = this.takeToken();
-    if (coming) await coming;
+    await this.takeToken(true);
     let release: (() => void) | undefined;
     let endAttempt: (() => void) | undefined;
     let hasTurn = false;
@@ -167,15 +166,11 @@ export class Call {
         if (!(await entered)) throw this.stopped();
       }
       hasTurn = true;
-      if (entered !== true) {
-        const newer = this.takeToken();
-        if (newer) {
-          // A refresh that takes long must not keep others from their turn: this call gives its turn up, and is the
-          // next in its lane.
-          newer.catch(() => undefined);
-          this.hasWaited = true;
-          return 0;
-        }
+      // A refresh that takes long must not keep others from their turn: this call gives its turn up, and is the next in
+      // its lane.
+      if (entered !== true && !(await this.takeToken(false))) {
+        this.hasWaited = true;
+        return 0;
       }
       release ??= clock.keepStill?.();
       if (!this.hasBegun) await this.begin();
@@ -263,41 +258,26 @@ export class Call {
     }
   }
 
-  /** Returns a promise only when the source has no token at hand. */
-  private takeToken(): Promise<void> | undefined {
+  /** False when there is no token at hand, unless the call may wait for one: that may take long when the endpoint pauses. */
+  private async takeToken(mayWait: boolean): Promise<boolean> {
     try {
-      const token = this.shared.token(this.options.advisor, this.rejected);
-      if (typeof token !== 'string') return this.awaitToken(token);
-      this.accept(token);
-      return undefined;
+      const coming = this.shared.token(this.options.advisor, this.rejected);
+      if (typeof coming !== 'string') {
+        // Where nobody awaits the token, its rejection must not count as unhandled.
+        coming.catch(() => undefined);
+        if (!mayWait) return false;
+        await this.until(coming);
+        this.endIfStopped();
+      }
+      const token = await coming;
+      if (!headerSafe.test(token)) throw serviceError('authorization_required', 'token_unusable');
+      this.token = token;
+      this.rejected = undefined;
+      return true;
     } catch (fault) {
-      throw this.tokenless(fault);
+      if (this.attempts === 0 || !(fault instanceof ServiceError)) throw fault;
+      throw this.mayBeDone() ? this.stopped() : fault.after(this.attempts);
     }
-  }
-
-  /** Ends the wait when the call is stopped: a token may take long when the token endpoint pauses. */
-  private async awaitToken(coming: Promise<string>): Promise<void> {
-    try {
-      await this.until(coming);
-      // Once the call is stopped, nobody awaits the token: its rejection must not count as unhandled.
-      coming.catch(() => undefined);
-      this.endIfStopped();
-      this.accept(await coming);
-    } catch (fault) {
-      throw this.tokenless(fault);
-    }
-  }
-
-  private accept(token: string): void {
-    if (!headerSafe.test(token)) throw serviceError('authorization_required', 'token_unusable');
-    this.token = token;
-    this.rejected = undefined;
-  }
-
-  private tokenless(fault: unknown): unknown {
-    if (this.attempts === 0 || !(fault instanceof ServiceError)) return fault;
-    if (this.mayBeDone()) return this.stopped();
-    return fault.after(this.attempts);
   }
 
   private place(): QueuePlace {
