@@ -67,7 +67,9 @@ export const showProblem = (
   around: ValidationContext,
   isTouched: boolean,
 ): void => {
-  const isAwaited = !isTouched && isEmpty(values[field.name]);
+  // A name that is being typed, to choose by it, is not a value yet.
+  const isTyping = input.is('[list]:focus');
+  const isAwaited = isTyping || (!isTouched && isEmpty(values[field.name]));
   if (field.kind === 'rows') showRows(block, field, values, around, isAwaited);
   else showAt(block, input, fieldProblem(field, values[field.name], values, around), isAwaited);
 };

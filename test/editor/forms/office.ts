@@ -86,8 +86,16 @@ export const office = inSharedEditor('an office in the editor of', flows, () => 
     should(await field('country').inputValue()).equal('${COUNTRY}');
     await field('country').focus();
     should(await offered('country', 'DE')).equal('Germany');
+    const isWrong = (): Promise<boolean> =>
+      page.locator('[data-field=country]').evaluate((one) => one.classList.contains('advisor-wrong'));
+    await field('country').fill('unit');
+    await page.locator('[data-field=country]').getByText('Choose a country from the list').waitFor();
+    should(await isWrong()).be.false();
+    await field('timeZone').focus();
+    should(await isWrong()).be.true();
     await field('country').fill('united kingdom');
     await field('timeZone').focus();
+    should(await isWrong()).be.false();
     should(await field('country').inputValue()).equal('GB');
     should(await offered('timeZone', 'America/Phoenix')).equal('Phoenix · Mountain Standard Time');
     await field('timeZone').fill('new york');
