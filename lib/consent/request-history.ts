@@ -106,20 +106,13 @@ export class RequestHistory {
     }
   }
 
-  /** The result of `ask` where that needs no request, else undefined. Throws `ConsentLimit` as `ask` does. */
-  async known(advisor: string, phone: string, rules: RequestRules): Promise<RequestResult | undefined> {
-    const { last, isRecent } = this.check(await this.read(this.keyOf(personName(advisor, phone))), rules);
-    return last && isRecent ? notRepeated(last) : undefined;
-  }
-
-  /** The result of a dry run: nothing is asked or written; `isDue` if it would be. Throws `ConsentLimit` as `ask` does. */
+  /** The result without a request; `isDue` if `ask` would make one. Throws `ConsentLimit` as `ask` does. */
   async preview(
     advisor: string,
     phone: string,
     rules: RequestRules,
   ): Promise<RequestResult & { readonly isDue: boolean }> {
-    const entry = await this.store.get<RequestRecord>(table, this.keyOf(personName(advisor, phone)));
-    const { last, isRecent } = this.check(entry, rules);
+    const { last, isRecent } = this.check(await this.read(this.keyOf(personName(advisor, phone))), rules);
     const result = last ? notRepeated(last) : { ...noAnswer, requested: false, requestedAt: null };
     return { ...result, isDue: !isRecent };
   }

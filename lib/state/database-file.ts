@@ -30,7 +30,8 @@ export const isWithoutBinary = (fault: unknown): boolean => {
   } catch {
     return false;
   }
-  return codeOf(fault) === 'ERR_DLOPEN_FAILED' || reasonOf(fault).startsWith('No native build was found');
+  const { code } = fault as { readonly code?: string };
+  return code === 'ERR_DLOPEN_FAILED' || reasonOf(fault).startsWith('No native build was found');
 };
 
 type Raw = Database<Buffer, Buffer>;
@@ -77,19 +78,6 @@ const optionsOf = ({ from, to, limit, skip: offset = 0, reverse = false }: Range
     ? { reverse, start: to, end: startOf(from), exclusiveStart: true, inclusiveEnd: true, limit, offset }
     : { start: startOf(from), end: to, limit, offset };
 
-/** A commit that was probably not made: after a disk error, only the file, once it is opened again, tells. */
-export class CommitFailed extends Error {
-  constructor(
-    readonly code: string | number | undefined,
-    options: ErrorOptions,
-  ) {
-    super('the commit failed', options);
-  }
-}
-
-const codeOf = (fault: unknown): string | number | undefined =>
-  (fault as { readonly code?: string | number } | undefined)?.code;
-
 /** Damage that lmdb does not report itself. The code is lmdb's own for a damaged page (MDB_CORRUPTED). */
 class DamagedFile extends Error {
   readonly code = -30796;
@@ -101,10 +89,8 @@ const withReason = async (written: Promise<boolean>): Promise<boolean> => {
   try {
     return await written;
   } catch (fault) {
-    const reason: unknown = await (fault as { commitError?: Promise<never> }).commitError?.catch(
-      (cause: unknown) => cause,
-    );
-    throw new CommitFailed(codeOf(reason ?? fault), { cause: reason ?? fault });
+    await (fault as { commitError?: Promise<never> }).commitError;
+    throw fault;
   }
 };
 
@@ -132,8 +118,7 @@ class FreeSpace {
     // Each change may copy a whole page.
     const needed = Math.min(changes * diskPage + bytes, mostNeeded) + spare;
     if (free >= needed) return;
-    const cause = new Error(`no space left on the disk, of which ${Math.floor(free / megabyte)} MB are free`);
-    throw new CommitFailed('ENOSPC', { cause });
+    throw new Error(`no space left on the disk, of which ${Math.floor(free / megabyte)} MB are free`);
   }
 
   /** Undefined where the file system does not say. */

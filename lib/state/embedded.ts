@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { elapsedBy, systemClock, type Clock } from '../service/clock';
 import { wokenBy } from '../service/concurrency';
 import { CommitQueue, type Batch, type Committer, type Table } from './commit-queue';
-import { CommitFailed, DatabaseFile, isWithoutBinary, loadLmdb, type Ownership } from './database-file';
+import { DatabaseFile, isWithoutBinary, loadLmdb, type Ownership } from './database-file';
 import { MemoryEngine } from './memory';
 import { forget, lifeOf, livingOwner, showLife, type SignOfLife } from './sign-of-life';
 import { forgetStarts, isDamage, prepareFile, replaceFile } from './recovery';
@@ -48,8 +48,6 @@ const longestPause = 5 * second;
 const mostRebuilds = 3;
 /** Bytes that must fit on the disk before a failed commit is repeated. */
 const roomNeeded = 1024 * 1024;
-
-const whyOf = (fault: unknown): string => reasonOf(fault instanceof CommitFailed ? fault.cause : fault);
 
 type FoundOwner = NonNullable<ReturnType<typeof ownerIn>>;
 const ownerIn = (file: DatabaseFile): { readonly value: Ownership; readonly version: number } | undefined =>
@@ -242,7 +240,7 @@ class EmbeddedEngine implements Engine, Committer {
       return `${state} was written by a newer version of this package and is not used: nothing is sent. Install that version again.`;
     if (fault instanceof OtherSecret)
       return `${state} is encrypted with another credentialSecret than that of this Node-RED, or its key is gone: nothing is sent. Set the same credentialSecret again, or start once with the previous one in the environment variable ADVISOR_TEXTING_PREVIOUS_SECRET, or restore wrapped-key.json in that directory from a backup. If the key is lost, move that directory away.`;
-    return `${state} cannot be opened (${whyOf(fault)}): nothing is sent until this is fixed. Make the directory writable, or free some space; sending then resumes on its own.`;
+    return `${state} cannot be opened (${reasonOf(fault)}): nothing is sent until this is fixed. Make the directory writable, or free some space; sending then resumes on its own.`;
   }
 
   private async lookOnce(): Promise<void> {
@@ -484,7 +482,7 @@ class EmbeddedEngine implements Engine, Committer {
     this.hasFailed = true;
     if (this.isInPlace())
       this.setTrouble(
-        `The state in ${this.directory} cannot be written (${whyOf(fault)}): ` +
+        `The state in ${this.directory} cannot be written (${reasonOf(fault)}): ` +
           'nothing is sent until this is fixed. Free some space, or make the directory writable; sending then resumes on its own.',
       );
     else this.noteGone();

@@ -43,18 +43,21 @@ export interface LeaseRow {
   readonly holder: string;
   readonly token: string;
   readonly seq: string;
+  /** How many holders in a row, this one included, have not given the slot up or kept it for a minute. */
+  readonly starts: number;
+  readonly doubt: string;
   readonly until: string;
   readonly isOver: boolean;
   /** The holder wants more than one request at once. */
   readonly isBusy: boolean;
 }
 
-export const leaseIn = ({ slot, token, seq }: LeaseRow): Lease => ({
+export const leaseIn = ({ slot, token, seq, starts, doubt }: LeaseRow): Lease => ({
   slot,
   token,
   seq: BigInt(seq),
-  crashes: 0,
-  doubt: 0,
+  crashes: Math.max(0, starts - 1),
+  doubt: Number(doubt),
 });
 
 export interface Beat {
@@ -68,7 +71,8 @@ export interface Beat {
  */
 const backWithin = 500;
 
-const rowOf = 'slot, holder, token, seq, until::text as until, until < now() as "isOver", busy as "isBusy"';
+const rowOf =
+  'slot, holder, token, seq, starts, doubt, until::text as until, until < now() as "isOver", busy as "isBusy"';
 
 /**
  * The condition holds the number of the last commit, so an attempt that was given up cannot arrive late and undo a
@@ -147,22 +151,13 @@ export class Leases {
 
   /** Undefined when the lease has changed since it was read. */
   async take({ slot, token, until }: LeaseRow): Promise<Lease | undefined> {
-    const { rows } = await this.pool().query<{ token: string; seq: string; starts: number; doubt: string }>(
+    const { rows } = await this.pool().query<LeaseRow>(
       `update ${schema}.lease set holder = $3, token = token + 1, until = now() + $4::int * interval '1 ms', busy = false,
          starts = starts + 1
-       where grp = $1 and slot = $2 and token = $5 and until::text = $6 returning token, seq, starts, doubt`,
+       where grp = $1 and slot = $2 and token = $5 and until::text = $6 returning ${rowOf}`,
       [this.group, slot, this.holder, this.leaseFor, token, until],
     );
-    const [row] = rows;
-    return (
-      row && {
-        slot,
-        token: row.token,
-        seq: BigInt(row.seq),
-        crashes: row.starts - 1,
-        doubt: Number(row.doubt),
-      }
-    );
+    return rows[0] && leaseIn(rows[0]);
   }
 
   /**
@@ -175,16 +170,15 @@ export class Leases {
       [this.group],
     );
     for (;;) {
-      const { rows } = await this.pool().query<{ slot: number; token: string; seq: string }>(
+      const { rows } = await this.pool().query<LeaseRow>(
         `insert into ${schema}.lease
          select $1, max(slot) + 1, $2, (extract(epoch from now()) * 1000)::bigint, 0,
            now() + ${this.leaseFor} * interval '1 ms'
          from ${schema}.lease where grp = $1
-         on conflict do nothing returning slot, token, seq`,
+         on conflict do nothing returning ${rowOf}`,
         [this.group, this.holder],
       );
-      const [row] = rows;
-      if (row) return { ...row, seq: BigInt(row.seq), crashes: 0, doubt: 0 };
+      if (rows[0]) return leaseIn(rows[0]);
     }
   }
 

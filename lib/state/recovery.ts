@@ -26,8 +26,7 @@ const damageCodes: ReadonlySet<unknown> = new Set([-30796, -30797, -30793, -3078
 
 /** Whether lmdb itself reports that the file is damaged. Any other fault is unknown, and the file stays. */
 export const isDamage = (fault: unknown): boolean => {
-  const { code, cause } = (fault ?? {}) as { readonly code?: unknown; readonly cause?: unknown };
-  return damageCodes.has(code) || (cause !== undefined && isDamage(cause));
+  return damageCodes.has((fault as { readonly code?: unknown } | undefined)?.code);
 };
 
 const rebuiltTogether = 4 * 1024 * 1024;

@@ -126,7 +126,9 @@ export const create = itemNode<Recipient, RequestShared>(spec, (tools) => {
       const { shared, advisor, data } = item;
       if (!environment.settings.textHours || hours === 'any' || shared.isRoundTrip) return next();
       const { history } = await consentOf(environment, item);
-      const known = history.known(advisor, data.phone ?? '', rules).then((result) => result && asked(result));
+      const known = history
+        .preview(advisor, data.phone ?? '', rules)
+        .then((result) => (result.isDue ? undefined : asked(result)));
       return (await withLimit(item, environment, known)) ?? next();
     },
   });

@@ -3,6 +3,8 @@ import { LeaseWatch, ServerTime, shareOf, type LeaseRow } from '../../../lib/sta
 
 const leaseFor = 15_000;
 const row = (until: string, isOver: boolean, holder = 'another'): LeaseRow => ({
+  starts: 0,
+  doubt: '0',
   slot: 1,
   holder,
   token: '1',
