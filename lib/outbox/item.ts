@@ -83,9 +83,10 @@ export class QueuedMessage<S extends Shared = Shared> {
   readonly id: string;
   /** The number of its items in memory. */
   users = 0;
-  /** Those of the store when its items were read. */
-  losses: number | undefined;
+  /** If the store counts more losses now, another process has had its items since, and may have carried them out. */
+  readonly losses: number | undefined;
   attachment: unknown;
+  private readonly keys: QueueKeys;
   /** Outcomes by kind: those that have left, and those whose removal is saved. */
   private readonly emitted: Record<string, number>;
   private readonly saved: Record<string, number>;
@@ -99,7 +100,7 @@ export class QueuedMessage<S extends Shared = Shared> {
   private areCountsNew = false;
 
   private constructor(
-    private readonly keys: QueueKeys,
+    { keys, store }: ItemTools,
     readonly arrival: Buffer,
     public record: ListRecord<S>,
     /** It came as a list, or is saved in parts: its `list` has a record. */
@@ -107,13 +108,15 @@ export class QueuedMessage<S extends Shared = Shared> {
     counts: Counts,
   ) {
     this.id = messageId(arrival);
+    this.keys = keys;
+    this.losses = store.engine.losses;
     this.emitted = { ...counts };
     this.saved = { ...counts };
   }
 
   /** A long list or a large message is saved in parts, and complete when the last part is saved. */
   static accepted<S extends Shared>(
-    keys: QueueKeys,
+    tools: ItemTools,
     arrival: Buffer,
     message: Record<string, unknown>,
     { items, entries, count, shared }: Items<ItemData, S>,
@@ -122,7 +125,7 @@ export class QueuedMessage<S extends Shared = Shared> {
     const { dropped, bytes, ...stored } = storable({ message, entries });
     const isComplete = items.length <= longList && bytes + textsIn(items) <= largestAtOnce;
     const record = { ...about, shared, count, isComplete };
-    const made = new QueuedMessage<S>(keys, arrival, record, count > 1 || !isComplete, {});
+    const made = new QueuedMessage<S>(tools, arrival, record, count > 1 || !isComplete, {});
     made.message = dropped ? { ...stored, dropped } : stored;
     made.original = { message, entries };
     made.hasOwnMessage = made.isList || bytes > longestInline;
@@ -133,11 +136,11 @@ export class QueuedMessage<S extends Shared = Shared> {
   }
 
   static ofSingle<S extends Shared>(
-    keys: QueueKeys,
+    tools: ItemTools,
     arrival: Buffer,
     { message, ...record }: SharedRecord<S> & { readonly message?: MessageRecord },
   ): QueuedMessage<S> {
-    const made = new QueuedMessage<S>(keys, arrival, { ...record, isComplete: true }, false, {});
+    const made = new QueuedMessage<S>(tools, arrival, { ...record, isComplete: true }, false, {});
     made.message = message;
     made.hasOwnMessage = message === undefined;
     return made;
@@ -145,15 +148,15 @@ export class QueuedMessage<S extends Shared = Shared> {
 
   /** Undefined when the record of the list is missing. */
   static async ofList<S extends Shared>(
-    store: Store,
-    keys: QueueKeys,
+    tools: ItemTools,
     arrival: Buffer,
   ): Promise<QueuedMessage<S> | undefined> {
+    const { store, keys } = tools;
     const [list, counts] = await Promise.all([
       store.get<ListRecord<S>>(records, keys.list(arrival)),
       store.get<Counts>(records, keys.counts(arrival)),
     ]);
-    return list && new QueuedMessage<S>(keys, arrival, list.value, true, counts?.value ?? {});
+    return list && new QueuedMessage<S>(tools, arrival, list.value, true, counts?.value ?? {});
   }
 
   /** The number of items whose outcomes have not left, duplicates included. */
@@ -322,9 +325,6 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   private isIndexed = false;
   private savedSeen: Seen | undefined;
   private isChanged = false;
-  /** If the store counts more losses now, another process has had it since, and may have carried out the item. */
-  readonly losses: number | undefined;
-
   constructor(
     private readonly tools: ItemTools,
     readonly message: QueuedMessage<S>,
@@ -339,7 +339,6 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
     const due = found?.due && dueIn(found.due);
     this.lane = due?.lane ?? laneFor(message.record.count, isWait);
     this.dueAt = due?.time ?? 0;
-    this.losses = tools.store.engine.losses;
     this.hasPlace = !found || found.due !== undefined;
     if (!found) return;
     // If the database has lost commits, the removal may be among them.
@@ -447,7 +446,7 @@ export class Item<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   private async step(state: ItemState, added: readonly Steps['start'][]): Promise<void> {
-    if (this.losses !== this.tools.store.engine.losses) throw new TakenOver(false);
+    if (this.message.losses !== this.tools.store.engine.losses) throw new TakenOver(false);
     const saving: Promise<unknown>[] = [];
     for (const each of added) {
       const operations = each?.() ?? [];

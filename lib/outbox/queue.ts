@@ -303,7 +303,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const { space, type, clock } = this.options;
     const at = this.store.now();
     const clockAt = clock.now();
-    const accepted = QueuedMessage.accepted(this.keys, newArrival(this.store), message, batch, {
+    const accepted = QueuedMessage.accepted(this.tools, newArrival(this.store), message, batch, {
       at,
       ...(Math.abs(clockAt - at) >= second && { clockAt }),
       space,
@@ -330,7 +330,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     if (isWait) this.memory.waitCount += items.length;
     if (isAtHand) {
       lane.hand.push(...added);
-      lane.readTo(nextKey(last.due));
+      lane.readTo(last.due);
     }
     const saving = (
       isInParts ? this.saveInParts(accepted, items, isWait, together) : this.saveAcceptance(added, together)
@@ -442,7 +442,6 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   private added(given: QueuedMessage<S>, data: D, isWait: boolean, found?: Found<D, S>): Item<D, S> {
     const message = this.messageWith(given.id) ?? given;
-    message.losses = this.store.engine.losses;
     const added = new Item(this.tools, message, data, isWait, found);
     this.items.set(added.id, added);
     message.users += 1;
@@ -519,7 +518,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   }
 
   private changed(item: Item<D, S>): Promise<void> {
-    if (item.losses === this.store.engine.losses) return this.store.save(item);
+    if (item.message.losses === this.store.engine.losses) return this.store.save(item);
     this.forget(item);
     this.startOver();
     return Promise.reject(new TakenOver(false));
@@ -530,7 +529,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.losses = this.store.engine.losses;
     for (const lane of this.lanes) {
       for (const item of lane.hand.splice(0))
-        if (item.losses === this.losses) lane.hand.push(item);
+        if (item.message.losses === this.losses) lane.hand.push(item);
         else this.forget(item);
       lane.expect(lane.prefix);
     }
@@ -611,7 +610,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const found = (await this.store.get<ItemRecord<D, S>>(records, at))?.value;
     if (!found && !this.isLost(at)) return undefined;
     const message = found?.single
-      ? QueuedMessage.ofSingle<S>(this.keys, arrival, found.single)
+      ? QueuedMessage.ofSingle<S>(this.tools, arrival, found.single)
       : await this.messageAt(arrival);
     if (message && !this.messageWith(message.id) && left.delete(message.id)) return this.load(place, left);
     if (message ? !message.record.isComplete : found && !this.isLost(this.keys.list(arrival)))
@@ -627,7 +626,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const id = messageId(arrival);
     const known = this.messageWith(id);
     if (known) return known;
-    const found = await QueuedMessage.ofList<S>(this.store, this.keys, arrival);
+    const found = await QueuedMessage.ofList<S>(this.tools, arrival);
     return this.messageWith(id) ?? found;
   }
 
@@ -644,7 +643,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** Stands for a message that can no longer be read. */
   private unknownMessage(arrival: Buffer): QueuedMessage<S> {
     const { space, type } = this.options;
-    return QueuedMessage.ofSingle<S>(this.keys, arrival, {
+    return QueuedMessage.ofSingle<S>(this.tools, arrival, {
       at: 0,
       space,
       type,
@@ -1140,7 +1139,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   /** Saves how far the outcome has been emitted; with `save`, in one commit with its acceptance by another node. */
   private saveEmission(item: Item<D, S>, save?: (changed: Changed) => Promise<void>): Promise<void> {
-    const isOurs = item.losses === this.store.engine.losses;
+    const isOurs = item.message.losses === this.store.engine.losses;
     return save && isOurs ? save({ store: this.store, jobs: [item] }) : this.changed(item);
   }
 
