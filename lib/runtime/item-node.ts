@@ -200,6 +200,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     /** Settles when all messages that take time to read are accepted. */
     let accepting: Promise<void> | undefined;
     let inLine = 0;
+    /** Messages in line, and searches. */
     const underWay = new Set<Promise<void>>();
     let hasWarnedOfDropped = false;
     const shown = outcomeStatus(tools, options.statusTexts, queues);
@@ -638,7 +639,8 @@ export const itemNode = <D extends ItemData, S extends Shared>(
         return;
       }
       const until = environment.pausedUntil;
-      const isBusy = searches?.isBusy === true || Array.from(queues.values()).some((each) => each.isBusy);
+      const isSearching = underWay.size > inLine;
+      const isBusy = isSearching || Array.from(queues.values()).some((each) => each.isBusy);
       if (until <= clock.now() || !isBusy) return;
       const time = (): string => words.time(until, clock.now());
       status.show(() => look('yellow', 'ring', words.say('status.paused', { time: time() })));
@@ -666,8 +668,9 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     const close = async (): Promise<void> => {
       // Messages that wait for the environment are accepted before the node closes.
       await environment?.opening;
-      await searches?.close();
+      const forget = searches?.close();
       while (opening || accepting || underWay.size > 0) await Promise.all([opening, accepting, ...underWay]);
+      forget?.();
       unlistenToStores?.();
       unlistenToOthers?.();
       for (const guard of guards) guard.close?.();

@@ -94,7 +94,6 @@ export class Stream {
 
 /** The searches of a node, whose results are not items. */
 export class Searches {
-  private readonly running = new Set<Promise<void>>();
   private halt = new AbortController();
   private readonly cut = new AbortController();
 
@@ -105,17 +104,16 @@ export class Searches {
     private readonly breakOff: (job: Job, why: Problem) => void,
   ) {}
 
-  get isBusy(): boolean {
-    return this.running.size > 0;
-  }
-
-  run(job: Job): Promise<void> {
+  async run(job: Job): Promise<void> {
     const { closed } = this.tools;
+    const { signal: givenUp } = this.cut;
     const stopped = closed.aborted ? closed : this.halt.signal;
-    const running = this.settle(new Stream(this.tools, job, stopped, this.cut.signal));
-    const ended = running.finally(() => this.running.delete(ended));
-    this.running.add(ended);
-    return ended;
+    const searching = this.search(new Stream(this.tools, job, stopped, givenUp));
+    // A search may wait for as long as the store is unavailable.
+    await wokenBy(searching, givenUp);
+    if (!givenUp.aborted) await searching;
+    if (closed.aborted && !job.isSettled)
+      this.breakOff(job, serviceError('cancelled', 'cancelled_by_close').problem);
   }
 
   stop(): void {
@@ -123,21 +121,10 @@ export class Searches {
     this.halt = new AbortController();
   }
 
-  async close(): Promise<void> {
+  /** Stops the searches, and gives them up after the limit of a close; call the result when they have ended. */
+  close(): () => void {
     this.stop();
-    const forget = systemClock.after(closeLimit, () => this.cut.abort());
-    await Promise.allSettled(this.running);
-    forget();
-  }
-
-  private async settle(stream: Stream): Promise<void> {
-    const { job } = stream;
-    const searching = this.search(stream);
-    // A search may wait for as long as the store is unavailable.
-    await wokenBy(searching, stream.givenUp);
-    if (!stream.givenUp.aborted) await searching;
-    if (this.tools.closed.aborted && !job.isSettled)
-      this.breakOff(job, serviceError('cancelled', 'cancelled_by_close').problem);
+    return systemClock.after(closeLimit, () => this.cut.abort());
   }
 
   private async search(stream: Stream): Promise<void> {
