@@ -11,6 +11,7 @@ import type { RunningNode } from '../../lib/runtime/red';
 import type { Config } from '../../lib/runtime/register';
 import { createStatus, look, simulatorMark, type Fill, type Status } from '../../lib/runtime/status';
 import { atTime, closeLimit, systemClock, within } from '../../lib/service/clock';
+import { serviceError } from '../../lib/service/errors';
 import { key, pagesUnder, type Store } from '../../lib/state/store';
 
 type AdvisorState = AdvisorItem['state'];
@@ -219,12 +220,16 @@ class EventsNode {
   }
 
   private async emitState({ advisor, state }: AdvisorItem): Promise<void> {
-    const link = state === 'authorize_again' ? await this.environment.authorizationLink(advisor) : undefined;
+    const isEnded = state === 'authorize_again';
+    const link = isEnded ? await this.environment.authorizationLink(advisor) : undefined;
     const { name } = this.environment;
-    this.emit(state, this.words.say(`event.${state}`, { advisor, environment: name }), {
-      advisor,
-      ...(link !== undefined && { link }),
-    });
+    const message =
+      isEnded && link === undefined
+        ? this.words.problem(
+            serviceError('authorization_required', 'authorization_ended', { advisor, name }).problem,
+          )
+        : this.words.say(`event.${state}`, { advisor, environment: name });
+    this.emit(state, message, { advisor, ...(link !== undefined && { link }) });
   }
 
   private async lookAtPause(store: Store): Promise<void> {

@@ -307,6 +307,17 @@ describe('texting events node', () => {
     ]);
   });
 
+  it('speaks of no link where there is none', async () => {
+    const { environment, states } = await office(createMemoryStore());
+    Object.assign(environment, { authorizationLink: async () => undefined });
+    states.set('bob', 'authorize_again');
+    const { msg } = only(await (await load(environment)).arrivals.next());
+    should(msg.payload).not.have.property('link');
+    should((msg.payload as { message: string }).message)
+      .match(/bob.*open the environment and authorize/)
+      .and.not.match(/link/);
+  });
+
   it('reports who authorizes between the deploy of a new node and its first look', async () => {
     const { environment } = await office(createMemoryStore());
     const at = Date.now();
