@@ -229,7 +229,8 @@ const nameIn = (record: unknown): string | undefined => {
   if (!isRecord(record)) return undefined;
   const [whole = '', full = '', first = '', last = ''] = ['name', 'fullName', 'firstName', 'lastName'].map(
     (field) => {
-      const value = fieldOf(record, field);
+      // Spreadsheets write First Name.
+      const value = fieldOf(record, field) ?? fieldOf(record, field.replace('Name', ' name'));
       return typeof value === 'string' ? value.trim() : '';
     },
   );

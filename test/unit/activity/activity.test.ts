@@ -229,7 +229,7 @@ describe('activity: waits', () => {
     // Left on the message from somebody else.
     flow.send({ phone: '+12025550106', recipient: { phone: '+12025550107', zip: '0000000', name: 'Wrong' } });
     // The number is in another column.
-    flow.send({ phone: '+12025550108', contact: { mobile: '202-555-0108', name: 'Ed' } });
+    flow.send({ phone: '+12025550108', contact: { Mobile: '202-555-0108', 'First Name': 'Ed' } });
     flow.send({ phone: '+12025550109', payload: { phone: '+12025550109', firstName: 'Flo' } });
     while ((await activity().waits(some)).pageInfo.totalRecord !== 8) await nextIteration();
     const { data } = await activity().waits(some);
