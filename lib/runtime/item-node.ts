@@ -330,8 +330,8 @@ export const itemNode = <D extends ItemData, S extends Shared>(
         work: (item, reason) => (reason ? endWithout(item, reason) : work(item)),
         emit: (item, outcome, offer) => emit({ startId: opened.startId, space }, item, outcome, offer),
         changed: () => {
-          waiting?.draw();
-          shown.heldChanged();
+          if (waiting) waiting.draw();
+          else shown.heldChanged();
           changed();
         },
         fault,
