@@ -1,13 +1,10 @@
 import { minute } from '../durations';
-import { headerSafe, requestDefaults, type ClientOptions } from '../service/client';
-import { elapsedBy, systemClock } from '../service/clock';
+import { wayTo, type ClientOptions, type requestDefaults } from '../service/client';
+import { elapsedBy } from '../service/clock';
 import { declarations, type EndpointName } from '../service/endpoints';
-import { serviceError } from '../service/errors';
-import { Limits, RetryBudget } from '../service/limits';
 import type { Prefixes } from '../service/prefixes';
 import { isUnanswered, type Query, type ReadAnswer, type ReadKind } from './query-names';
 import { Retries } from '../service/retry';
-import { createTransport, trustedBase, type Transport } from '../service/transport';
 import { assess, planEndpoint, type EndpointRequest } from '../service/wire';
 
 export interface ReadSettings extends Pick<
@@ -20,13 +17,7 @@ export interface ReadSettings extends Pick<
   readonly patience?: number;
 }
 
-const defaults = {
-  ...requestDefaults,
-  maxConcurrent: 4,
-  patience: minute,
-  clock: systemClock,
-  random: Math.random,
-} as const;
+const mostAtOnce = 4;
 
 /** Nobody has this number: it is set aside for fiction. */
 export const nobodysPhone = '+12025550100';
@@ -54,22 +45,14 @@ export interface ReadCredentials {
 
 /** Reads within the environment's limits, and retries until `patience` is used up or a 429 asks for a longer pause. */
 export class ServiceReader {
-  private readonly settings: ReadSettings & typeof defaults;
-  private readonly transport: Transport;
-  private readonly limits: Limits;
-  private readonly budget = new RetryBudget();
+  private readonly way: ReturnType<typeof wayTo>;
   /** Milliseconds that failures and pauses have taken. */
   private lost = 0;
   private leftAlone: ReadAnswer | undefined;
 
-  constructor(settings: ReadSettings) {
-    const base = trustedBase(settings.baseUrl, 'baseUrl');
-    if (!headerSafe.test(settings.apiKey)) throw serviceError('not_configured', 'key_missing');
-    this.settings = { ...defaults, ...(settings as ReadSettings & typeof defaults) };
-    const { clock, timeout, maxConcurrent, requestsPerSecond, proxy } = this.settings;
-    const connections = Math.min(maxConcurrent, defaults.maxConcurrent);
-    this.limits = new Limits(clock, connections, requestsPerSecond);
-    this.transport = createTransport({ base, timeout, connections, proxy });
+  constructor(private readonly settings: ReadSettings) {
+    const maxConcurrent = Math.min(settings.maxConcurrent ?? mostAtOnce, mostAtOnce);
+    this.way = wayTo({ ...settings, maxConcurrent });
   }
 
   /** Without `token`, neither a token nor the key is handed over. Names in `query` are those of the wire. */
@@ -79,10 +62,11 @@ export class ServiceReader {
     query: Query = {},
     request: EndpointRequest = {},
   ): Promise<ReadAnswer> {
-    const { clock, retries, random, patience } = this.settings;
-    const course = new Retries(clock, random, this.budget);
+    const { clock, random, budget, limits, rules } = this.way;
+    const { patience = minute } = this.settings;
+    const course = new Retries(clock, random, budget);
     for (;;) {
-      await this.limits.enter({ lane: '', priority: 'normal', front: false, signal: undefined });
+      await limits.enter({ lane: '', priority: 'normal', front: false, signal: undefined });
       try {
         if (this.leftAlone) return this.leftAlone;
         const began = elapsedBy(clock);
@@ -90,16 +74,16 @@ export class ServiceReader {
         if (!isUnanswered(reply)) return reply;
         const now = elapsedBy(clock);
         this.lost += now - began;
-        const decision = course.after('read', happened, { retries, repeatSends: 'contract' });
+        const decision = course.after('read', happened, rules);
         const ms = 'ms' in decision ? decision.ms : 0;
-        const more = Math.max(0, ms - Math.max(0, this.limits.pausedUntil - clock.now()));
+        const more = Math.max(0, ms - Math.max(0, limits.pausedUntil - clock.now()));
         const isWaitedFor = 'ms' in decision && this.lost + more <= patience;
         if (happened.what === 'limited' && !isWaitedFor) this.leftAlone = reply;
         if (!isWaitedFor) return reply;
         this.lost += more;
-        this.limits.pause(ms);
+        limits.pause(ms);
       } finally {
-        this.limits.leave();
+        limits.leave();
       }
     }
   }
@@ -113,13 +97,13 @@ export class ServiceReader {
     const plan = planEndpoint(name, { prefixes });
     if (plan.method !== 'GET') throw new Error('a rehearsal only reads');
     const { outgoing, id } = plan.wire(request);
-    const result = await this.transport.send({
+    const result = await this.way.transport.send({
       ...outgoing,
       params: query,
       ...(token !== undefined && { token, apiKey }),
     });
     const secrets = token === undefined ? [] : [token, this.settings.apiKey];
-    const assessed = assess(plan, id, result, this.settings.clock, secrets);
+    const assessed = assess(plan, id, result, this.way.clock, secrets);
     const { happened, data, failure, reason } = assessed;
     const status = result.state === 'answered' ? result.status : 0;
     const hasProblemBody = failure?.hasProblemBody === true;
@@ -169,6 +153,6 @@ export class ServiceReader {
   }
 
   close(): Promise<void> {
-    return this.transport.destroy();
+    return this.way.transport.destroy();
   }
 }

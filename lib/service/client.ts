@@ -80,7 +80,7 @@ export type Client = ReturnType<typeof createClient>;
 const futileFor = 30 * second;
 
 /** The characters that a header value may have here; any other would make the request fail. */
-export const headerSafe = /^[\x21-\x7e]+$/;
+const headerSafe = /^[\x21-\x7e]+$/;
 
 export const requestDefaults = {
   timeout: 30 * second,
@@ -89,25 +89,30 @@ export const requestDefaults = {
   requestsPerSecond: 0,
 } as const;
 
-/** What all calls of a client share. */
-const sharedBy = (options: ClientOptions, closing: AbortSignal) => {
+/** The way to a service, for calls and for the reads of a check. Throws as `createClient` does. */
+export const wayTo = (options: Omit<ClientOptions, 'token'>) => {
   const { timeout, retries, maxConcurrent, requestsPerSecond } = { ...requestDefaults, ...options };
   const base = trustedBase(options.baseUrl, 'baseUrl');
   if (!headerSafe.test(options.apiKey)) throw serviceError('not_configured', 'key_missing');
   const clock = options.clock ?? systemClock;
   return {
-    ...options,
     transport: createTransport({ base, timeout, connections: maxConcurrent, proxy: options.proxy }),
     limits: new Limits(clock, maxConcurrent, requestsPerSecond, options.share),
     budget: new RetryBudget(),
     clock,
     random: options.random ?? Math.random,
     rules: { retries, repeatSends: options.repeatSends ?? 'contract' },
-    /** By advisor, the token that was rejected although it had just been refreshed. */
-    futile: new Map<string, { readonly token: string; readonly at: number }>(),
-    closing,
   };
 };
+
+/** What all calls of a client share. */
+const sharedBy = (options: ClientOptions, closing: AbortSignal) => ({
+  ...options,
+  ...wayTo(options),
+  /** By advisor, the token that was rejected although it had just been refreshed. */
+  futile: new Map<string, { readonly token: string; readonly at: number }>(),
+  closing,
+});
 
 export type Shared = ReturnType<typeof sharedBy>;
 
