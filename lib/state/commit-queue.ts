@@ -56,7 +56,7 @@ interface Pending extends Write {
 /** The writes of one commit, and what was tried to make it. */
 export class Batch {
   /** For each attempt, the writes whose conditions held. */
-  private readonly attempts: ReadonlySet<Pending>[] = [];
+  readonly attempts: ReadonlySet<Pending>[] = [];
   attempt = 0;
   /** An attempt was made without an answer. */
   isInDoubt = false;
@@ -65,10 +65,6 @@ export class Batch {
 
   get fences(): readonly Fence[] {
     return [...new Set(this.writes.flatMap(({ fences }) => fences))];
-  }
-
-  holdsIn(attempt: number, write: Pending): boolean {
-    return this.attempts[attempt - 1]?.has(write) ?? false;
   }
 
   /** Starts an attempt; returns the changes to make. `versionIn` gives the versions in the store, from which they follow. */
@@ -212,7 +208,7 @@ export class CommitQueue {
         if (made > 0) {
           for (const write of batch.writes) {
             this.unwritten -= write.bytes;
-            write.settle(batch.holdsIn(made, write));
+            write.settle(batch.attempts[made - 1]?.has(write) === true);
           }
           committer.succeeded?.();
           return;

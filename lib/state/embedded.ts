@@ -81,7 +81,6 @@ class EmbeddedEngine implements Engine, Committer {
   private owned: number | undefined;
   /** What is written until another process takes the file over. */
   fence = { isLost: false };
-  private isWritable = false;
   private lastCommit = 0;
   private applying: Promise<unknown> | undefined;
   private claimed:
@@ -117,6 +116,10 @@ class EmbeddedEngine implements Engine, Committer {
 
   fullKey(key: Buffer): Buffer {
     return key;
+  }
+
+  private get isWritable(): boolean {
+    return this.file !== undefined && this.owned !== undefined && !this.isGone && !this.hasFailed;
   }
 
   // Committing
@@ -213,14 +216,14 @@ class EmbeddedEngine implements Engine, Committer {
 
   // Owning
 
-  private lookLater(): void {
+  private lookLater(isAtOnce = false): void {
     if (this.isClosed) return;
     clearTimeout(this.look);
     // The random pause keeps two processes from giving way to each other forever.
     const pause = this.hasFailed
       ? Math.min(longestPause, shortestPause * 2 ** (this.failures - 1))
       : lookEvery * (0.5 + Math.random() / 2);
-    this.look = setTimeout(() => void this.lookNow(), pause).unref();
+    this.look = setTimeout(() => void this.lookNow(), isAtOnce ? 0 : pause).unref();
   }
 
   /** Resolves when the store can be used, or when this process has to wait for the file. */
@@ -288,7 +291,6 @@ class EmbeddedEngine implements Engine, Committer {
 
   private noteGone(): void {
     this.isGone = true;
-    this.isWritable = false;
     this.setTrouble(
       `The state in ${this.directory} was deleted or replaced while it was in use: nothing is sent. Put it back, ` +
         'or stop Node-RED, restore a backup, and start it. Without a backup, the next start begins with an empty store, and ' +
@@ -416,7 +418,6 @@ class EmbeddedEngine implements Engine, Committer {
     clearTimeout(this.calm);
     this.calm = setTimeout(() => forgetStarts(this.path), calmAfter).unref();
     this.setTrouble(undefined);
-    this.isWritable = true;
     this.woken.call();
     return true;
   }
@@ -434,7 +435,6 @@ class EmbeddedEngine implements Engine, Committer {
    */
   private lose(): void {
     this.owned = undefined;
-    this.isWritable = false;
     this.losses += 1;
     this.fence.isLost = true;
     this.fence = { isLost: false };
@@ -455,10 +455,9 @@ class EmbeddedEngine implements Engine, Committer {
   }
 
   private async dropFile(): Promise<void> {
-    this.isWritable = false;
-    await this.applying;
-    const file = this.file;
+    const { file } = this;
     this.file = undefined;
+    await this.applying;
     await file?.close();
   }
 
@@ -472,7 +471,6 @@ class EmbeddedEngine implements Engine, Committer {
   }
 
   failed(fault: unknown): void {
-    this.isWritable = false;
     if (isDamage(fault) && this.timesDamaged < mostRebuilds) this.giveUpDamaged(fault);
     else this.fail(fault);
   }
@@ -525,13 +523,11 @@ class EmbeddedEngine implements Engine, Committer {
     this.isDamaged = true;
     this.timesDamaged += 1;
     this.owned = undefined;
-    this.isWritable = false;
     this.setTrouble(
       `The state in ${this.directory} is damaged (${reasonOf(fault)}): readable records are copied to a new file.`,
     );
     void this.hideLife();
-    clearTimeout(this.look);
-    this.look = setTimeout(() => void this.lookNow(), 0);
+    this.lookLater(true);
   }
 
   async close(): Promise<void> {
