@@ -243,7 +243,10 @@ class EmbeddedEngine implements Engine, Committer {
       return `${state} was written by a newer version of this package and is not used: nothing is sent. Install that version again.`;
     if (fault instanceof OtherSecret)
       return `${state} is encrypted with another credentialSecret than that of this Node-RED, or its key is gone: nothing is sent. Set the same credentialSecret again, or start once with the previous one in the environment variable ADVISOR_TEXTING_PREVIOUS_SECRET, or restore wrapped-key.json in that directory from a backup. If the key is lost, move that directory away.`;
-    return `${state} cannot be opened (${reasonOf(fault)}): nothing is sent until this is fixed. Make the directory writable, or free some space; sending then resumes on its own.`;
+    const cure = isWithoutBinary(fault)
+      ? 'Install the package again on this machine, then restart Node-RED.'
+      : 'Make the directory writable, or free some space; sending then resumes on its own.';
+    return `${state} cannot be opened (${reasonOf(fault)}): nothing is sent until this is fixed. ${cure}`;
   }
 
   private async lookOnce(): Promise<void> {

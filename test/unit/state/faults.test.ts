@@ -280,6 +280,7 @@ describe('a failing store', function () {
       await (await open()).close();
       const child = start([directory, 'a', 'burst'], { env: { LMDB_PREBUILD: directory } });
       await child.said((line) => line.startsWith('trouble') && line.includes('No native build'));
+      await child.said((line) => line.includes('Install the package again'));
       assert.ok(!child.lines.includes('in memory'));
     });
   });
