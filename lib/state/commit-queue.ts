@@ -67,13 +67,14 @@ export class Batch {
     return [...new Set(this.writes.flatMap(({ fences }) => fences))];
   }
 
-  /** Starts an attempt; returns the changes to make. `versionIn` gives the versions in the store, from which they follow. */
-  begin(versionIn: (table: Table, key: Buffer) => Version | undefined): Change[] {
+  /** Starts an attempt; returns the changes to make, which follow from what is in the store. */
+  begin(recordAt: (table: Table, key: Buffer) => Buffer | undefined): Change[] {
     const changes = new Map<string, Change>();
     const holding = this.writes.filter((write) => {
       const doesHold = write.conditions.every(({ table, key, version }) => {
         const change = changes.get(recordName(table, key));
-        return (change ? change.bytes && versionOf(change.bytes) : versionIn(table, key)) === version;
+        const bytes = change ? change.bytes : recordAt(table, key);
+        return (bytes && versionOf(bytes)) === version;
       });
       if (doesHold)
         for (const change of write.changes) changes.set(recordName(change.table, change.key), change);

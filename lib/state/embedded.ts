@@ -10,7 +10,7 @@ import { DatabaseFile, isWithoutBinary, loadLmdb, type Ownership } from './datab
 import { MemoryEngine } from './memory';
 import { forget, lifeOf, livingOwner, showLife, type SignOfLife } from './sign-of-life';
 import { forgetStarts, isDamage, prepareFile, replaceFile } from './recovery';
-import { sealingWith, versionOf, type Sealer, type Sealing } from './sealing';
+import { sealingWith, type Sealer, type Sealing } from './sealing';
 import {
   NewerFormat,
   OtherSecret,
@@ -137,10 +137,7 @@ class EmbeddedEngine implements Engine, Committer {
     const { file, owned, fence } = this;
     if (!this.isWritable || !file || owned === undefined) return false;
     file.refresh();
-    const changes = batch.begin((table, key) => {
-      const sealed = file.peek(table, key);
-      return sealed && versionOf(sealed);
-    });
+    const changes = batch.begin((table, key) => file.peek(table, key));
     if (changes.length === 0) return true;
     const commit = this.lastCommit + batch.attempt;
     const committing = file.commit(owned, this.ownership(commit), changes);

@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { CommitQueue, type Batch, type Committer, type Table } from './commit-queue';
-import { decode, encode, versionOf, type Sealing } from './sealing';
+import { decode, encode, type Sealing } from './sealing';
 import { asName, storeClosed, Store, type Engine, type Range, type Row } from './store';
 
 const fullBlock = 512;
@@ -142,10 +142,7 @@ export class MemoryEngine implements Engine, Committer {
   }
 
   async apply(batch: Batch): Promise<boolean> {
-    const changes = batch.begin((table, key) => {
-      const found = this.get(table, key);
-      return found && versionOf(found);
-    });
+    const changes = batch.begin((table, key) => this.get(table, key));
     for (const { table, key, bytes } of changes) this.tables[table].change(asName(key), bytes);
     return true;
   }

@@ -1,7 +1,7 @@
 import { minute, second } from '../durations';
 import type { Pool, PoolClient } from 'pg';
-import type { Batch, Change, Fence, Version } from './commit-queue';
-import { recordName, versionOf } from './sealing';
+import type { Batch, Change, Fence } from './commit-queue';
+import { recordName } from './sealing';
 import { tables } from './store';
 
 /**
@@ -265,8 +265,8 @@ export class Leases {
   }
 
   private async applyOn(on: Pool | PoolClient, batch: Batch): Promise<boolean> {
-    const versions = await this.versions(on, batch);
-    let arrays = arraysOf(batch.begin((table, key) => versions.get(recordName(table, key))));
+    const heads = await this.heads(on, batch);
+    let arrays = arraysOf(batch.begin((table, key) => heads.get(recordName(table, key))));
     for (const { lease } of fencesOf(batch)) {
       const { slot, token, seq } = lease;
       const number = numberOf(lease, batch.attempt);
@@ -278,8 +278,9 @@ export class Leases {
     return true;
   }
 
-  private async versions(on: Pool | PoolClient, batch: Batch): Promise<ReadonlyMap<string, Version>> {
-    const versions = new Map<string, Version>();
+  /** The first bytes of the records in conditions, which have their versions. */
+  private async heads(on: Pool | PoolClient, batch: Batch): Promise<ReadonlyMap<string, Buffer>> {
+    const heads = new Map<string, Buffer>();
     const conditions = batch.writes.flatMap((each) => each.conditions);
     for (const table of tables) {
       const asked = conditions.filter((each) => each.table === table);
@@ -288,9 +289,9 @@ export class Leases {
         `select key, substr(value, 1, 21) as head from ${schema}.${table} where key = any($1::bytea[])`,
         [asked.map(({ key }) => key)],
       );
-      for (const { key, head } of rows) versions.set(recordName(table, key), versionOf(head));
+      for (const { key, head } of rows) heads.set(recordName(table, key), head);
     }
-    return versions;
+    return heads;
   }
 }
 
