@@ -5,6 +5,7 @@ import { orMake, processMemory } from '../process-memory';
 import type { BlockedItem as Blocked } from '../runtime/activity-items';
 import type { Environment } from '../runtime/environment';
 import type { Guard, GuardTools } from '../runtime/item-node';
+import { wokenBy } from '../service/concurrency';
 import { serviceError, type ServiceError } from '../service/errors';
 import type { Movable } from '../state/moving';
 import {
@@ -55,10 +56,9 @@ export class DoNotText {
   /** The lists in the stores of other environments. */
   private others: readonly DoNotText[] = [];
   private completing: Promise<void> | undefined;
-  /** How many attempts are in flight in this process, by number. */
+  /** How many attempts are in flight in this process, by number: a block waits for them. */
   private readonly attempts = new Map<string, number>();
-  /** Blocks that wait for the end of an attempt. */
-  private readonly waiting = new Set<() => void>();
+  private readonly attemptEnds = new Listeners();
   private readonly listeners = new Listeners<[phone: string]>();
   readonly onBlock = this.listeners.add;
   /** Whether it is worthwhile to look if anybody is on the list. */
@@ -154,7 +154,7 @@ export class DoNotText {
     changes.count += 1;
     this.emptyAt = undefined;
     this.listeners.call(phone);
-    while (this.attempts.has(phone)) await new Promise<void>((resolve) => this.waiting.add(resolve));
+    while (this.attempts.has(phone)) await wokenBy(this.attemptEnds.add);
   }
 
   /** Called when another process, which may have only one of the stores, has blocked a number; resolves as `block` does. */
@@ -210,8 +210,7 @@ export class DoNotText {
       const left = (this.attempts.get(phone) ?? 0) - 1;
       if (left > 0) this.attempts.set(phone, left);
       else this.attempts.delete(phone);
-      for (const wake of this.waiting) wake();
-      this.waiting.clear();
+      this.attemptEnds.call();
     };
     // A command of another process may be on its way: a shared list is read again.
     if (checkedAt === this.version && !this.parts.some(({ store }) => store.peers)) return end;

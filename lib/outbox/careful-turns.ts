@@ -1,5 +1,6 @@
 import { minute } from '../durations';
 import { Listeners } from '../listeners';
+import { wokenBy } from '../service/concurrency';
 import { key, type Store } from '../state/store';
 
 const tooManyCrashes = 3;
@@ -53,7 +54,7 @@ export class CarefulTurns {
     try {
       // Work may wait for other work, such as a text for the first one with its key: that ends when items run side by
       // side again.
-      await Promise.race([before, new Promise<void>((resolve) => this.onCalm(resolve))]);
+      await wokenBy(before, this.onCalm);
       if (this.isOn) await this.note({ noted: item, suspects: this.suspects });
       let result: T | undefined;
       try {

@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { second } from '../durations';
+import { Listeners } from '../listeners';
 import { atTime, closeLimit, longestSleep, within, type Clock } from '../service/clock';
+import { wokenBy } from '../service/concurrency';
 import {
   endOf,
   nextKey,
@@ -176,7 +178,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   private isStarted = false;
   private isClosing = false;
   private isCancelling = false;
-  private readonly waiting = new Set<() => void>();
+  private readonly turns = new Listeners();
   private landed: (() => void) | undefined;
   private losses: number | undefined;
   private forgetCalm: (() => void) | undefined;
@@ -400,7 +402,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
       for (const item of lane.hand.splice(0)) this.track(this.saved(item).then(() => this.release(item)));
     }
     for (const item of this.inWork) item.cancel(false);
-    for (const wake of this.waiting) wake();
+    this.turns.call();
   }
 
   /** Waits for what has started, up to the limit of a close. Everything else stays saved for the next start. */
@@ -747,7 +749,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
         this.track(this.readLane(lane));
       if (lane.still && lane.hand.length === 0 && !lane.isReading && !lane.hasMore) lane.letClockGo();
     }
-    for (const wake of this.waiting) wake();
+    this.turns.call();
   }
 
   private get mostInWork(): number {
@@ -882,13 +884,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   /** Resolves at the next turn of any item, or when the node closes. */
   private someLeft(): Promise<void> {
-    return new Promise((resolve) => {
-      const wake = (): void => {
-        this.waiting.delete(wake);
-        resolve();
-      };
-      this.waiting.add(wake);
-    });
+    return wokenBy(this.turns.add);
   }
 
   // A turn.
