@@ -3,17 +3,18 @@ import type { ItemData } from '../outbox/records';
 import { processMemory } from '../process-memory';
 import { systemClock } from '../service/clock';
 import { ServiceError, serviceError } from '../service/errors';
+import { StoreClosed, TakenOver } from '../state/store';
 import { activityOf } from './activity';
 import { atNextStart, madeLate, outputsOf } from './delivery';
 import type { Environment } from './environment';
-import { invalidInput } from './errors';
+import { invalidInput, problemOf } from './errors';
 import { faultInSettings, noSource, plainSettings, source, type Source } from './inputs';
 import { asText } from '../kinds';
 import { wordsOf } from './language';
 import type { Message, Red, RunningNode } from './red';
 import type { Config } from './register';
 import type { NodeSpec } from './spec';
-import { createStatus, simulatorMark } from './status';
+import { createStatus } from './status';
 
 export const environmentOf = (RED: Red, id: unknown): Environment | undefined => {
   const found = typeof id === 'string' && id !== '' ? (RED.nodes.getNode(id) as unknown) : undefined;
@@ -112,10 +113,7 @@ export const toolsOf = (RED: Red, node: RunningNode, spec: NodeSpec, config: Con
   const words = wordsOf(RED);
   const found = environmentOf(RED, config['environment']);
   const closing = new AbortController();
-  let isUnsaved = false;
-  const prefix = (): string =>
-    simulatorMark(words, found?.service) + (isUnsaved ? `${words.say('status.unsaved')} ` : '');
-  const status = createStatus(node, prefix, systemClock, found?.clock, shownFor.has(node.id));
+  const status = createStatus(node, words, found, shownFor.has(node.id));
   const activity = found && activityOf(found);
   const space = activity?.space ?? '';
   if ((shownFor.get(node.id) ?? space) !== space) node.status({});
@@ -185,9 +183,10 @@ export const toolsOf = (RED: Red, node: RunningNode, spec: NodeSpec, config: Con
     forgetAdvisor(): void {
       lastAdvisor = undefined;
     },
-    /** From now on, every status says that waits and records do not outlive the process. */
-    markUnsaved(): void {
-      isUnsaved = true;
+    fault: (thrown: unknown): void => {
+      // The work is saved: the next start, or the process that took over the store, resumes it.
+      if (!(thrown instanceof TakenOver || thrown instanceof StoreClosed))
+        node.error(words.problem(problemOf(thrown)));
     },
     /** Runs the task when all nodes can be sent to. */
     whenStarted(task: () => void): void {

@@ -11,7 +11,7 @@ import { readable, removeUnreadable } from '../outbox/storable-message';
 import { countReturn, noReturns, oneMore } from '../outbox/visits';
 import { closeLimit, systemClock, within } from '../service/clock';
 import { serviceError, ServiceError } from '../service/errors';
-import { ageClock, StoreClosed, TakenOver, type Store } from '../state/store';
+import { ageClock, TakenOver, type Store } from '../state/store';
 import { activityOf, isCancelling } from './activity';
 import { Job, setAt, withoutList, type Part } from './delivery';
 import type { Environment } from './environment';
@@ -56,11 +56,10 @@ export interface GuardTools {
 export interface NodeWaits<D extends ItemData, S extends Shared> {
   /** All items are saved, even without `journal`. */
   readonly isOn: boolean;
-  /** Called for each queue of the node; `fault` reports a fault. */
-  opened(
-    queue: Queue<D, S>,
-    fault: (thrown: unknown) => void,
-  ): Promise<{ readonly draw: () => void; readonly close: () => void }>;
+  /** Called when a wait has changed. */
+  readonly draw: () => void;
+  /** Called for each queue of the node; the result is called when it has closed. */
+  opened(queue: Queue<D, S>): Promise<() => void>;
 }
 
 export interface ItemNodeOptions<D extends ItemData, S extends Shared> {
@@ -180,7 +179,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     if (!environment) whenAdded(RED, node, config['environment'], () => create(RED, node, config));
     const release = environment?.keepStoreOpen();
     const tools = toolsOf(RED, node, spec, config);
-    const { words, status, outputs, activity, clock, closed } = tools;
+    const { words, status, outputs, activity, clock, closed, fault } = tools;
     const hasAdvisor = tools.advisorSource !== noSource;
     const changed = (): void => activity?.changed();
     const options = optionsOf(tools, config);
@@ -210,12 +209,6 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       for (const [warning, count] of cancelled)
         node.warn(words.say(`warning.${warning}`, { count: words.number(count) }));
       cancelled.clear();
-    };
-
-    const fault = (thrown: unknown): void => {
-      // The work is saved: the next start, or the process that took over the store, resumes it.
-      if (!(thrown instanceof TakenOver || thrown instanceof StoreClosed))
-        node.error(words.problem(problemOf(thrown)));
     };
 
     const pass = (item: Item<D, S>, reached: { guards: number }): Promise<Outcome> => {
@@ -330,13 +323,13 @@ export const itemNode = <D extends ItemData, S extends Shared>(
         work: (item, reason) => (reason ? endWithout(item, reason) : work(item)),
         emit: (item, outcome, offer) => emit({ startId: opened.startId, space }, item, outcome, offer),
         changed: () => {
-          if (waiting) waiting.draw();
+          if (waits) waits.draw();
           else shown.heldChanged();
           changed();
         },
         fault,
       });
-      const waiting = await waits?.opened(opened, fault);
+      const forget = await waits?.opened(opened);
       queues.set(store, opened);
       const ends = [
         from.addPending(node, () => pendingIn(store, node.id)),
@@ -357,7 +350,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
         for (const end of ends) end();
         await opened.close();
         await starting;
-        waiting?.close();
+        forget?.();
         queues.delete(store);
       };
     };
@@ -387,7 +380,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       queue = unopened = undefined;
       const isSaved = from.settings.journal || waits?.isOn === true || guards.some((guard) => guard.mayHold);
       const store = await (isSaved ? from.store() : from.memory());
-      if (isSaved && !store.engine.durable) tools.markUnsaved();
+      if (isSaved && !store.engine.durable) status.markUnsaved();
       await openIn(from, store);
       queue = queues.get(store);
       const left = openLeft(from, isSaved ? from.memory() : from.store()).catch(() => undefined);

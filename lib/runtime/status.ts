@@ -1,5 +1,6 @@
 import { atTime, systemClock, type Clock } from '../service/clock';
 import type { Problem } from '../service/errors';
+import type { Environment } from './environment';
 import type { Words } from './language';
 import { isOfDryRun, type Outputs } from './delivery';
 import type { Outcome } from '../outbox/outcome';
@@ -122,10 +123,6 @@ export const waitingLook = (
   return look('blue', 'ring', words.say('status.waitingPeople', values));
 };
 
-/** The mark before the status of a node on the simulator: nobody is really texted. */
-export const simulatorMark = (words: Words, service: string | undefined): string =>
-  service === 'simulator' ? `${words.say('status.sim')} ` : '';
-
 export type Status = ReturnType<typeof createStatus>;
 
 const leastInterval = second;
@@ -134,16 +131,20 @@ const leastInterval = second;
 const tomorrowAfter = (now: number): number => new Date(now).setHours(24, 0, 1, 0);
 
 /**
- * `calendar` is the clock of the times in statuses: a simulator's can be moved by a day. A status from before a deploy
- * (`hasOld`) stays in the editor until the node shows another, or until midnight, because it would then need a date.
+ * Times in statuses are by the clock of the environment: a simulator's can be moved by a day. A status from before a
+ * deploy (`hasOld`) stays in the editor until the node shows another, or until midnight, because it would then need a
+ * date.
  */
 export const createStatus = (
   node: Pick<RunningNode, 'status'>,
-  prefix: () => string,
-  clock: Clock = systemClock,
-  calendar: Clock = clock,
+  words: Pick<Words, 'say'>,
+  environment: Pick<Environment, 'service' | 'clock'> | undefined,
   hasOld = false,
+  clock: Clock = systemClock,
 ) => {
+  const calendar = environment?.clock ?? clock;
+  /** Words before each status. On the simulator, nobody is really texted. */
+  const marks = new Set(environment?.service === 'simulator' ? ['status.sim'] : []);
   let current: (() => StatusLook) | undefined;
   let lastDrawn = -Infinity;
   let lastText: string | undefined;
@@ -165,7 +166,7 @@ export const createStatus = (
     const { fill, shape, text } = current();
     drawTomorrow();
     lastDrawn = clock.now();
-    const whole = visible(prefix() + text);
+    const whole = visible([...Array.from(marks, (mark) => words.say(mark)), text].join(' '));
     const key = `${fill} ${shape} ${whole}`;
     if (key === lastText) return;
     lastText = key;
@@ -182,6 +183,10 @@ export const createStatus = (
       const wait = lastDrawn + leastInterval - clock.now();
       if (wait <= 0) draw();
       else cancel = clock.after(Math.min(wait, leastInterval), draw);
+    },
+    /** From now on, every status says that waits and records do not outlive the process. */
+    markUnsaved(): void {
+      marks.add('status.unsaved');
     },
     /** Clears a status that asks for an authorization when that has been given. */
     clearIfAuthorized(isAuthorized: (advisor: string) => boolean): void {
@@ -291,7 +296,7 @@ class LastMinute {
 
 interface StatusTools {
   readonly words: Words;
-  readonly status: Status;
+  readonly status: Pick<Status, 'show'>;
   readonly outputs: Pick<Outputs, 'names'>;
   readonly clock: Clock;
   environment(): { readonly settings: { readonly timeZone: string } };

@@ -106,6 +106,7 @@ export const create = itemNode<Recipient, CheckShared>(spec, (tools) => {
   });
   const consents = new Map<CheckQueue, Consent>();
   const status = new WaitStatus(tools, consents);
+  const { draw } = status;
   /** That of the queue which messages enter; without one, they fail. */
   let clock: Clock | undefined;
 
@@ -136,11 +137,11 @@ export const create = itemNode<Recipient, CheckShared>(spec, (tools) => {
     statusTexts: { first: 'status.accepted', third: 'status.notAccepted' },
     waits: {
       isOn: isWaiting,
-      async opened(queue, fault) {
+      draw,
+      async opened(queue) {
         const environment = tools.environment();
         const consent = consentIn(environment, queue.store);
         if (queue.store === (await environment.store())) ({ clock } = consent);
-        const draw = (): void => status.draw(fault);
         const list = await ownListOf(environment);
         consents.set(queue, consent);
         const ends = [
@@ -156,11 +157,8 @@ export const create = itemNode<Recipient, CheckShared>(spec, (tools) => {
           const waits = { queue, outcomeOf: outcomeOfWait, changed: draw };
           if (!tools.closed.aborted) ends.push(consent.attach(tools.node.id, waits));
         });
-        return {
-          draw,
-          close: () => {
-            for (const end of ends) end();
-          },
+        return () => {
+          for (const end of ends) end();
         };
       },
     },

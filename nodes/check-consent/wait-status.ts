@@ -37,8 +37,7 @@ export class WaitStatus {
     this.refresh?.();
   }
 
-  /** `fault` is called when the waits cannot be read. */
-  draw(fault: (thrown: unknown) => void): void {
+  readonly draw = (): void => {
     const { tools } = this;
     if (this.waitCount === 0 || tools.closed.aborted) return;
     if (this.isLooking) {
@@ -50,27 +49,22 @@ export class WaitStatus {
     const began = performance.now();
     const rested = (): void => {
       this.isLooking = false;
-      if (this.isStale) this.draw(fault);
+      if (this.isStale) this.draw();
     };
-    const looked = (): void => {
-      const rest = Math.min(restPerLook * (performance.now() - began), longestRest);
-      if (rest < shortestRest) rested();
-      else setTimeout(rested, rest).unref();
-    };
-    this.outlook().then(
-      ({ next, left, people }) => {
-        looked();
+    this.outlook()
+      .then(({ next, left, people }) => {
         if (this.waitCount === 0 || tools.closed.aborted) return;
         this.refresh?.();
-        this.refresh = tools.clock.after(left + redrawn, () => this.draw(fault));
+        this.refresh = tools.clock.after(left + redrawn, this.draw);
         tools.status.show(() => this.look(next, people));
-      },
-      (thrown: unknown) => {
-        looked();
-        fault(thrown);
-      },
-    );
-  }
+      })
+      .catch(tools.fault)
+      .finally(() => {
+        const rest = Math.min(restPerLook * (performance.now() - began), longestRest);
+        if (rest < shortestRest) rested();
+        else setTimeout(rested, rest).unref();
+      });
+  };
 
   private get waitCount(): number {
     return Array.from(this.consents.keys()).reduce((sum, { waitCount }) => sum + waitCount, 0);

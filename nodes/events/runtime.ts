@@ -9,7 +9,7 @@ import { wordsOf, type Words } from '../../lib/runtime/language';
 import { problemOf } from '../../lib/runtime/errors';
 import type { RunningNode } from '../../lib/runtime/red';
 import type { Config } from '../../lib/runtime/register';
-import { createStatus, look, simulatorMark, type Fill, type Status } from '../../lib/runtime/status';
+import { createStatus, look, type Fill, type Status } from '../../lib/runtime/status';
 import { atTime, closeLimit, systemClock, within } from '../../lib/service/clock';
 import { serviceError } from '../../lib/service/errors';
 import { key, pagesUnder, type Store } from '../../lib/state/store';
@@ -287,8 +287,7 @@ export const create = (RED: NodeAPI, created: Node, config: Config): void => {
     return;
   }
   const release = environment.keepStoreOpen();
-  const prefix = (): string => simulatorMark(words, environment.service);
-  const status = createStatus(node, prefix, systemClock, environment.clock);
+  const status = createStatus(node, words, environment);
   const events = new EventsNode(node, environment, words, status);
   let unlisten = (): void => undefined;
   // The nodes that receive the events must have started.

@@ -113,7 +113,7 @@ export const create = itemNode<Recipient, RequestShared>(spec, (tools) => {
   const ask = async (item: Request): Promise<Outcome> => {
     const { phone = '' } = item.data;
     const consent = await consentOf(tools.environment(), item);
-    if (!consent.store.engine.durable) tools.markUnsaved();
+    if (!consent.store.engine.durable) tools.status.markUnsaved();
     const result = await consent.history.ask(item.advisor, phone, rules, (steps) =>
       request(phone, item, steps, consent),
     );

@@ -955,7 +955,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'each status is one line',
       file: 'lib/runtime/status.ts',
-      changes: [['visible(prefix() + text)', 'prefix() + text']],
+      changes: [["visible([...Array.from(marks, (mark) => words.say(mark)), text].join(' '))", 'text']],
       shownBy: {
         'node-red/security/foreign-words.test.ts': [
           'is one line in the log, in a status and in a sentence of every language',

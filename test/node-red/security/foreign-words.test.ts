@@ -59,7 +59,9 @@ describe('external text', () => {
     const put = (line: string): void => void lines.push(line);
     const log = logOf({ log: { info: put, warn: put, error: put } } as never);
     for (const level of ['info', 'warn', 'error'] as const) log[level](`Failed: ${said}`);
-    const status = createStatus({ status: ({ text }: { text: string }) => put(text) }, () => control);
+    const shown = { status: ({ text }: { text: string }) => put(text) };
+    const status = createStatus(shown, { say: () => control }, undefined);
+    status.markUnsaved();
     status.show(() => look('red', 'ring', said));
     status.close();
     const { problem } = serviceError('not_found', 'advisor_unauthorized', {

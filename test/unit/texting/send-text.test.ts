@@ -604,7 +604,9 @@ describe('send text node', () => {
       const words = wordsIn('en-US');
       const status = createStatus(
         { status: (shown) => texts.push((shown as { text: string }).text) },
-        () => '',
+        wordsIn('en-US'),
+        undefined,
+        false,
         clock,
       );
       const at = clock.now();
@@ -621,7 +623,9 @@ describe('send text node', () => {
       const texts: unknown[] = [];
       const status = createStatus(
         { status: (shown) => texts.push((shown as { text?: string }).text) },
-        () => '',
+        wordsIn('en-US'),
+        undefined,
+        false,
         clock,
       );
       status.show(() => look('green', 'dot', 'sent'));
@@ -636,7 +640,8 @@ describe('send text node', () => {
       const texts: unknown[] = [];
       const status = createStatus(
         { status: (shown) => texts.push((shown as { text?: string }).text) },
-        () => '',
+        wordsIn('en-US'),
+        undefined,
       );
       status.show(() => unauthorizedLook(wordsIn('en-US'), false));
       status.close();
@@ -648,7 +653,9 @@ describe('send text node', () => {
       const texts: string[] = [];
       const status = createStatus(
         { status: (shown) => texts.push((shown as { text: string }).text) },
-        () => '',
+        wordsIn('en-US'),
+        undefined,
+        false,
         clock,
       );
       status.close();

@@ -35,8 +35,6 @@ const statusOf = (language = 'en-US') => {
           drawn = look;
           look();
         },
-        clearIfAuthorized: () => undefined,
-        close: () => undefined,
       },
     },
     { first: 'status.sent', third: 'status.needsConsent' },
