@@ -159,12 +159,15 @@ export class RequestHistory {
       intent.isOvertaken = true;
       throw new Error('another process has asked meanwhile');
     };
-    /** An acceptance that was seen meanwhile stays, and so does what another process has asked since. */
-    const finish = (change: (record: RequestRecord) => RequestRecord | undefined): Promise<unknown> =>
+    /** An acceptance that was seen meanwhile stays unless it is the answer, and so does what another process has asked since. */
+    const finish = (
+      change: (record: RequestRecord) => RequestRecord | undefined,
+      isAnswer = false,
+    ): Promise<unknown> =>
       changeRecord<RequestRecord>(store, table, at, (known) => {
         const isOwn = known?.id === (intent.isBegun ? intent.id : last?.id);
-        if (!known || !isOwn || (intent.isBegun && known.answer.consentState === 'accepted')) return known;
-        return change(known);
+        const isKept = intent.isBegun && !isAnswer && known?.answer.consentState === 'accepted';
+        return known && isOwn && !isKept ? change(known) : known;
       });
     /** Time may have passed since `start`. */
     const permit = async (): Promise<undefined> => {
@@ -181,7 +184,7 @@ export class RequestHistory {
     try {
       const { requested, ...answer } = await request({ start, permit, undo });
       if (!requested) {
-        await finish(() => last && { ...last, unanswered: 0, answer });
+        await finish(() => last && { ...last, unanswered: 0, answer }, true);
         return { ...answer, requested, requestedAt: last?.shownAt ?? null };
       }
       const count = answer.consentState === 'accepted' ? 0 : unanswered + 1;

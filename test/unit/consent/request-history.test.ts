@@ -198,16 +198,21 @@ describe('the history of consent requests', () => {
     should([memberId, consentState]).deepEqual(['m-7', 'accepted']);
   });
 
-  it('treats a number that has already accepted as not asked, and answered', async () => {
-    const accepted = { memberId: 7, consentState: 'accepted', requested: false };
-    const result = await history().ask('default', ann, daily, async ({ start }) => {
-      await start();
-      return accepted;
+  for (const [what, isNoted] of [
+    ['', false],
+    [', also when the acceptance is noted at once', true],
+  ] as const)
+    it(`treats a number that has already accepted as not asked, and answered${what}`, async () => {
+      const accepted = { memberId: 7, consentState: 'accepted', requested: false };
+      const result = await history().ask('default', ann, daily, async ({ start }) => {
+        await start();
+        if (isNoted) await history().accepted('default', ann, 7);
+        return accepted;
+      });
+      should(result).deepEqual({ ...accepted, requestedAt: null });
+      should(await remembered()).equal(0);
+      should((await history().ask('default', ann, daily, request)).requested).be.true();
     });
-    should(result).deepEqual({ ...accepted, requestedAt: null });
-    should(await remembered()).equal(0);
-    should((await history().ask('default', ann, daily, request)).requested).be.true();
-  });
 
   it('forgets after 30 days, and has no readable number in its keys', async () => {
     await history().ask('default', ann, daily, request);
