@@ -190,17 +190,13 @@ export class Consent {
     if (!isFromElsewhere) this.store.peers?.tellOthers(command, 0).catch(() => undefined);
     const isBlocked = 'phone' in subject && (await this.environment.isBlocked(subject.phone));
     const outcome: WaitOutcome = isBlocked ? cancelled(status) : { kind: 'accepted', status };
-    const ended = { isAny: false };
     const endAllFor = (whom: Subject): Promise<void> =>
-      this.endAll(this.groupOf(whom, advisor), () => {
-        ended.isAny = true;
-        return outcome;
-      });
+      this.endAll(this.groupOf(whom, advisor), () => outcome);
     await endAllFor(subject);
-    if (ended.isAny && 'phone' in subject)
+    if ('phone' in subject) {
       await this.history.accepted(advisor, subject.phone, status.memberId);
-    if (!('phone' in subject)) await this.acceptedNumbers(advisor, subject, status);
-    else if (status.memberId !== null) await endAllFor({ memberId: status.memberId });
+      if (status.memberId !== null) await endAllFor({ memberId: status.memberId });
+    } else await this.acceptedNumbers(advisor, subject, status);
     return outcome;
   }
 

@@ -72,18 +72,15 @@ const outcomeOfWait = (ended: WaitOutcome, subject: Subject): Outcome => {
 };
 
 const checkOnce = async (item: Item<Recipient, CheckShared>, environment: Environment): Promise<Outcome> => {
-  const { advisor, data: recipient } = item;
+  const { advisor } = item;
   const { dryRun } = item.shared;
-  const subject = subjectOf(recipient);
+  const subject = subjectOf(item.data);
   try {
     const { data, attempts } = await item.call('getConsent', { query: subject });
     const status = consentStatusOf(data);
     if (status.state !== 'accepted')
       return notAccepted(dryRun ? 'dry_run' : 'not_accepted', status, subject, { attempts });
-    const consent = await consentOf(environment, item);
-    await consent.accepted(advisor, subject, status);
-    if (recipient.phone !== undefined)
-      await consent.history.accepted(advisor, recipient.phone, status.memberId);
+    await (await consentOf(environment, item)).accepted(advisor, subject, status);
     return accepted(status);
   } catch (fault) {
     const result = resultOfFault(fault);

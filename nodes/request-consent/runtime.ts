@@ -36,7 +36,7 @@ const replyIfAccepted = async (item: Request, consent: Consent): Promise<Request
     return undefined;
   }
   if (status.state !== 'accepted') return undefined;
-  await consent.accepted(item.advisor, { phone }, status);
+  if (!item.shared.dryRun) await consent.accepted(item.advisor, { phone }, status);
   return { memberId: status.memberId, consentState: status.state, requested: false };
 };
 
@@ -97,11 +97,8 @@ const withLimit = async <T>(
   } catch (fault) {
     if (!(fault instanceof ConsentLimit)) throw fault;
     const { count, requestedAt } = fault;
-    const consent = await consentOf(environment, item);
-    const reply = await replyIfAccepted(item, consent);
+    const reply = await replyIfAccepted(item, await consentOf(environment, item));
     if (!reply) throw serviceError('consent_limit', 'consent_limit', { count });
-    if (!item.shared.dryRun)
-      await consent.history.accepted(item.advisor, item.data.phone ?? '', reply.memberId);
     return asked({ ...reply, requestedAt });
   }
 };
