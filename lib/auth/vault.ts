@@ -140,6 +140,8 @@ interface Kept {
   readonly entry: GrantRecord;
   /** Set while the authorization is in use and not saved yet. */
   readonly unsaved?: Unsaved | undefined;
+  /** The last refresh tokens before its own. A database that has one of them again has lost commits, as in a failover. */
+  readonly spent?: readonly string[];
 }
 
 interface Unsaved {
@@ -200,6 +202,21 @@ const isInUse = ({ accessToken, refreshToken }: Grant): boolean =>
 
 const isOtherPerson = (before: Grant, now: Grant): boolean =>
   before.identity !== null && now.identity !== null && before.identity.subject !== now.identity.subject;
+
+const mostSpent = 10;
+
+const keptAfter = (before: Kept | undefined, kept: Kept): Kept => {
+  const { refreshToken: last = null } = before?.entry.grant ?? {};
+  const spent = before?.spent ?? [];
+  const isNext = last !== null && last !== kept.entry.grant.refreshToken;
+  return { ...kept, spent: isNext ? [...spent, last].slice(-mostSpent) : spent };
+};
+
+/** The stored authorization is older than the one at hand. */
+const isSetBack = (stored: VaultEntry | undefined, kept: Kept | undefined): boolean => {
+  const { refreshToken = null } = stored?.grant ?? {};
+  return refreshToken !== null && kept?.spent?.includes(refreshToken) === true;
+};
 
 const hashOf = (secret: string): Buffer => createHash('sha256').update(secret).digest();
 
@@ -430,8 +447,10 @@ export class Vault {
   async reread(name: string): Promise<void> {
     const store = await this.store();
     const found = await store.get<GrantRecord>(table, placeOf(store, name));
-    if (found?.version === this.kept.get(name)?.version || this.isAhead(name, found?.value)) return;
-    if (found) this.take(name, { version: found.version, entry: found.value });
+    const kept = this.kept.get(name);
+    if (found?.version === kept?.version || this.isAhead(name, found?.value)) return;
+    if (found && kept && isSetBack(found.value, kept)) await this.putBack(name, kept, found.value);
+    else if (found) this.take(name, { version: found.version, entry: found.value });
     else this.drop(name);
   }
 
@@ -462,6 +481,10 @@ export class Vault {
     const isOurs = await store.write([{ table, put, value }], [condition]);
     await this.reread(name);
     return isOurs;
+  }
+
+  private putBack(name: string, { entry }: Kept, { grant }: VaultEntry): Promise<void> {
+    return this.save(name, entry, [grant.refreshToken]);
   }
 
   /** Takes a refreshed authorization into use. `from` is the refresh token that it was made with. */
@@ -593,17 +616,25 @@ export class Vault {
     const before = new Map(this.kept);
     const kept = new Map<string, Kept>();
     for await (const entries of pagesUnder<GrantRecord>(store, table, key(grantKind), entriesAtOnce)) {
-      for (const { version, value } of entries) kept.set(nameIn(value), { version, entry: value });
+      for (const { version, value } of entries) {
+        const name = nameIn(value);
+        kept.set(name, keptAfter(this.kept.get(name), { version, entry: value }));
+      }
       if (entries.length === entriesAtOnce) await nextTick();
     }
+    const setBack: [string, Kept, VaultEntry][] = [];
     // What this process has changed meanwhile, or could not save yet, may be newer than what was read.
     for (const name of new Set([...before.keys(), ...this.kept.keys()])) {
       const own = this.kept.get(name);
-      if (own?.unsaved === undefined && own === before.get(name)) continue;
+      const stored = kept.get(name)?.entry;
+      const isBack = isSetBack(stored, own);
+      if (own?.unsaved === undefined && own === before.get(name) && !isBack) continue;
       if (own) kept.set(name, own);
       else kept.delete(name);
+      if (own && stored && isBack) setBack.push([name, own, stored]);
     }
     this.kept = kept;
+    for (const each of setBack) void this.putBack(...each);
     this.changed();
   }
 
@@ -633,7 +664,7 @@ export class Vault {
 
   private take(name: string, kept: Kept): void {
     const before = this.kept.get(name);
-    this.kept.set(name, kept);
+    this.kept.set(name, keptAfter(before, kept));
     const [old, now] = [before, kept].map((each) => each && JSON.stringify(recordOf(name, each.entry)));
     if (old !== now) this.changed();
   }

@@ -68,6 +68,27 @@ describe('an environment that several Node-RED instances keep in PostgreSQL', fu
     should(asked() - already).equal(1);
   });
 
+  it('stays authorized when the database loses the commit with a new refresh token, as in a failover', async () => {
+    const [one, two] = [start('one', 'a'), start('two', 'a')];
+    await Promise.all([one.opening, two.opening]);
+    await authorize(one.services, one.connection(), 'alice');
+    await until(() => two.advisorState('alice') === 'authorized');
+    const tokenOf = (each: RunningEnvironment, rejected?: string): Promise<string> =>
+      Promise.resolve(each.services.tokens.token(each.connection(), 'alice', rejected));
+    const first = await tokenOf(one);
+    server.query('create table before_failover as select * from advisor_texting.work');
+    const second = await tokenOf(one, first);
+    server.query(
+      `delete from advisor_texting.work; insert into advisor_texting.work select * from before_failover;
+       update advisor_texting.lease set seq = seq - 1 where slot > 0; drop table before_failover`,
+    );
+    const third = await tokenOf(one, second);
+    should(new Set([first, second, third]).size).equal(3);
+    const fourth = await tokenOf(two, first);
+    should([third, fourth].includes(await tokenOf(one))).be.true();
+    should([one, two].map((each) => each.advisorState('alice'))).eql(['authorized', 'authorized']);
+  });
+
   it("texts nobody from any instance once one has blocked a number, and waits for another's request in flight", async () => {
     const [one, two] = [start('one', 'a'), start('two', 'a')];
     await Promise.all([one.opening, two.opening]);
