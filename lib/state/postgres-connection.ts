@@ -65,10 +65,15 @@ const madeByAnother = new Set(['23505', '42P06', '42P07']);
 
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms).unref());
 
+interface Pools {
+  readonly reading: Pool;
+  readonly writing: Pool;
+}
+
 /** The connections of a process to a database: with its tables, and with the key that seals the records of a group. */
 export class PostgresConnection {
   /** Writes have a pool of their own, so that neither a pulse nor a commit waits behind reads. */
-  private pools: { readonly reading: Pool; readonly writing: Pool } | undefined;
+  private pools: Pools | undefined;
   private currentSealing: Sealing | undefined;
 
   constructor(
@@ -97,9 +102,18 @@ export class PostgresConnection {
     return this.pools.writing;
   }
 
-  /** Connects, and makes the tables and the data key where there are none. */
+  /**
+   * Connects, and makes the tables and the data key where there are none. Another process may have made others since the
+   * last time, because these were gone.
+   */
   async open(): Promise<void> {
-    if (this.pools) return;
+    this.pools ??= await this.connect();
+    const { writing } = this.pools;
+    await this.prepareTables(writing);
+    this.currentSealing = sealingWith(await this.readKeys(writing));
+  }
+
+  private async connect(): Promise<Pools> {
     const { Pool } = await loadPg();
     // The server frees the locks of a process that hangs in a transaction before its lease ends, so the others can go
     // on. A pooler such as PgBouncer refuses these settings as parameters of the connection.
@@ -123,9 +137,7 @@ export class PostgresConnection {
     const ignore = (): void => undefined;
     for (const pool of [reading, writing])
       pool.on('error', ignore).on('connect', (client) => client.on('error', ignore));
-    this.pools = { reading, writing };
-    await this.prepareTables(writing);
-    this.currentSealing ??= sealingWith(await this.readKeys(writing));
+    return { reading, writing };
   }
 
   private async prepareTables(pool: Pool): Promise<void> {

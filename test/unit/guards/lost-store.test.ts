@@ -188,5 +188,25 @@ describe('an environment whose store was lost', function () {
       await two.until(() => asked() === before + 1);
       should([one, two].map(({ environment }) => environment.isStoreLost)).eql([false, false]);
     });
+
+    it('is noticed where another instance makes the tables again, and both read what either writes', async () => {
+      const values = (name: string): object => ({
+        store: 'postgres',
+        storeUrl: `${server.url()}&application_name=${name}`,
+      });
+      const first = await start(values('one'));
+      await ask(first.flow, { phone: consented }, 'block');
+      await Flow.unload();
+      const second = await start(values('two'), freshFolder());
+      server.query('drop schema advisor_texting cascade');
+      await Promise.all([first, second].map((each) => each.until(() => each.health === 503)));
+      await Flow.unload();
+      const third = await start(values('three'), freshFolder());
+      await Promise.all([first, second].map((each) => each.until(() => each.environment.isStoreLost)));
+      should(third.environment.isStoreLost).be.false();
+      await ask(third.flow, { phone: consented }, 'block');
+      const isBlocked = [first, second, third].map(({ environment }) => environment.isBlocked(consented));
+      should(await Promise.all(isBlocked)).eql([true, true, true]);
+    });
   });
 });
