@@ -8,7 +8,7 @@ import type { Outcome } from '../outbox/outcome';
 import { Later } from '../outbox/queue';
 import type { ItemData, Shared } from '../outbox/records';
 import { serviceError, mayBeCarriedOut } from '../service/errors';
-import { systemClock } from '../service/clock';
+import { systemClock, type Clock } from '../service/clock';
 import { wokenBy } from '../service/concurrency';
 import { rememberedKey, sweepRemembered, table, type Remembered } from '../state/remembered';
 import { ageClock, changeRecord, unchanged, type Operation, type Store } from '../state/store';
@@ -21,13 +21,6 @@ export interface OnceKey {
   readonly advisor: string;
   readonly phone: string;
   readonly key: string;
-}
-
-export interface OnceTime {
-  /** The clock by which texts are held. */
-  readonly now: () => number;
-  /** The clock by which keys age: the store's, or that of a simulator, which can be moved. */
-  readonly age: () => number;
 }
 
 /** The holder of a key, and how far its text has come. It changes in one commit with the steps of the text. */
@@ -71,14 +64,17 @@ export class Once {
   readonly at: Buffer;
   private readonly of: string;
   private readonly holder: string;
+  /** The clock by which keys age. */
+  private readonly ages: Clock;
 
   /** A claim lasts for `within` milliseconds after its text was sent. */
   constructor(
     readonly store: Store,
     { space, node, advisor, phone, key }: OnceKey,
-    readonly within: number,
-    readonly time: OnceTime,
+    private readonly within: number,
+    private readonly environment: Pick<Environment, 'service' | 'clock'>,
   ) {
+    this.ages = ageClock(environment, store);
     this.of = JSON.stringify([advisor, phone, key]);
     this.at = rememberedKey(store, space, ['once', node], this.of);
     this.holder = store.peers?.processName ?? run;
@@ -98,7 +94,7 @@ export class Once {
           return verdict;
         }
         const until = store.now() + this.within;
-        const value: Claim = { of, item, holder, at: this.time.age(), until, state: 'open' };
+        const value: Claim = { of, item, holder, at: this.ages.now(), until, state: 'open' };
         if (!(await store.write([{ table, put: at, value }], [unchanged(table, at, entry)]))) continue;
         sweepRemembered(store).catch(() => undefined);
         return { kind: 'own', claim: value };
@@ -129,14 +125,14 @@ export class Once {
   }
 
   held(claim: Claim, notBefore: number): Claim {
-    const until = this.store.now() + Math.max(0, notBefore - this.time.now()) + this.within;
+    const until = this.store.now() + Math.max(0, notBefore - this.environment.clock.now()) + this.within;
     return { ...claim, notBefore, until };
   }
 
   ended(claim: Claim, { state, payload }: End): Claim | undefined {
     if (state === 'none') return undefined;
     const now = this.store.now();
-    const at = state === 'cancelled' ? now : this.time.age();
+    const at = state === 'cancelled' ? now : this.ages.now();
     const { of, item, holder } = claim;
     // A repeat that waits for a held text has its turn when that would have left, and is cancelled with it then.
     const until = Math.max(now + this.within, state === 'cancelled' ? claim.until : 0);
@@ -168,7 +164,7 @@ export class Once {
     since: number,
   ): Promise<OnceVerdict | undefined> {
     if (!claim) return undefined;
-    const isOver = this.time.age() - claim.at >= this.within;
+    const isOver = this.ages.now() - claim.at >= this.within;
     switch (claim.state) {
       case 'sent':
         return isOver ? undefined : { kind: 'sent', payload: claim.payload };
@@ -180,7 +176,7 @@ export class Once {
       case 'open': {
         const { item, notBefore } = claim;
         if (item === name) return undefined;
-        if ((notBefore ?? 0) > this.time.now() || (await this.isAtWork(claim)))
+        if ((notBefore ?? 0) > this.environment.clock.now() || (await this.isAtWork(claim)))
           return { kind: 'wait', notBefore };
         // Its turn has not come, perhaps not before a restart. The text that comes first is sent, and the other is the
         // repeat.
@@ -216,11 +212,6 @@ const endOfSent = ({ port, payload, problem }: Outcome): End => {
 const endOfThrown = (thrown: unknown, isReset: boolean): End => {
   if (mayBeCarriedOut(problemOf(thrown).code)) return { state: 'unknown' };
   return { state: isReset ? 'cancelled' : 'none' };
-};
-
-const timeOf = (environment: Environment, store: Store): OnceTime => {
-  const ages = ageClock(environment, store);
-  return { now: () => environment.clock.now(), age: () => ages.now() };
 };
 
 /** Writes the steps of the key in one commit with those of the text: a crash leaves both or neither. */
@@ -269,7 +260,7 @@ export const sendOnce = <D extends ItemData, S extends Shared>(
     const store = await item.savedIn(environment);
     const { message, advisor, data } = item;
     const onceKey = { space: message.record.space, node, advisor, phone: data.phone ?? '', key };
-    return new Once(store, onceKey, within, timeOf(environment, store));
+    return new Once(store, onceKey, within, environment);
   };
 
   /** A dry run claims no key: the texts of one message only know of each other. */
@@ -312,7 +303,7 @@ export const sendOnce = <D extends ItemData, S extends Shared>(
       if (verdict.kind === 'unknown') throw serviceError('outcome_unknown', 'once_unknown');
       if (verdict.kind === 'cancelled' || item.signal.aborted) throw serviceError('cancelled', 'cancelled');
       const { notBefore = 0 } = verdict;
-      if (notBefore > once.time.now()) throw new Later(notBefore);
+      if (notBefore > environment.clock.now()) throw new Later(notBefore);
       await once.changed(item.signal);
     }
   };

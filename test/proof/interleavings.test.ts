@@ -9,7 +9,7 @@ import { Tokens } from '../../lib/auth/tokens';
 import { Once } from '../../lib/guards/once';
 import { Queue } from '../../lib/outbox/queue';
 import type { ItemData, Shared } from '../../lib/outbox/records';
-import type { Clock } from '../../lib/service/clock';
+import { systemClock, type Clock } from '../../lib/service/clock';
 import { ServiceError } from '../../lib/service/errors';
 import { CommitQueue, type Batch } from '../../lib/state/commit-queue';
 import { Leases, prefixOf, type Lease, type Leased } from '../../lib/state/postgres-leases';
@@ -445,7 +445,7 @@ describe('in any order of events', function () {
           const processes = [world.process(), world.process()];
           const stores = processes.map((process) => process.store(true));
           const onceKey = { space: 's', node: 'n', advisor: 'a', phone: '+12025550101', key: 'k' };
-          const time = { now: () => world.now, age: () => world.now };
+          const clock = { ...systemClock, now: () => world.now };
           let sends = 0;
           const ends: string[] = [];
           const send = async (at: number, name: string): Promise<void> => {
@@ -453,7 +453,7 @@ describe('in any order of events', function () {
             if (!process || !store) return;
             for (;;) {
               await process.step('turn');
-              const once = new Once(store, onceKey, hour, time);
+              const once = new Once(store, onceKey, hour, { service: 'simulator', clock });
               const verdict = await once.claim(name, world.now);
               if (verdict.kind === 'wait') continue;
               if (verdict.kind !== 'own') {

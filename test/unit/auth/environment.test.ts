@@ -6,6 +6,7 @@ import { consentOf } from '../../../lib/consent/consent';
 import { Once } from '../../../lib/guards/once';
 import { logOf } from '../../../lib/runtime/log';
 import type { Red } from '../../../lib/runtime/red';
+import { systemClock } from '../../../lib/service/clock';
 import { endpoints } from '../../../lib/service/endpoints';
 import { forgetRemovedEnvironments } from '../../../nodes/environment/removed-data';
 import { listAdvisors } from '../../../nodes/environment/advisor-list';
@@ -103,7 +104,7 @@ describe('an environment', () => {
         store,
         { space: where, node: 'send', advisor: 'default', phone: '+12025550100', key: '7' },
         day,
-        { now: () => 0, age: () => store.now() },
+        { service: 'production', clock: systemClock },
       ).claim(name, 0);
     const { history } = await consentOf(environment);
     const answer = { requested: true, memberId: 1, consentState: 'pending' };

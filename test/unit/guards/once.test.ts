@@ -4,6 +4,7 @@ import should from 'should';
 import { day, hour } from '../../../lib/durations';
 import { Once } from '../../../lib/guards/once';
 import type { Environment, EnvironmentSettings } from '../../../lib/runtime/environment';
+import { systemClock } from '../../../lib/service/clock';
 import { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
 import { endOf, key, type Store } from '../../../lib/state/store';
@@ -276,10 +277,10 @@ describe('a text with a key', () => {
   it('leaves no expired key behind', async () => {
     let now = night;
     const aged = createMemoryStore({ clock: { now: () => now } });
-    const time = { now: () => now, age: () => now };
+    const environment = { service: 'simulator' as const, clock: { ...systemClock, now: () => now } };
     const onceAt = (at: number, within: number): Once => {
       const of = { space: 'here', node: 'send', advisor: 'default', phone: consented, key: String(at) };
-      return new Once(aged, of, within, time);
+      return new Once(aged, of, within, environment);
     };
     const claim = async (at: number, within: number): Promise<void> => {
       const once = onceAt(at, within);
@@ -304,8 +305,8 @@ describe('a text with a key', () => {
   it('leaves nothing in memory while a repeat waits', async () => {
     const waiting = new AbortController();
     const of = { space: 'here', node: 'send', advisor: 'default', phone: consented, key: 'k' };
-    const time = { now: () => night, age: () => night };
-    const once = new Once(store, of, hour, time);
+    const clock = { ...systemClock, now: () => night };
+    const once = new Once(store, of, hour, { service: 'simulator', clock });
     const claimed = await once.claim('first', 0);
     if (claimed.kind !== 'own') throw new Error(claimed.kind);
     for (let times = 0; times < 20; times++) {

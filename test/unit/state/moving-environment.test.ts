@@ -13,7 +13,7 @@ import { overStore } from '../../support/state/over-store';
 
 const phone = '+12025550101';
 const day = 24 * 3600 * 1000;
-const time = { now: () => Date.now(), age: () => Date.now() };
+const simulated = { service: 'simulator' as const, clock: systemClock };
 const spaceOf = (environment: string): string => `${environment}/sandbox/https://service.example`;
 const connectionOf = (environment: string): Connection => ({
   environment,
@@ -81,7 +81,10 @@ const authorize = async (
 };
 
 const sendOnce = async (store: Store, environment: string, now: number): Promise<void> => {
-  const once = new Once(store, keyOf(environment), day, { now: () => now, age: () => now });
+  const once = new Once(store, keyOf(environment), day, {
+    service: 'simulator',
+    clock: { ...systemClock, now: () => now },
+  });
   const claimed = await once.claim('item', 0);
   assert.ok(claimed.kind === 'own');
   await store.write([once.step(once.ended(claimed.claim, { state: 'sent', payload: { messageId: 1 } }))]);
@@ -112,7 +115,7 @@ const contents = async (store: Store, environment: string) => {
   return {
     asked: (await historyOf(store, spaceOf(environment)).preview('default', phone, { every: day, limit: 0 }))
       .consentState,
-    once: (await new Once(store, keyOf(environment), day, time).foresee())?.kind,
+    once: (await new Once(store, keyOf(environment), day, simulated).foresee())?.kind,
     blocked: (await (await listOf(store)).get(phone))?.reason,
     authorized: await vault.use(
       () => vault.get(connectionOf(environment), 'default')?.grant.refreshToken ?? null,
