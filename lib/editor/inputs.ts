@@ -1,11 +1,12 @@
-import type {
-  ChoiceField,
-  Field,
-  JsonField,
-  RowsField,
-  TicksField,
-  TypedField,
-  ValueType,
+import {
+  lookupTypes,
+  type ChoiceField,
+  type Field,
+  type JsonField,
+  type RowsField,
+  type TicksField,
+  type TypedField,
+  type ValueType,
 } from '../runtime/spec';
 import { addBox, hasBox } from './boxes';
 import { valueIn } from './dom';
@@ -30,8 +31,6 @@ export interface Control {
   /** Called whenever the field applies: makes what it takes long to make. */
   show?(): void;
 }
-
-const lookupTypes = ['msg', 'flow', 'global', 'env', 'jsonata'] as const;
 
 /** The editor's own icon for literals. */
 const textIcon = 'red/images/typedInput/az.svg';

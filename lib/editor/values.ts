@@ -1,5 +1,12 @@
 import { chosenIn, isVariable, type Values } from '../runtime/settings';
-import type { ChoiceField, FieldRow, RowsField, TypedField, ValueType } from '../runtime/spec';
+import {
+  valueTypes,
+  type ChoiceField,
+  type FieldRow,
+  type RowsField,
+  type TypedField,
+  type ValueType,
+} from '../runtime/spec';
 
 /** Returns the string of a key in the user's language, with each `__name__` filled in from `parts`. */
 export type Say = (key: string, parts?: Readonly<Record<string, unknown>>) => string;
@@ -10,16 +17,8 @@ export const holdsVariable = (text: string): boolean => /\$\{[^}]+\}/.test(text)
 /** The value of a choice by variable until the variable is named. */
 export const noVariable = '${}';
 
-const readableTypes: readonly string[] = [
-  ...(['msg', 'flow', 'global', 'env', 'jsonata'] satisfies ValueType[]),
-  ...(['str', 'num', 'bool', 'json', 'date'] satisfies ValueType[]),
-  'fields',
-  'off',
-  'text',
-];
-
 /** Whether nodes of this version can read values of this type. */
-export const isSource = (type: string): boolean => readableTypes.includes(type);
+export const isSource = (type: string): boolean => ['fields', ...valueTypes].includes(type);
 
 /** Whether a value of the field is the id of a record, whose name is saved beside it for the node's label. */
 export const isNamed = ({ lookup, several }: TypedField): boolean =>

@@ -5,7 +5,7 @@ import type { ServiceError, MessageValue } from '../service/errors';
 import { invalidInput } from './errors';
 import type { Message, Red, RunningNode } from './red';
 import { withDefaults, wrongSetting } from './settings';
-import type { NodeSpec, TypedField } from './spec';
+import { lookupTypes, type NodeSpec, type TypedField } from './spec';
 import type { Id } from '../service/endpoints';
 import { anyId, isNothing, isRecord } from '../kinds';
 
@@ -120,7 +120,7 @@ export const excerpt = (value: unknown): string => {
   return text.length > 40 ? `${text.slice(0, 40)}…` : text;
 };
 
-const looksUp = new Set(['msg', 'flow', 'global', 'env', 'jsonata']);
+const looksUp = new Set<string>(lookupTypes);
 
 export const compile = (RED: Red, node: RunningNode, field: string, value: unknown, type: string): Getter => {
   const text = written(value);

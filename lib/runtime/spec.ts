@@ -6,20 +6,12 @@ import type { FieldKinds } from '../kinds';
  * A node as data: its runtime, form, validation and docs all read its spec. This file and the specs import types and
  * plain values alone, so that they cost nothing at the start and the editor and the build can use them too.
  */
-export type ValueType =
-  | 'msg'
-  | 'flow'
-  | 'global'
-  | 'env'
-  | 'jsonata'
-  | 'str'
-  | 'num'
-  | 'bool'
-  | 'json'
-  | 'date'
-  /** These types have no value beside them: nothing, and the text itself. */
-  | 'off'
-  | 'text';
+
+/** The types of a value that names where to look. */
+export const lookupTypes = ['msg', 'flow', 'global', 'env', 'jsonata'] as const;
+/** The last two have no value beside them: nothing, and the text itself. */
+export const valueTypes = [...lookupTypes, 'str', 'num', 'bool', 'json', 'date', 'off', 'text'] as const;
+export type ValueType = (typeof valueTypes)[number];
 
 /**
  * The field is shown and checked only while other fields have one of these values. A `${VARIABLE}`, whose value the
