@@ -3,11 +3,10 @@ import { join } from 'node:path';
 import { clockFormat, fill, isSpoken, type Language, localeOf, spokenOf } from '../languages';
 import { offsetAt, offsetName, ownTimeZone } from './dates';
 import { isCountry } from '../kinds';
-import type { Red } from './red';
+import { systemLanguage, type Red } from './red';
 import { inWords, type MessageValue, type MessageValues, type Problem } from '../service/errors';
 import { orMake, processMemory } from '../process-memory';
 import { visible } from '../visible';
-import { systemLanguage } from './system-language';
 
 const folder = join(__dirname, '..', '..', 'locales');
 

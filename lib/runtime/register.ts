@@ -1,7 +1,7 @@
 import type { Node, NodeAPI, NodeDef } from 'node-red';
 import { visible } from '../visible';
 import type { Registered } from './spec';
-import { systemLanguage } from './system-language';
+import { systemLanguage } from './red';
 
 /** A node's properties as saved in the flow: in a flow of an older version, any may be missing. */
 export type Config = NodeDef & Readonly<Record<string, unknown>>;

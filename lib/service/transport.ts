@@ -172,8 +172,6 @@ export interface TransportOptions {
   readonly proxy?: string | undefined;
 }
 
-export type Transport = ReturnType<typeof createTransport>;
-
 /** package.json is two folders up, or three in the compiled package. */
 const packageVersion = (folder: string): string => {
   const path = ['../..', '../../..'].map((up) => join(folder, up, 'package.json')).find(existsSync);

@@ -4,7 +4,7 @@ import { spreadFrom } from '../../../lib/guards/text-hours';
 import { MovableClock } from '../../../simulator/movable-clock';
 import { wordsIn } from '../../../lib/runtime/language';
 import { activityOf } from '../../../lib/runtime/activity';
-import { systemLanguage } from '../../../lib/runtime/system-language';
+import { systemLanguage } from '../../../lib/runtime/red';
 import { createMemoryStore } from '../../../lib/state/memory';
 import { endOf, key, type Store } from '../../../lib/state/store';
 import { invalidInput } from '../../../lib/runtime/errors';
