@@ -2,6 +2,7 @@ import { nodeCloseTime, second } from '../durations';
 import { Listeners } from '../listeners';
 import { ofAConnection, removeUnreadable } from '../outbox/storable-message';
 import { handOver, type Claim } from '../outbox/hand-over';
+import { duplicatesOf } from '../outbox/item';
 import { processMemory } from '../process-memory';
 import { elapsedBy, systemClock } from '../service/clock';
 import { wokenBy } from '../service/concurrency';
@@ -48,6 +49,15 @@ export type Outputs = ReturnType<typeof outputsOf>;
 export const isOfDryRun = ({ problem, payload }: Pick<Outcome, 'problem' | 'payload'>): boolean =>
   (problem ?? (payload as { dryRun?: unknown } | null | undefined))?.dryRun === true;
 
+/** How many outcomes left, by the names of the outputs; `alreadySent` are among those of the first. */
+export type OutcomeCounts = Readonly<Record<string, number>>;
+
+/** Before the code of a failure, in the kinds by which outcomes are counted. */
+export const codePrefix = 'code ';
+
+export const alreadySentIn = (counts: OutcomeCounts): number =>
+  (counts['alreadySent'] ?? 0) + (counts[duplicatesOf('sent')] ?? 0);
+
 export const outputsOf = (
   RED: Red,
   node: RunningNode,
@@ -68,8 +78,24 @@ export const outputsOf = (
 
   return {
     names,
-    /** The name of the output that an outcome leaves by: a third output without wires counts as `failed`. */
-    nameOf: (outcome: Outcome): string => names[portOf(outcome)] ?? '',
+    /** The kinds under which `msg.summary` counts an outcome: a third output without wires counts as `failed`. */
+    kindsOf(outcome: Outcome): readonly string[] {
+      const name = names[portOf(outcome)] ?? '';
+      if (name === 'failed' && outcome.problem) return [name, codePrefix + outcome.problem.code];
+      // `alreadySent` comes first, because duplicates are counted under the first kind.
+      return outcome.alreadySent ? ['alreadySent', name] : [name];
+    },
+    /** `msg.summary` without its id. */
+    summaryOf(total: number, counts: OutcomeCounts): Record<string, unknown> {
+      // The service may send any text as a code, even `__proto__`, which an assignment would lose.
+      const byCode = Object.fromEntries(
+        Object.entries(counts)
+          .filter(([kind, count]) => kind.startsWith(codePrefix) && count > 0)
+          .map(([kind, count]) => [kind.slice(codePrefix.length), count]),
+      );
+      const outputs = Object.fromEntries(names.map((name) => [name, counts[name] ?? 0]));
+      return { total, ...outputs, ...('sent' in outputs && { alreadySent: alreadySentIn(counts) }), byCode };
+    },
     /** A dry run is neither a failure nor a text. */
     count(msg: Message, outcome: Outcome): void {
       if (outcome.repeated || isOfDryRun(outcome)) return;
@@ -107,6 +133,23 @@ export const outputsOf = (
     },
   };
 };
+
+/** Counts the outcomes of a list that no queue keeps. */
+export class Tally {
+  readonly counts: Record<string, number> = {};
+  total = 0;
+
+  constructor(private readonly outputs: Pick<Outputs, 'kindsOf' | 'summaryOf'>) {}
+
+  add(outcome: Outcome): void {
+    this.total += 1;
+    for (const kind of this.outputs.kindsOf(outcome)) this.counts[kind] = (this.counts[kind] ?? 0) + 1;
+  }
+
+  get summary(): Record<string, unknown> {
+    return this.outputs.summaryOf(this.total, this.counts);
+  }
+}
 
 /** The part of a flow that Node-RED's type declarations lack. */
 interface Completing {

@@ -13,7 +13,7 @@ import { closeLimit, systemClock, within } from '../service/clock';
 import { serviceError, ServiceError } from '../service/errors';
 import { ageClock, TakenOver, type Store } from '../state/store';
 import { activityOf, isCancelling } from './activity';
-import { Job, setAt, withoutList, type Part } from './delivery';
+import { alreadySentIn, Job, setAt, Tally, withoutList, type Part } from './delivery';
 import type { Environment } from './environment';
 import { environmentOf, isAuthorized, toolsOf, whenAdded, type Tools } from './flow-node';
 import { failedOutcome, problemOf } from './errors';
@@ -23,7 +23,6 @@ import type { Config, NodeRuntime } from './register';
 import type { NodeSpec } from './spec';
 import { Searches, type PrepareSearch } from './searches';
 import { look, loopLook, outcomeStatus, unauthorizedLook, type StatusTexts } from './status';
-import { alreadySentIn, kindsIn, summaryOf, Tally } from './summary';
 
 export interface Batch<D extends ItemData = ItemData, S extends Shared = Shared> extends Items<D, S> {
   /** True when an array came in, even of one entry. */
@@ -279,10 +278,10 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     ): Promise<boolean> => {
       const { message, data, shared, isRepeated } = item;
       const { count } = message.record;
-      const kinds = kindsIn(tools.outputs, outcome);
+      const kinds = outputs.kindsOf(outcome);
       const counts = item.count(kinds);
       const isLast = counts['total'] === count;
-      const summary = isLast && shared.list ? summaryOf(tools.outputs, count, counts) : undefined;
+      const summary = isLast && shared.list ? outputs.summaryOf(count, counts) : undefined;
       const { entries } = message.input;
       const indexes = indexesOf(data);
       const parts = indexes.map((index): Part => {
@@ -455,7 +454,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       const why = options.failedFields?.(failure, job.msg) ?? failure;
       // Reading a number may need the country of the environment that is missing.
       const isUnready = why.problem?.code === 'not_configured';
-      const tally = new Tally(tools.outputs);
+      const tally = new Tally(outputs);
       for (const data of items)
         for (const index of indexesOf(data)) {
           const outcome = data.wrong && !isUnready ? failedOutcome(data.wrong) : why;
@@ -464,7 +463,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
           const summary = shared.list && tally.total === count ? tally.summary : undefined;
           job.emit(index, options.fields(outcome, { data, shared, entry }, index), { entry, summary });
         }
-      shown.show(why, kindsIn(tools.outputs, why), count > 1 ? tally.counts : undefined);
+      shown.show(why, outputs.kindsOf(why), count > 1 ? tally.counts : undefined);
       job.concludeHandOver();
     };
 
@@ -539,7 +538,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
         const unread = thrown instanceof ServiceError ? undefined : removeUnreadable(msg, true);
         const why = failedOutcome(problemOf(unready(unread ?? thrown)));
         const failure = options.failedFields?.(why, msg) ?? why;
-        shown.show(failure, kindsIn(tools.outputs, failure));
+        shown.show(failure, outputs.kindsOf(failure));
         job.fail(failure);
       } catch (fault) {
         job.raise(fault as Error);

@@ -3,11 +3,10 @@ import type { Outcome } from '../outbox/outcome';
 import { closeLimit, systemClock } from '../service/clock';
 import { wokenBy } from '../service/concurrency';
 import { serviceError, type Problem } from '../service/errors';
-import type { Job } from './delivery';
+import { Tally, type Job } from './delivery';
 import type { Tools } from './flow-node';
 import type { Message } from './red';
 import { progressLook, searchLook } from './status';
-import { Tally } from './summary';
 
 export interface Portion {
   readonly outcomes: readonly Outcome[];

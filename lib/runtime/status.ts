@@ -2,7 +2,7 @@ import { atTime, systemClock, type Clock } from '../service/clock';
 import type { Problem } from '../service/errors';
 import type { Environment } from './environment';
 import type { Words } from './language';
-import { isOfDryRun, type Outputs } from './delivery';
+import { codePrefix, isOfDryRun, type OutcomeCounts, type Outputs } from './delivery';
 import type { Outcome } from '../outbox/outcome';
 import type { Queue } from '../outbox/queue';
 import type { RunningNode } from './red';
@@ -227,12 +227,6 @@ export interface StatusTexts {
   /** The planned time in the text of the first output. */
   readonly plannedFor?: (payload: unknown) => number | undefined;
 }
-
-/** How many outcomes left, by the names of the outputs; `alreadySent` are among those of the first. */
-export type OutcomeCounts = Readonly<Record<string, number>>;
-
-/** Before the code of a failure, in the kinds by which outcomes are counted. */
-export const codePrefix = 'code ';
 
 /** The reason that all failures share, if nothing else has left. */
 const sharedReason = (words: Words, counts: OutcomeCounts, failed: number): string | undefined => {

@@ -7,7 +7,7 @@ import { failedOutcome, invalidInput, problemOf } from '../../lib/runtime/errors
 import { serviceError } from '../../lib/service/errors';
 import { anyAdvisor, type Tools } from '../../lib/runtime/flow-node';
 import { oneOrList, pathIn } from '../../lib/runtime/inputs';
-import { Tally } from '../../lib/runtime/summary';
+import { Tally } from '../../lib/runtime/delivery';
 import type { Outcome } from '../../lib/outbox/outcome';
 import { spec } from './spec';
 

@@ -17,7 +17,7 @@ const script = `
     const emit = () => { count += 1; };
     const job = { emit, asList: nothing, setCount: nothing, conclude: nothing, settle: nothing };
     const closed = new AbortController().signal;
-    const outputs = { names: [], nameOf: () => 'done' };
+    const outputs = { kindsOf: () => ['done'], summaryOf: nothing };
     const tools = { closed, outputs, status: { show: nothing }, words: {}, clock: Date };
     await new Stream(tools, job, closed, closed).emitAll(portions());
     console.log(count);
