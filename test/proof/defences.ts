@@ -607,12 +607,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'a block is answered when requests in flight have finished',
       file: 'lib/guards/do-not-text.ts',
-      changes: [
-        [
-          '    while (this.attempts.has(phone)) await new Promise<void>((resolve) => this.waiting.add(resolve));\n',
-          '',
-        ],
-      ],
+      changes: [['    while (this.attempts.has(phone)) await wokenBy(this.attemptEnds.add);\n', '']],
       shownBy: { 'unit/guards/do-not-text.test.ts': ['answers when that has finished'] },
     },
     {
