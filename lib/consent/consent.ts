@@ -11,7 +11,6 @@ import {
   indexedUnder,
   indexOf,
   keysOf,
-  keysUnder,
   records,
   timetable,
   type Indexed,
@@ -22,7 +21,17 @@ import {
   type Subject,
 } from '../outbox/records';
 import { orMake } from '../process-memory';
-import { ageClock, asName, endOf, key, nextKey, type Store, type StoreCommand } from '../state/store';
+import {
+  ageClock,
+  asName,
+  endOf,
+  key,
+  keysUnder,
+  nextKey,
+  under,
+  type Store,
+  type StoreCommand,
+} from '../state/store';
 import {
   cancelled,
   consentStatusOf,
@@ -241,9 +250,9 @@ export class Consent {
   /** The last known status of a number: it is saved with the waits that have looked. */
   async seenOf({ seen, subject, advisor }: Wait): Promise<ConsentStatus> {
     if (seen) return seen;
-    const from = this.groupOf(subject, advisor);
+    const range = { ...under(this.groupOf(subject, advisor)), limit: 1 };
     for (const reverse of [true, false]) {
-      const [found] = await this.store.keys(timetable, { from, to: endOf(from), limit: 1, reverse });
+      const [found] = await this.store.keys(timetable, { ...range, reverse });
       if (!found) break;
       const record = await this.recordOf(indexedIn(found));
       if (record?.seen) return record.seen;

@@ -10,11 +10,11 @@ import { serviceError, type ServiceError } from '../service/errors';
 import type { Movable } from '../state/moving';
 import {
   changeRecord,
-  endOf,
   key,
   pagesUnder,
   StoreClosed,
   TakenOver,
+  under,
   type Store,
   type StoreCommand,
   unchanged,
@@ -111,7 +111,7 @@ export class DoNotText {
 
   async page(skip: number, limit: number): Promise<BlockedPage> {
     await this.copy();
-    const range = { from: this.prefix, to: endOf(this.prefix) };
+    const range = under(this.prefix);
     const [found, total] = await Promise.all([
       this.store.page<Blocked>(table, { ...range, limit, skip }),
       this.store.count(table, range.from, range.to),
@@ -185,10 +185,9 @@ export class DoNotText {
     if (this.isOwnEmpty) return undefined;
     const { store, prefix, version } = this;
     const { losses = 0 } = store.engine;
-    const range = { from: prefix, to: endOf(prefix) };
     // Most lists are empty, and to see that takes less time than to hash a number. A database reads many numbers at
     // once, but only one range at a time.
-    this.mayBeEmpty &&= !store.peers && (await store.keys(table, { ...range, limit: 1 })).length === 0;
+    this.mayBeEmpty &&= !store.peers && (await store.keys(table, { ...under(prefix), limit: 1 })).length === 0;
     const { mayBeEmpty: isEmpty } = this;
     const at = isEmpty ? prefix : this.keyOf(phone);
     const found = isEmpty ? undefined : await store.get<Blocked>(table, at);

@@ -7,8 +7,10 @@ import { wokenBy } from '../service/concurrency';
 import {
   endOf,
   nextKey,
+  keysUnder,
   pagesUnder,
   TakenOver,
+  under,
   type Changed,
   type Operation,
   type Store,
@@ -29,7 +31,6 @@ import type { Outcome } from './outcome';
 import { Cancels, Lane, memoryOf, type QueueMemory } from './queue-memory';
 import { QueueReader } from './queue-reader';
 import {
-  after,
   arrivalAt,
   arrivalIn,
   dueIn,
@@ -38,7 +39,6 @@ import {
   indexOf,
   itemAt,
   keysOf,
-  keysUnder,
   laneFor,
   laterLane,
   newArrival,
@@ -271,8 +271,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     await this.dropAndCount();
     await restoreTimetable(this.store, this.options.node);
     for (const lane of this.lanes) lane.hasMore = false;
-    const isAny =
-      (await this.store.keys(timetable, { ...after(this.keys.dues, undefined), limit: 1 })).length > 0;
+    const isAny = (await this.store.keys(timetable, { ...under(this.keys.dues), limit: 1 })).length > 0;
     if (this.waitCount > 0) this.options.changed();
     if (this.isClosing) return;
     this.isStarted = true;

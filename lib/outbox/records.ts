@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { setImmediate as nextTick } from 'node:timers/promises';
 import { orMake, processMemory } from '../process-memory';
-import { endOf, key, nextKey, type Store, type Table } from '../state/store';
+import { key, keysUnder, type Store, type Table } from '../state/store';
 import type { Problem } from '../service/errors';
 import type { Outcome } from './outcome';
 import type { Input } from './storable-message';
@@ -264,30 +263,6 @@ export const indexKeysOf = (
   return [at('number', { phone }), ...(known === undefined ? [] : [at('member', { memberId: known })])];
 };
 
-/** All keys that begin with `prefix`, a page at a time. */
-export async function* keysUnder(
-  store: Store,
-  table: Table,
-  prefix: Buffer,
-  limit: number,
-  skip = 0,
-): AsyncGenerator<readonly Buffer[]> {
-  for (let last: Buffer | undefined; ;) {
-    const found = await store.keys(table, { ...after(prefix, last), limit, ...(!last && { skip }) });
-    yield found;
-    last = found.at(-1);
-    if (!last || found.length < limit) return;
-    // Reads may be answered at once: others get a tick between two pages.
-    await nextTick();
-  }
-}
-
 export async function* indexedUnder(store: Store, prefix: Buffer, limit: number): AsyncGenerator<Indexed[]> {
   for await (const found of keysUnder(store, timetable, prefix, limit)) yield found.map(indexedIn);
 }
-
-/** The keys after `last`, within the range of `prefix`. */
-export const after = (prefix: Buffer, last: Buffer | undefined): { from: Buffer; to: Buffer } => ({
-  from: last ? nextKey(last) : prefix,
-  to: endOf(prefix),
-});

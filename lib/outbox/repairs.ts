@@ -1,14 +1,12 @@
 import { memoryOf } from './queue-memory';
-import { key, pagesUnder, unchanged, type Operation, type Store, type StoreEntry } from '../state/store';
+import { key, keysUnder, pagesUnder, unchanged, type Operation, type Store, type StoreEntry } from '../state/store';
 import {
-  after,
   arrivalIn,
   heldLane,
   indexedIn,
   indexKeysOf,
   itemAt,
   keysOf,
-  keysUnder,
   laneFor,
   newArrival,
   records,
@@ -114,9 +112,7 @@ export const dropUnaccepted = async (
       const write = (operations: readonly Operation[]): Promise<boolean> =>
         store.write(operations, [unchanged(records, entry.key, entry)]);
       for (const kind of [itemsOf(arrival), waitsOf(arrival)])
-        for (;;) {
-          const range = { ...after(kind, undefined), limit: removedAtOnce };
-          const found = await store.page<ItemRecord>(records, range);
+        for await (const found of pagesUnder<ItemRecord>(store, records, kind, removedAtOnce)) {
           // Their entries in the timetable are dropped as they are met.
           const indexKeys = found.flatMap(({ value: { item } }) =>
             indexKeysOf(store, node, entry.value, arrival, item, true, undefined),
@@ -125,7 +121,7 @@ export const dropUnaccepted = async (
             ...found.map(({ key: at }) => remove(at)),
             ...indexKeys.map((at): Operation => ({ table: timetable, remove: at })),
           ];
-          if (found.length === 0 || !(await write(operations))) break;
+          if (!(await write(operations))) break;
         }
       await write([message(arrival), list(arrival)].map(remove));
     }

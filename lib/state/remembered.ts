@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { day } from '../durations';
 import type { Movable } from './moving';
 import { key, pagesUnder, removeUnder, unchanged, type Operation, type Store, type Table } from './store';
@@ -37,8 +36,6 @@ export const sweepRemembered = async (store: Store): Promise<void> => {
         old.map(({ key: remove }): Operation => ({ table, remove })),
         old.map((entry) => unchanged(table, entry.key, entry)),
       );
-    // The store may answer without waiting, so other work gets its turn between two pages.
-    await nextTurn();
   }
 };
 

@@ -1,3 +1,4 @@
+import { setImmediate as nextTick } from 'node:timers/promises';
 import { systemClock, type Clock } from '../service/clock';
 import {
   bytesIn,
@@ -212,13 +213,45 @@ export const asName = (bytes: Buffer): string => bytes.toString('latin1');
 /** The key that follows `key` immediately. */
 export const nextKey = (key: Buffer): Buffer => Buffer.concat([key, Buffer.of(0)]);
 
+/** The range of all keys that begin with `prefix`. */
+export const under = (prefix: Buffer): Pick<Range, 'from' | 'to'> => ({ from: prefix, to: endOf(prefix) });
+
+async function* pagesOf<T>(
+  range: Range,
+  read: (range: Range) => Promise<readonly T[]>,
+  keyOf: (found: T) => Buffer,
+): AsyncGenerator<readonly T[]> {
+  for (let left = range; ;) {
+    const page = await read(left);
+    if (page.length > 0) yield page;
+    const last = page.at(-1);
+    if (!last || page.length < range.limit) return;
+    left = { ...range, from: nextKey(keyOf(last)), skip: 0 };
+    // Reads may be answered at once: others get a tick between two pages.
+    await nextTick();
+  }
+}
+
+/** All keys that begin with `prefix`, a page at a time. */
+export const keysUnder = (store: Store, table: Table, prefix: Buffer, limit: number, skip = 0) =>
+  pagesOf(
+    { ...under(prefix), limit, skip },
+    (range) => store.keys(table, range),
+    (found) => found,
+  );
+
+/** All records whose keys begin with `prefix`, a page at a time. */
+export const pagesUnder = <T>(store: Store, table: Table, prefix: Buffer, limit: number, skip = 0) =>
+  pagesOf(
+    { ...under(prefix), limit, skip },
+    (range) => store.page<T>(table, range),
+    (found) => found.key,
+  );
+
 /** Removes all records whose keys begin with `prefix`. */
 export const removeUnder = async (store: Store, table: Table, prefix: Buffer): Promise<void> => {
-  for (;;) {
-    const found = await store.keys(table, { from: prefix, to: endOf(prefix), limit: 500 });
-    if (found.length === 0) return;
+  for await (const found of keysUnder(store, table, prefix, 500))
     await store.write(found.map((remove) => ({ table, remove })));
-  }
 };
 
 /** How long the data of a node or an environment that left the flow is kept, in case its id returns. */
@@ -242,23 +275,6 @@ const sharedKinds: ReadonlySet<string> = new Set([
 
 export const isShared = (key: Buffer): boolean =>
   sharedKinds.has(key.toString('utf8', 0, Math.max(0, key.indexOf(0))));
-
-/** All records whose keys begin with `prefix`, a page at a time. */
-export async function* pagesUnder<T>(
-  store: Store,
-  table: Table,
-  prefix: Buffer,
-  limit: number,
-  skip = 0,
-): AsyncGenerator<readonly StoreEntry<T>[]> {
-  for (let range = { from: prefix, to: endOf(prefix), limit, skip }; ;) {
-    const page = await store.page<T>(table, range);
-    if (page.length > 0) yield page;
-    const last = page.at(-1);
-    if (!last || page.length < limit) return;
-    range = { ...range, from: nextKey(last.key), skip: 0 };
-  }
-}
 
 /** The versions of records that cannot be decrypted, by engine, because several stores may be over one. */
 const unreadable = new WeakMap<Engine, Map<string, Version>>();
@@ -348,7 +364,7 @@ export class Store {
       if (!last || entries.length === range.limit || rows.length < left.limit) return entries;
       const bounds = range.reverse ? { to: last.key } : { from: nextKey(last.key) };
       left = { ...left, ...bounds, limit: Math.max(range.limit, readOn), skip: 0 };
-      await new Promise((resolve) => setImmediate(resolve));
+      await nextTick();
     }
     return entries;
   }

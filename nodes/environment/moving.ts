@@ -6,7 +6,7 @@ import { itemAt, keysOf, records, type ItemRecord, type SharedRecord } from '../
 import { idsUnder } from '../../lib/outbox/removed-nodes';
 import { moveRecords, type Movable } from '../../lib/state/moving';
 import { movableRemembered } from '../../lib/state/remembered';
-import { endOf, key, type Store } from '../../lib/state/store';
+import { key, under, type Store } from '../../lib/state/store';
 
 const kinds = ['item', 'wait'];
 
@@ -15,8 +15,7 @@ const worksFor = async (store: Store, node: string, environment: string): Promis
   const ours = `${environment}/`;
   for (const kind of kinds) {
     const prefix = key(kind, node);
-    const range = { from: prefix, to: endOf(prefix), limit: 1, reverse: true };
-    const [last] = await store.page<ItemRecord>(records, range);
+    const [last] = await store.page<ItemRecord>(records, { ...under(prefix), limit: 1, reverse: true });
     if (!last) continue;
     const list = keysOf(node).list(itemAt(last.key).arrival);
     const shared = last.value.single ?? (await store.get<SharedRecord>(records, list))?.value;
