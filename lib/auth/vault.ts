@@ -5,7 +5,15 @@ import { within, type Clock } from '../service/clock';
 import { oneAtATime } from '../service/concurrency';
 import { backoff } from '../service/retry';
 import type { Movable } from '../state/moving';
-import { key, pagesUnder, unchanged, type Operation, type Store, type Version } from '../state/store';
+import {
+  changeRecord,
+  key,
+  pagesUnder,
+  unchanged,
+  type Operation,
+  type Store,
+  type Version,
+} from '../state/store';
 import type { Connection } from './connection';
 import type { Identity, TokenAnswer } from './token-endpoint';
 import { day, minute, second } from '../durations';
@@ -358,15 +366,10 @@ export class Vault {
   /** Changes nothing else in the record: another process may have refreshed the authorization since it was read here. */
   private async setAwaiting(name: string, entry: VaultEntry): Promise<void> {
     const store = await this.store();
-    const put = placeOf(store, name);
-    for (;;) {
-      const found = await store.get<GrantRecord>(table, put);
-      if (!found) return this.save(name, entry);
-      const operations: Operation[] = [{ table, put, value: { ...found.value, awaiting: entry.awaiting } }];
-      if (store.peers) operations.push(authorizationsChanged());
-      if (await store.write(operations, [unchanged(table, put, found)])) break;
-    }
-    await this.reread(name);
+    const { awaiting } = entry;
+    const set = (found?: GrantRecord): GrantRecord | undefined => found && { ...found, awaiting };
+    const isThere = await changeRecord(store, table, placeOf(store, name), set, authorizationsChanged(store));
+    await (isThere ? this.reread(name) : this.save(name, entry));
   }
 
   /**
@@ -522,11 +525,10 @@ export class Vault {
           return false;
         }
         const { awaiting } = found?.value ?? entry;
-        const operations: Operation[] = [{ table, put, value: recordOf(name, { ...entry, awaiting }) }];
+        const operation = { table, put, value: recordOf(name, { ...entry, awaiting }) } as const;
         const conditions = unsaved.replaces ? [unchanged(table, put, found)] : [];
-        if (store.peers && (!unsaved.replaces || entry.grant.refused))
-          operations.push(authorizationsChanged());
-        if (!(await store.write(operations, conditions))) continue;
+        const news = unsaved.replaces && !entry.grant.refused ? [] : authorizationsChanged(store);
+        if (!(await store.write([operation, ...news], conditions))) continue;
         const kept = this.kept.get(name);
         if (kept?.unsaved === unsaved) this.kept.set(name, { ...kept, unsaved: undefined });
         await this.reread(name);
@@ -676,10 +678,7 @@ export class Vault {
 
   private async remove(name: string): Promise<void> {
     const store = await this.store();
-    await store.write([
-      { table, remove: placeOf(store, name) },
-      ...(store.peers ? [authorizationsChanged()] : []),
-    ]);
+    await store.write([{ table, remove: placeOf(store, name) }, ...authorizationsChanged(store)]);
     this.drop(name);
   }
 
@@ -707,5 +706,6 @@ export const movableGrants = (
   };
 };
 
-/** Tells all processes on a store to read its authorizations again. */
-export const authorizationsChanged = (): Operation => ({ table, put: granted, value: randomUUID() });
+/** Tells the other processes on a store, if it has others, to read its authorizations again. */
+export const authorizationsChanged = ({ peers }: Store): Operation[] =>
+  peers ? [{ table, put: granted, value: randomUUID() }] : [];

@@ -190,13 +190,15 @@ export const changeRecord = async <T extends object>(
   table: Table,
   key: Buffer,
   change: (known: T | undefined) => T | undefined,
+  /** Written in the same commit. */
+  more: readonly Operation[] = [],
 ): Promise<T | undefined> => {
   for (;;) {
     const entry = await store.get<T>(table, key);
     const value = change(entry?.value);
     if (value === entry?.value) return value;
     const operation = value ? { table, put: key, value } : { table, remove: key };
-    if (await store.write([operation], [unchanged(table, key, entry)])) return value;
+    if (await store.write([operation, ...more], [unchanged(table, key, entry)])) return value;
   }
 };
 

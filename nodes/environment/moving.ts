@@ -47,6 +47,6 @@ export const moveToDatabase = async (
     movableRemembered(environment) as Movable,
     ...(withList ? [movableBlocked() as Movable] : []),
   ]);
-  if (count > 0) await to.write([authorizationsChanged()]);
+  if (count > 0) await to.write(authorizationsChanged(to));
   return count;
 };
