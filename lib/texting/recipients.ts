@@ -30,7 +30,9 @@ const national = (number: string, country: string): string | undefined => {
   parsePhoneNumber ??= (require('libphonenumber-js') as { parsePhoneNumberFromString: typeof parse })
     .parsePhoneNumberFromString;
   const found = parsePhoneNumber(number, country as CountryCode);
-  return found?.isPossible() && e164.test(found.number) ? found.number : undefined;
+  // A text cannot reach an extension, and somebody else may have the number itself. A second number after a semicolon
+  // is an extension to the parser (RFC 3966, section 3).
+  return found?.isPossible() && found.ext === undefined && e164.test(found.number) ? found.number : undefined;
 };
 
 /** No number that is written without its country code is shorter. */
@@ -38,16 +40,10 @@ const fewestDigits = 6;
 
 const digitsIn = (text: string): number => text.replaceAll(/\D/g, '').length;
 
-/** Whether a second number follows after a semicolon, where the parser expects an extension (RFC 3966, section 3). */
-const hasSecond = (text: string): boolean =>
-  text.includes(';') && digitsIn(text.slice(text.indexOf(';'))) >= fewestDigits;
-
 const prefix = /^tel[:.]?\s*/i;
-const extension = /(?:ext(?:ensio)?n?|x)[.:=\s]*\d{1,7}$/i;
 
 /** Whether there are words beside a number, such as a name: the parser would ignore them, wherever they belong. */
-const hasWords = (text: string): boolean =>
-  /\p{L}/u.test(text.trim().replace(prefix, '').replace(extension, ''));
+const hasWords = (text: string): boolean => /\p{L}/u.test(text.trim().replace(prefix, ''));
 
 /** A value that starts with + is checked by the contract's pattern alone (*Limits*); others need a country. */
 export const phoneNumber = (value: unknown, country: string): string | undefined => {
@@ -58,8 +54,8 @@ export const phoneNumber = (value: unknown, country: string): string | undefined
     const number = digitsTogether(text);
     return e164.test(number) ? number : undefined;
   }
-  // The parser would find one number in these, and the others would be lost.
-  if (isJsonText(text) || hasSecond(text) || hasWords(text)) return undefined;
+  // The parser would find one number in these, and the rest would be lost.
+  if (isJsonText(text) || hasWords(text)) return undefined;
   return text !== '' && country !== '' ? national(text, country) : undefined;
 };
 
