@@ -187,7 +187,8 @@ export class DoNotText {
     const { losses = 0 } = store.engine;
     // Most lists are empty, and to see that takes less time than to hash a number. A database reads many numbers at
     // once, but only one range at a time.
-    this.mayBeEmpty &&= !store.peers && (await store.keys(table, { ...under(prefix), limit: 1 })).length === 0;
+    this.mayBeEmpty &&=
+      !store.peers && (await store.keys(table, { ...under(prefix), limit: 1 })).length === 0;
     const { mayBeEmpty: isEmpty } = this;
     const at = isEmpty ? prefix : this.keyOf(phone);
     const found = isEmpty ? undefined : await store.get<Blocked>(table, at);

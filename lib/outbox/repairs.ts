@@ -1,5 +1,13 @@
 import { memoryOf } from './queue-memory';
-import { key, keysUnder, pagesUnder, unchanged, type Operation, type Store, type StoreEntry } from '../state/store';
+import {
+  key,
+  keysUnder,
+  pagesUnder,
+  unchanged,
+  type Operation,
+  type Store,
+  type StoreEntry,
+} from '../state/store';
 import {
   arrivalIn,
   heldLane,
