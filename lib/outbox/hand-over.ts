@@ -1,11 +1,55 @@
 import { processMemory } from '../process-memory';
 import type { Changed, Store } from '../state/store';
-import { noteVisit } from './visits';
+import type { Clock } from '../service/clock';
 
-/** Names the outcome of a message. Node-RED copies a symbol with the message, and no flow sees it. */
+// Node-RED copies symbols with a message, and no flow sees them.
+
+/** Names the outcome of a message. */
 const outcomeMark = Symbol.for('advisor-texting.outcome');
+/** Names the nodes of ours that a message has left, so that one that runs in a circle is noticed. */
+const visitsMark = Symbol.for('advisor-texting.visits');
 
 type Marked = Record<PropertyKey, unknown>;
+
+/** How often a message came back to a node within a minute, and when that minute began. */
+interface Returns {
+  readonly count: number;
+  readonly since: number;
+}
+
+/** By node id. Never changed, because messages share it. */
+export type Visits = ReadonlyMap<string, Returns>;
+
+export const noReturns: Returns = { count: 0, since: -Infinity };
+
+export const oneMore = (before: Returns, now: number, period: number): Returns => {
+  const isOver = now < before.since || now - before.since >= period;
+  return isOver ? { count: 1, since: now } : { count: before.count + 1, since: before.since };
+};
+
+export const visitsIn = (msg: object): Visits | undefined => {
+  const visits = (msg as Marked)[visitsMark];
+  return visits instanceof Map ? (visits as Visits) : undefined;
+};
+
+export const setVisits = (msg: object, visits: Visits): void => {
+  (msg as Marked)[visitsMark] = visits;
+};
+
+/** Counts a message that comes back to a node; undefined if it was never there before. */
+export const countReturn = (
+  msg: object,
+  node: string,
+  clock: Pick<Clock, 'now'>,
+  period: number,
+): Returns | undefined => {
+  const visits = visitsIn(msg);
+  const before = visits?.get(node);
+  if (!before) return undefined;
+  const returns = oneMore(before, clock.now(), period);
+  setVisits(msg, new Map(visits).set(node, returns));
+  return returns;
+};
 
 /** Saves something in one commit with an acceptance. */
 type Save = (emitted: Changed) => Promise<void>;
@@ -106,7 +150,8 @@ export const handOver = {
    * that of its outcome.
    */
   mark(msg: object, received: object, node: string, id?: number, receivers = 0): void {
-    noteVisit(msg, received, node);
+    const visits = visitsIn(received);
+    setVisits(msg, visits?.has(node) ? visits : new Map(visits).set(node, noReturns));
     const offer = id === undefined ? undefined : offers.get(id);
     if (!offer) return;
     offer.isMarked = true;

@@ -1,6 +1,7 @@
 import type { Answer, CallOptions, Client } from '../service/client';
 import { endpoints, type EndpointName, type RequestOf } from '../service/endpoints';
 import { TakenOver, type Operation, type Store, type Table } from '../state/store';
+import { setVisits } from './hand-over';
 import type { Outcome } from './outcome';
 import {
   dueIn,
@@ -22,7 +23,6 @@ import {
   type SharedRecord,
 } from './records';
 import { liveMessages, mostLive, storable, type Input } from './storable-message';
-import { setVisits } from './visits';
 
 /** The items of a message as a node accepts them. */
 export interface Items<D extends ItemData = ItemData, S extends Shared = Shared> {

@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { orMake, processMemory } from '../process-memory';
 import { key, keysUnder, type Store, type Table } from '../state/store';
 import type { Problem } from '../service/errors';
+import type { Visits } from './hand-over';
 import type { Outcome } from './outcome';
 import type { Input } from './storable-message';
-import type { Visits } from './visits';
 
 /** Records stand still; the timetable moves, and has its own table. */
 export const records: Table = 'work';

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { processMemory } from '../process-memory';
 import { checkSize, TooLarge } from '../state/store';
-import { visitsIn, type Visits } from './visits';
+import { visitsIn, type Visits } from './hand-over';
 
 /** Deeper parts are not stored; the limit protects the stack. */
 const deepest = 100;

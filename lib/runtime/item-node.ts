@@ -1,14 +1,13 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { minute, second } from '../durations';
 import type { Mutable } from '../mutable';
-import { handOver } from '../outbox/hand-over';
+import { countReturn, handOver, noReturns, oneMore } from '../outbox/hand-over';
 import type { Item, Items, QueuedMessage } from '../outbox/item';
 import type { Outcome } from '../outbox/outcome';
 import { Later, Queue, QueueFull, type Reason } from '../outbox/queue';
 import { pendingIn } from '../outbox/queue-reader';
 import type { ItemData, Shared } from '../outbox/records';
 import { readable, removeUnreadable } from '../outbox/storable-message';
-import { countReturn, noReturns, oneMore } from '../outbox/visits';
 import { closeLimit, systemClock, within } from '../service/clock';
 import { serviceError, ServiceError } from '../service/errors';
 import { ageClock, TakenOver, type Store } from '../state/store';

@@ -1,6 +1,6 @@
 import should from 'should';
 import { minute } from '../../../lib/durations';
-import { countReturn, noteVisit } from '../../../lib/outbox/visits';
+import { countReturn, handOver } from '../../../lib/outbox/hand-over';
 import type { Message } from '../../../lib/runtime/red';
 import { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
@@ -264,7 +264,7 @@ describe('a message that keeps returning to a node', () => {
 
   it('is counted from zero when the clock was set back, and not delayed until it is as late again', () => {
     const msg = {};
-    noteVisit(msg, msg, 'node');
+    handOver.mark(msg, msg, 'node');
     for (const [now, count] of [
       [begin, 1],
       [begin + 1, 2],
