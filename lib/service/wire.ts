@@ -236,14 +236,16 @@ const assessSuccess = (
   status: number,
   text: string | undefined,
 ): Assessment => {
-  if (plan.kind === 'delete') return { happened: done, data: parse(text ?? ''), reason: '' };
   // A user who reads "check the address" about a text that was sent would send it again.
   const unread = (reason: ReasonWord, key: ErrorKey = 'invalid_response'): Assessment =>
     unfit(status, plan.kind === 'read' ? key : 'unreadable_success', reason);
+  const body = parse(text ?? '');
+  // A problem is no result, even in a 200, which the contract rules out.
+  if (problemBody.safeParse(body).success) return unread({ reason: 'another_shape' });
+  if (plan.kind === 'delete') return { happened: done, data: body, reason: '' };
   if (text === undefined) return unread({ reason: 'too_large' }, 'answer_too_large');
   const known = saysNothing(text) ? withoutBody(plan, id) : undefined;
   if (known !== undefined) return { happened: done, data: known, reason: '' };
-  const body = parse(text);
   if (body === undefined) return unread({ reason: text === '' ? 'empty' : 'not_json' });
   const checked = plan.response.safeParse(body);
   if (checked.success) return { happened: done, data: checked.data, reason: '' };

@@ -190,6 +190,12 @@ describe('the meaning of an answer', () => {
       });
     }
 
+    it('is a problem body, which says that nothing was carried out, or only a part', () => {
+      const { body } = problemReply('internal_error');
+      for (const name of ['createContact', 'updateContact', 'deleteContact', 'sendMessage'] as const)
+        should(failed(name, answered(200, body)).code).equal('invalid_response');
+    });
+
     it('says to check the address of a read', () => {
       should(failed('getContact', answered(200, '<html>')).message).match(/check the service address/);
     });
