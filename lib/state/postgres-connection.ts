@@ -44,6 +44,8 @@ export const isPgInstalled = (): boolean => {
  * still see what was there before, and conditions that no longer hold would be met.
  */
 const readCommitted = 'set session characteristics as transaction isolation level read committed';
+/** With `off`, the server confirms commits that it loses when it crashes; what others choose waits for a standby. */
+const durably = `select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'`;
 const longestStatement = 30 * second;
 
 const formatVersion = 1;
@@ -117,7 +119,7 @@ export class PostgresConnection {
     const { Pool } = await loadPg();
     // The server frees the locks of a process that hangs in a transaction before its lease ends, so the others can go
     // on. A pooler such as PgBouncer refuses these settings as parameters of the connection.
-    const sessionSettings = `${readCommitted}; set statement_timeout = ${longestStatement};
+    const sessionSettings = `${readCommitted}; ${durably}; set statement_timeout = ${longestStatement};
       set idle_in_transaction_session_timeout = ${Math.round((this.leaseFor * 2) / 3)}`;
     const settings = {
       connectionString: this.url,

@@ -417,6 +417,20 @@ describe('several processes on one PostgreSQL', () => {
     }
   });
 
+  it('have commits that survive a crash of the server, whatever the database has by default', async () => {
+    for (const [setting, expected] of [
+      ['off', 'on'],
+      ['remote_apply', 'remote_apply'],
+    ]) {
+      server.query(`alter role test set synchronous_commit = ${setting}`);
+      const { database, opened } = start(`with_${setting}`);
+      await opened;
+      const { rows } = await database.connection.writing.query('show synchronous_commit');
+      assert.deepEqual(rows, [{ synchronous_commit: expected }]);
+    }
+    server.query('alter role test reset all');
+  });
+
   it('are blocked by one that hangs in a transaction for no longer than its lease', async function () {
     this.timeout(180_000);
     let goOn = (): void => undefined;
