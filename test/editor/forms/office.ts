@@ -27,7 +27,7 @@ const at = (id: string, type: string, y: number, more: object = {}): FlowNode =>
 });
 
 const ofExamples: FlowNode[] = [
-  { id: 'recipes-simulator', type: 'advisor-environment', name: 'Recipes', service: 'simulator' },
+  { id: 'r01env', type: 'advisor-environment', name: 'Recipes', service: 'simulator' },
   { id: 'ex04env00000000', type: 'advisor-environment', name: 'Example 4', service: 'simulator' },
 ];
 

@@ -5,7 +5,7 @@ import { day } from '../../../lib/durations';
 import { startSimulator, type StateView } from '../../../simulator';
 import { alsoClose, closeAll } from '../../support/closing';
 import { root } from '../../support/installation';
-import type { FlowNode, RealRed } from '../../support/node-red';
+import type { RealRed } from '../../support/node-red';
 import { errorOf } from '../../support/outcomes';
 import { until } from '../../support/until';
 import {
@@ -19,11 +19,6 @@ import {
 
 const recipes = examplesIn(join(root, 'examples', 'recipes'));
 
-/** Environments are shared: the second import of one is left out. */
-const once = (nodes: readonly FlowNode[]): FlowNode[] => [
-  ...new Map(nodes.map((node) => [node.id, node])).values(),
-];
-
 describe('the recipes', function () {
   this.timeout(120_000);
   let red: RealRed;
@@ -31,7 +26,7 @@ describe('the recipes', function () {
 
   before(async () => {
     ({ red, phones } = await startExamples({ version: 5, profile: 'usual' }, [
-      ...once(recipes.flatMap(overheard)),
+      ...recipes.flatMap(overheard),
       { id: 'flush', type: 'test-port', z: 'r19tab', name: 'flush', wires: [['r19d']] },
     ]));
   });
@@ -53,12 +48,15 @@ describe('the recipes', function () {
     if (!found) throw new Error(`There is no recipe ${title}.`);
     return new Clicked(red, found);
   };
-  const waits = 'advisor-texting/recipes-simulator/waits';
-  const firstWait = (): Promise<string> =>
+  const waitsOf = (environment: string): string => `advisor-texting/${environment}/waits`;
+  const firstWait = (environment: string): Promise<string> =>
     until(async () => {
-      const { data } = (await red.request('GET', waits)).json as { data: { id: string }[] };
+      const { data } = (await red.request('GET', waitsOf(environment))).json as { data: { id: string }[] };
       return data[0]?.id;
     });
+  const cancelFirstWait = async (environment: string): Promise<void> => {
+    await red.request('DELETE', `${waitsOf(environment)}/${await firstWait(environment)}`);
+  };
   /** The hour of the simulator's clock where Ann lives. */
   const hourOfAnn = async (): Promise<number> => {
     const { now } = (await phones.control('GET', 'state')) as StateView;
@@ -122,7 +120,7 @@ describe('the recipes', function () {
 
     await phones.reset();
     await flow.press('Ask Silvia');
-    await red.request('DELETE', `${waits}/${await firstWait()}`);
+    await cancelFirstWait('r07env');
     should(payloadOf(await flow.one('given up'))).containEql({ reason: 'cancelled' });
   });
 
@@ -188,13 +186,14 @@ describe('the recipes', function () {
   });
 
   recipeDoes('List waits for consent', async (flow) => {
-    await recipe('Remind people who have not answered').press('Ask Silvia');
-    await firstWait();
+    await flow.press('Ask Silvia');
+    await firstWait('r15env');
     await flow.press('List waits');
     const { data } = payloadOf(await flow.one('waits')) as { data: { phone: string; until: number }[] };
     should(data.map(({ phone }) => phone)).eql([silvia]);
     should(data[0]?.until).be.a.Number();
-    await red.request('DELETE', `${waits}/${await firstWait()}`);
+    await cancelFirstWait('r15env');
+    should(payloadOf(await flow.one('answer'))).containEql({ reason: 'cancelled' });
   });
 
   recipeDoes('Update a contact, or create it if it is new', async (flow) => {

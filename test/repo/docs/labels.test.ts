@@ -19,8 +19,8 @@ const said = readdirSync(folder)
 const others = new Set([
   ...['complete', 'csv', 'inject', 'read file', 'write file', 'http request', 'function', 'string'],
   ...['import', 'install', 'examples', 'recipes', 'manage palette', 'nodes', 'filter nodes', 'otherwise'],
-  ...['@advisor-texting/node-red', 'simulator (recipes)', 'complete msg object', 'flow'],
-  ...['view nodes', 'import selected', 'first row contains column names', 'parse numerical values'],
+  ...['@advisor-texting/node-red', 'complete msg object', 'flow'],
+  ...['first row contains column names', 'parse numerical values'],
   ...['a single message [array]', 'add newline'],
   ...[
     'accepted',

@@ -27,12 +27,28 @@ const recipes = examplesIn(join(root, 'examples', 'recipes'));
 const waitsIn = (nodes: readonly FlowNode[]): FlowNode[] => nodes.filter(({ mode }) => mode === 'wait');
 
 describe('the example flows, as files', () => {
-  it('are numbered from one, and share no id', () => {
+  it('are numbered from one', () => {
     should(examples.map(({ title }) => Number(title.slice(0, 2)))).deepEqual(
       examples.map((_, index) => index + 1),
     );
-    const ids = examples.flatMap(({ nodes }) => nodes.map(({ id }) => id));
+  });
+
+  it('and the recipes share no id, so that importing one never attaches to the environment of another', () => {
+    const ids = [...examples, ...examplesWithDashboard, ...recipes].flatMap(({ nodes }) =>
+      nodes.map(({ id }) => id),
+    );
     should(new Set(ids).size).equal(ids.length);
+  });
+
+  it('of the recipes include their own environment, on the simulator, and use no other', () => {
+    for (const { title, nodes } of recipes) {
+      const environments = nodes.filter(({ type }) => type === 'advisor-environment');
+      should(environments.map(({ name, service }) => [name, service])).deepEqual([
+        [`Simulator (example: ${title})`, 'simulator'],
+      ]);
+      const chosen = nodes.flatMap(({ environment }) => (environment === undefined ? [] : [environment]));
+      should(new Set(chosen)).deepEqual(new Set(environments.map(({ id }) => id)));
+    }
   });
 
   it('have environments that the form knows, so that it keeps them on the simulator', () => {
