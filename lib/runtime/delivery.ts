@@ -234,7 +234,7 @@ export class Job {
   handOver: Claim | undefined;
   private list: JobList | undefined;
   private raised: Error | undefined;
-  private settled = false;
+  isSettled = false;
 
   constructor(
     private readonly RED: Red,
@@ -243,10 +243,6 @@ export class Job {
     readonly msg: Message,
     private readonly done: Done | undefined,
   ) {}
-
-  get isSettled(): boolean {
-    return this.settled;
-  }
 
   /** Saves the hand-over, unless that is saved in one commit with the items of this message. */
   concludeHandOver(): void {
@@ -272,7 +268,7 @@ export class Job {
   }
 
   emit(index: number, outcome: Outcome, about: Partial<Part> = {}): void {
-    if (!this.settled) this.outputs.count(this.send({ ...about, index, outcome }), outcome);
+    if (!this.isSettled) this.outputs.count(this.send({ ...about, index, outcome }), outcome);
   }
 
   /**
@@ -301,7 +297,7 @@ export class Job {
 
   /** Ends the whole input with one failure; outcomes that have left stay as they are. */
   fail(failure: Outcome): void {
-    if (this.settled) return;
+    if (this.isSettled) return;
     this.mark(this.msg);
     this.raised = this.outputs.emit(this.msg, failure);
     this.outputs.count(this.msg, failure);
@@ -310,7 +306,7 @@ export class Job {
 
   /** For a fault in a failure itself. */
   raise(fault: Error): void {
-    if (!this.settled) this.done?.(fault);
+    if (!this.isSettled) this.done?.(fault);
   }
 
   private send({ index, outcome, offer, summary, entry }: Part): Message {
@@ -323,15 +319,15 @@ export class Job {
     }
     const error = this.outputs.emit(msg, outcome);
     // An outcome may leave again after the input has settled.
-    if (error && (this.list || this.settled)) this.node.error(error, msg);
+    if (error && (this.list || this.isSettled)) this.node.error(error, msg);
     else if (error) this.raised = error;
     if (!this.list || summary) this.settle();
     return msg;
   }
 
   settle(): void {
-    if (this.settled) return;
-    this.settled = true;
+    if (this.isSettled) return;
+    this.isSettled = true;
     // Complete and Catch nodes may lead back to this node, too.
     this.mark(this.msg);
     if (this.done) this.complete(this.done);
