@@ -336,7 +336,7 @@ export const doNotTextGuard = ({ environment, recheck }: GuardTools): Guard => {
 
   const passChecked = async (item: Item, next: () => Promise<Outcome>): Promise<Outcome> => {
     const { shared, data } = item;
-    if (!shared.dryRun && environment.isStoreLost) await environment.mayText?.(item.signal);
+    if (!shared.dryRun && environment.isStoreLost) await environment.mayText(item.signal);
     const { count } = changes;
     const by = await ask((list) => list.check(data.phone ?? ''));
     if (by) throw refusalBy(by);

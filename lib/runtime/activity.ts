@@ -478,7 +478,7 @@ export class Activity {
 
   /** The activity of this environment, and of its other uses in subflows. */
   private all(): Activity[] {
-    return [this, ...(this.environment.otherUses?.() ?? []).map(activityOf)];
+    return [this, ...this.environment.otherUses().map(activityOf)];
   }
 
   private outboxesHere(): Activity['outboxes'] {

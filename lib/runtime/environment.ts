@@ -65,12 +65,12 @@ export interface Environment {
   /** The reason why nothing can be saved at the moment. */
   readonly trouble: string | undefined;
   /** An empty store was found where this environment had one, and nobody has confirmed it. */
-  readonly isStoreLost?: boolean;
+  readonly isStoreLost: boolean;
   /**
    * Resolves when people may be texted: at once, unless the store was lost and nobody has confirmed the empty one.
    * Rejects with `cancelled` when the signal aborts.
    */
-  mayText?(signal: AbortSignal): Promise<void>;
+  mayText(signal: AbortSignal): Promise<void>;
   /** The store of sends without `journal`. It outlives a deploy, but not the process. */
   memory(): Store;
   /**
@@ -94,24 +94,24 @@ export interface Environment {
    * its own, until another process has it (`gone`). `own`: a new store that replaces one that was lost to another
    * process.
    */
-  onStore?(listener: StoreListener): () => void;
+  onStore(listener: StoreListener): () => void;
   /**
    * Stores of other environments, in which a node that was moved here may have left something: whoever asks closes
    * them. `onStore` is for those that join them.
    */
-  elsewhere?(): Promise<{
+  elsewhere(): Promise<{
     readonly stores: readonly Promise<Store>[];
     readonly onStore: (listener: StoreListener) => () => void;
   }>;
   /** Gives a control message to the same node in other processes, and in the stores that ended processes have left. */
-  tellOthers?(node: string, message: Readonly<Record<string, unknown>>): void;
+  tellOthers(node: string, message: Readonly<Record<string, unknown>>): void;
   /**
    * Calls the listener with control messages to a node from other processes; it returns false when the node cannot
    * carry them out yet.
    */
-  onControl?(node: string, listener: ControlListener): () => void;
+  onControl(node: string, listener: ControlListener): () => void;
   /** The same environment in other uses of a subflow. */
-  otherUses?(): readonly Environment[];
+  otherUses(): readonly Environment[];
   /** Registers how many items a node has accepted and not ended; the result takes that back. */
   addPending(node: Pick<RunningNode, 'id' | '_path'>, count: () => Promise<Pending>): () => void;
   /** Calls the listener when an authorization, a pause or the configuration changes, so that statuses can follow. */

@@ -403,10 +403,10 @@ export const itemNode = <D extends ItemData, S extends Shared>(
         await quietly(openLeft(from, store));
         if (!queues.has(store)) await closeIn(store);
       };
-      const { stores = [], onStore } = (await from.elsewhere?.()) ?? {};
+      const { stores, onStore } = await from.elsewhere();
       for (const each of stores) void quietly(borrow(each));
       if (!closed.aborted)
-        unlistenToOthers = onStore?.((store, kind) => {
+        unlistenToOthers = onStore((store, kind) => {
           if (kind === 'gone') return quietly(closeIn(store));
           return kind === 'orphan' ? quietly(openLeft(from, store)) : undefined;
         });
@@ -438,7 +438,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
         for (const each of queues.values()) each.recheck(phone);
       };
       guards = options.guards?.({ environment: from, node: node.id, recheck }) ?? [];
-      unlistenToStores = from.onStore?.((store, kind) => {
+      unlistenToStores = from.onStore((store, kind) => {
         if (kind === 'gone') return closeIn(store).catch(() => undefined);
         if (kind === 'orphan') openIn(from, store).catch(failedToOpen);
         else if (!closed.aborted) holdOthers(reopen(from).catch(failedToOpen));
@@ -509,7 +509,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       return true;
     };
 
-    const unlistenToControls = environment?.onControl?.(node.id, (message, at, orphan) => {
+    const unlistenToControls = environment?.onControl(node.id, (message, at, orphan) => {
       if ((!queue && unopened === undefined) || closed.aborted) return false;
       try {
         return control(message, at, orphan);
@@ -572,7 +572,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
           inOrder(job, undefined, () => {
             control(msg);
             const { reset, flush, phone } = msg;
-            environment?.tellOthers?.(node.id, { reset, flush, phone });
+            environment?.tellOthers(node.id, { reset, flush, phone });
             job.settle();
             job.concludeHandOver();
           });

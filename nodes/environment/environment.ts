@@ -216,7 +216,7 @@ export class RunningEnvironment implements SharedStoreHost {
     return this.sharedStore?.onStore(listener) ?? (() => undefined);
   }
 
-  async elsewhere(): ReturnType<NonNullable<Environment['elsewhere']>> {
+  async elsewhere(): ReturnType<Environment['elsewhere']> {
     await this.placed();
     const others = [...this.running].filter(({ id }) => id !== this.id);
     const services = new Set(others.map(({ ownServices }) => ownServices));

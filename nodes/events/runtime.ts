@@ -253,7 +253,7 @@ class EventsNode {
   }
 
   private lookAtStore(): void {
-    const { trouble, name, isStoreLost = false } = this.environment;
+    const { trouble, name, isStoreLost } = this.environment;
     if ((trouble === undefined) === (this.trouble === undefined)) return;
     this.trouble = trouble;
     const isWell = trouble === undefined;

@@ -861,10 +861,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       what: 'nobody is texted while an empty store is unconfirmed',
       file: 'lib/guards/do-not-text.ts',
       changes: [
-        [
-          '    if (!shared.dryRun && environment.isStoreLost) await environment.mayText?.(item.signal);\n',
-          '',
-        ],
+        ['    if (!shared.dryRun && environment.isStoreLost) await environment.mayText(item.signal);\n', ''],
       ],
       shownBy: {
         'unit/guards/lost-store.test.ts': [

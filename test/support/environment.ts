@@ -66,6 +66,13 @@ export const environmentOn = (service: Service, choices: EnvironmentChoices = {}
     get pausedUntil() {
       return client?.limits.pausedUntil ?? 0;
     },
+    isStoreLost: false,
+    mayText: async () => undefined,
+    otherUses: () => [],
+    onStore: () => () => undefined,
+    elsewhere: async () => ({ stores: [], onStore: () => () => undefined }),
+    tellOthers: () => undefined,
+    onControl: () => () => undefined,
     addPending: () => () => undefined,
     memory: () => memoryFor(service.baseUrl),
     store: () => (store ??= choices.store ?? createMemoryStore()),
