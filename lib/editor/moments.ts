@@ -1,4 +1,4 @@
-import { epochInZone, wallTimeIn } from '../runtime/dates';
+import { epochInZone, epochOf, wallTimeIn, writtenOffset } from '../runtime/dates';
 import { minute } from '../durations';
 
 /** A date and time as `datetime-local` has it, and its zone: a name, or an offset such as `+05:30`. */
@@ -29,22 +29,15 @@ export const writtenOf = ({ wall, zone }: Moment): string => {
   return `${clocks}:00${offsetText(Date.parse(`${clocks}Z`) - epoch)}`;
 };
 
-const form =
-  /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(?::\d{2}(?:[.,]\d+)?)?\s?(Z|[+-]\d{2}(?::?\d{2})?)?)?$/i;
-
 /** The written date in the first of these zones that has its offset at that time; undefined if it is not such a date. */
 export const momentIn = (written: string, zones: readonly string[]): Moment | undefined => {
-  const found = form.exec(written.trim());
-  if (!found) return undefined;
-  const [, date = '', time = '00:00', given = ''] = found;
-  const wall = `${date}T${time}`;
-  if (Number.isNaN(Date.parse(`${wall}Z`))) return undefined;
-  if (given === '') return { wall, zone: '' };
-  const offset =
-    given.toUpperCase() === 'Z'
-      ? '+00:00'
-      : `${given.slice(0, 3)}:${given.slice(3).replace(':', '') || '00'}`;
-  const plain = `${wall}:00${offset}`;
+  const text = written.trim();
+  // For a node, milliseconds are a date too.
+  if (!text.includes('-') || Number.isNaN(epochOf(text, 'UTC'))) return undefined;
+  const wall = `${text.slice(0, 10)}T${text.slice(11, 16) || '00:00'}`;
+  const offset = /z$/i.test(text) ? 0 : writtenOffset(text);
+  if (offset === undefined) return { wall, zone: '' };
+  const plain = `${wall}:00${offsetText(offset)}`;
   const zone = zones.find((each) => writtenOf({ wall, zone: each }) === plain);
-  return { wall, zone: zone ?? (offset === '+00:00' ? 'UTC' : offset) };
+  return { wall, zone: zone ?? (offset === 0 ? 'UTC' : offsetText(offset)) };
 };

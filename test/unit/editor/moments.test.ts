@@ -40,7 +40,7 @@ describe('a moment chosen by wall-clock time', () => {
 
   it('is nothing when it cannot be read', () => {
     writtenOf({ wall: '', zone: 'UTC' }).should.equal('');
-    for (const written of ['next Tuesday', '${WHEN}', '2030-13-31T09:00', ''])
+    for (const written of ['next Tuesday', '${WHEN}', '2030-13-31T09:00', '2030-02-30T09:00', ''])
       should(momentIn(written, ['UTC'])).be.undefined();
   });
 });
