@@ -28,32 +28,30 @@ const forms = new Map<string, Form & { readonly own: OwnEditor }>();
 export const nodesChoosing = (environment: string): readonly EditedNode[] =>
   [...forms.values()].filter((form) => form.values()['environment'] === environment).map(({ node }) => node);
 
-const surroundings = (say: Say): ValidationContext => ({
-  now: Date.now(),
-  say,
-  environment: (id) => {
-    const found = environmentOf(id);
-    if (!found) return undefined;
-    const { country } = found;
-    return {
-      country: typeof country === 'string' ? country : '',
+const surroundings = (say: Say, values: Values): ValidationContext => {
+  const { environment: id } = values;
+  const found = environmentOf(id);
+  return {
+    now: Date.now(),
+    say,
+    values,
+    environment: found && {
+      country: typeof found['country'] === 'string' ? found['country'] : '',
       timeZone: zoneOfEnvironment(id),
       isComplete: found.valid !== false,
       isDisabled: found['d'] === true,
-    };
-  },
-  propertyExpression: (text) => RED.utils.validatePropertyExpression(text),
-  jsonata: (text) => succeeds(() => jsonata(text)),
-});
+    },
+    propertyExpression: (text) => RED.utils.validatePropertyExpression(text),
+    jsonata: (text) => succeeds(() => jsonata(text)),
+  };
+};
 
 /** The editor does not validate credentials, and knows them only until a change to them is deployed. */
 const missingCredentials = (
-  node: EditedNode,
+  { credentials }: EditedNode,
   spec: EditorSpec,
-  values: Values,
-  say: Say,
+  around: ValidationContext,
 ): readonly (string | undefined)[] => {
-  const { credentials } = node;
   if (!credentials) return [];
   return spec.fields
     .filter((field) => field.kind === 'credential')
@@ -61,7 +59,7 @@ const missingCredentials = (
       const isGiven = field.secret
         ? credentials[`has_${field.name}`] === true
         : Boolean(credentials[field.name]);
-      return fieldProblem(field, isGiven ? 'given' : '', values, surroundings(say));
+      return fieldProblem(field, isGiven ? 'given' : '', around);
     });
 };
 
@@ -79,10 +77,10 @@ export const checkField = (
   if (!field) return true;
   const values = forms.get(node.id)?.values() ?? withDefaults(spec.fields, node);
   const isWhole = ['json', 'rows', 'ticks'].includes(field.kind) || value === undefined;
-  const say = sayOf(node);
+  const around = surroundings(sayOf(node), values);
   const problems = [
-    ...(field.kind === 'ticks' ? missingCredentials(node, spec, values, say) : []),
-    fieldProblem(field, isWhole ? values[name] : value, values, surroundings(say)),
+    ...(field.kind === 'ticks' ? missingCredentials(node, spec, around) : []),
+    fieldProblem(field, isWhole ? values[name] : value, around),
   ].filter((problem) => problem !== undefined);
   return problems.length === 0 ? true : problems.join(' ');
 };
@@ -156,13 +154,14 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
 
   const refresh = (): void => {
     const now = values();
+    const around = surroundings(say, now);
     for (const { field, control } of controls) {
       const isShown = applies(field, now);
       if (isShown) control.show?.();
       const block = blockOf(field.name)
         .toggle(isShown)
         .toggleClass('advisor-by-field', now[`${field.name}Type`] === 'fields');
-      showProblem(block, control.input, field, now, surroundings(say), touched.has(field.name));
+      showProblem(block, control.input, field, around, touched.has(field.name));
     }
     root.find('.advisor-advanced').toggle(spec.fields.some((field) => field.advanced && applies(field, now)));
     for (const listener of listeners) listener(now);

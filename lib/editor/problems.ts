@@ -1,6 +1,5 @@
 import type { Field, RowsField } from '../runtime/spec';
 import { fieldProblem, rowProblem, type SavedRow, type ValidationContext } from './validate';
-import type { Values } from '../runtime/settings';
 
 const place = (id: string): JQuery =>
   $('<span>', { class: 'advisor-error', id: `${id}-error`, role: 'status' });
@@ -37,14 +36,8 @@ const showAt = (block: JQuery, input: JQuery, sentence: string | undefined, isAw
 };
 
 /** Each row shows its own problem; only problems of all rows are shown below them. */
-const showRows = (
-  block: JQuery,
-  field: RowsField,
-  values: Values,
-  around: ValidationContext,
-  isAwaited: boolean,
-): void => {
-  const saved = values[field.name] as readonly SavedRow[];
+const showRows = (block: JQuery, field: RowsField, around: ValidationContext, isAwaited: boolean): void => {
+  const saved = around.values[field.name] as readonly SavedRow[];
   const inputs = inputsIn(block);
   const problems = Object.keys(field.rows).map((name) => {
     const row = saved.find((one) => one.field === name);
@@ -52,7 +45,7 @@ const showRows = (
   });
   problems.forEach((problem, index) => showAt(inputs.eq(index).parent(), inputs.eq(index), problem));
   const isOneWrong = problems.some((problem) => problem !== undefined);
-  const problem = isOneWrong ? undefined : fieldProblem(field, saved, values, around);
+  const problem = isOneWrong ? undefined : fieldProblem(field, saved, around);
   mark(block, problem, isAwaited);
 };
 
@@ -63,13 +56,13 @@ export const showProblem = (
   block: JQuery,
   input: JQuery,
   field: Field,
-  values: Values,
   around: ValidationContext,
   isTouched: boolean,
 ): void => {
+  const value = around.values[field.name];
   // A name that is being typed, to choose by it, is not a value yet.
   const isTyping = input.is('[list]:focus');
-  const isAwaited = isTyping || (!isTouched && isEmpty(values[field.name]));
-  if (field.kind === 'rows') showRows(block, field, values, around, isAwaited);
-  else showAt(block, input, fieldProblem(field, values[field.name], values, around), isAwaited);
+  const isAwaited = isTyping || (!isTouched && isEmpty(value));
+  if (field.kind === 'rows') showRows(block, field, around, isAwaited);
+  else showAt(block, input, fieldProblem(field, value, around), isAwaited);
 };

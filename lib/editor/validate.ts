@@ -44,11 +44,14 @@ interface EnvironmentSeen {
   readonly isDisabled: boolean;
 }
 
+/** What is around a field. */
 export interface ValidationContext {
   readonly now: number;
   readonly say: Say;
-  /** Undefined if there is no such environment. */
-  readonly environment: (id: unknown) => EnvironmentSeen | undefined;
+  /** Of all fields of the form. */
+  readonly values: Values;
+  /** The chosen one; undefined if there is none. */
+  readonly environment: EnvironmentSeen | undefined;
   readonly propertyExpression: (text: string) => boolean;
   readonly jsonata: (text: string) => boolean;
 }
@@ -60,41 +63,36 @@ const fewestDigits = 5;
 
 const phoneNumberProblem = (
   given: string | number,
-  values: Values,
   { say, environment }: ValidationContext,
 ): string | undefined => {
   const text = withoutMarks(String(given));
   const digits = text.match(/\p{Nd}/gu)?.length ?? 0;
   if (digits === 0 || isJsonText(text)) return say('invalid.noPhone');
   if (text.startsWith('+')) return e164.test(digitsTogether(text)) ? undefined : say('invalid.phone');
-  if (environment(values['environment'])?.country === '')
+  if (environment?.country === '')
     return say(digits > fewestDigits ? 'invalid.phoneCountry' : 'invalid.phone');
   return digits < fewestDigits ? say('invalid.phone') : undefined;
 };
 
 const phoneProblem =
-  (values: Values, around: ValidationContext, inList: boolean): Check =>
+  (around: ValidationContext, inList: boolean): Check =>
   (value) => {
-    const { phoneField: named } = values;
+    const { phoneField: named } = around.values;
     const column = (typeof named === 'string' && named.trim()) || 'phone';
     const phone = inList && isRecord(value) ? fieldOf(value, column) : value;
     return typeof phone === 'string' || typeof phone === 'number'
-      ? phoneNumberProblem(phone, values, around)
+      ? phoneNumberProblem(phone, around)
       : around.say('invalid.phones');
   };
 
-const dateProblem = (
-  value: unknown,
-  values: Values,
-  { say, now, environment }: ValidationContext,
-): string | undefined => {
-  const time = epochOf(value, environment(values['environment'])?.timeZone);
+const dateProblem = (value: unknown, { say, now, environment }: ValidationContext): string | undefined => {
+  const time = epochOf(value, environment?.timeZone);
   if (Number.isNaN(time)) return say('invalid.date');
   return time <= now ? say('invalid.past') : undefined;
 };
 
 const groupProblem =
-  (field: TypedField, values: Values, say: Say): Check =>
+  (field: TypedField, { values, say }: ValidationContext): Check =>
   (value) => {
     if (wholeId(value) !== undefined) return undefined;
     const isNamed = typeof value === 'string' && value.trim() !== '';
@@ -129,20 +127,15 @@ const each = (value: unknown, say: Say, one: Check, entry = one): string | undef
 };
 
 /** The problem of a typed value, which is passed as the node will read it. */
-const literalProblem = (
-  field: TypedField,
-  value: unknown,
-  values: Values,
-  around: ValidationContext,
-): string | undefined => {
-  const { say } = around;
+const literalProblem = (field: TypedField, value: unknown, around: ValidationContext): string | undefined => {
+  const { say, values } = around;
   switch (field.literal) {
     case 'phone':
-      return each(value, say, phoneProblem(values, around, false), phoneProblem(values, around, true));
+      return each(value, say, phoneProblem(around, false), phoneProblem(around, true));
     case 'template':
       return hasBrokenPlaceholder(String(value)) ? say('invalid.placeholder') : undefined;
     case 'date':
-      return dateProblem(value, values, around);
+      return dateProblem(value, around);
     case 'whole':
       return Number.isSafeInteger(value) ? undefined : say('invalid.whole');
     case 'id':
@@ -152,7 +145,7 @@ const literalProblem = (
       const mayBeNothing = field.optional !== undefined && mayBeMet(field.optional, values);
       return isNone || (mayBeNothing && isNothing(value))
         ? undefined
-        : each(value, say, groupProblem(field, values, say));
+        : each(value, say, groupProblem(field, around));
     }
     case 'record':
       return each(value, say, recordProblem(field, say));
@@ -168,13 +161,8 @@ const isBlank = (text: string, type: string): boolean =>
 const mayBeEmpty = ({ required, optional }: TypedField, type: string, values: Values): boolean =>
   !required || (type !== 'json' && optional !== undefined && mayBeMet(optional, values));
 
-const typedProblem = (
-  field: TypedField,
-  value: unknown,
-  values: Values,
-  around: ValidationContext,
-): string | undefined => {
-  const { say } = around;
+const typedProblem = (field: TypedField, value: unknown, around: ValidationContext): string | undefined => {
+  const { say, values } = around;
   const text = typeof value === 'string' || typeof value === 'number' ? String(value) : '';
   const type = (values[`${field.name}Type`] ?? field.defaultType) as ValueType | 'fields';
   if (!isSource(type)) return say('invalid.source');
@@ -192,16 +180,16 @@ const typedProblem = (
       return around.jsonata(text) ? undefined : say('invalid.jsonata');
     case 'num':
       return Number.isFinite(Number(text))
-        ? literalProblem(field, Number(text), values, around)
+        ? literalProblem(field, Number(text), around)
         : say('invalid.numberTyped');
     case 'json':
       return succeeds(() => JSON.parse(text))
-        ? literalProblem(field, JSON.parse(text), values, around)
+        ? literalProblem(field, JSON.parse(text), around)
         : say('invalid.json');
     case 'str':
       return field.longest !== undefined && text.trim().length > field.longest
         ? say('invalid.long', { longest: field.longest })
-        : literalProblem(field, text, values, around);
+        : literalProblem(field, text, around);
     default:
       return undefined;
   }
@@ -223,7 +211,7 @@ export const rowProblem = (
   // The service has no such field: the node leaves the value out, and says so.
   if (literal === undefined) return undefined;
   const row: TypedField = { kind: 'typed', name, types: [], default: '', defaultType: valueType ?? literal };
-  return typedProblem(row, value, {}, around);
+  return typedProblem(row, value, { ...around, values: {} });
 };
 
 const isFilled = (field: RowsField, { field: name, value, valueType }: SavedRow): boolean =>
@@ -259,7 +247,11 @@ const isNoSpan = (from: unknown, until: string): boolean => {
   return start === undefined || end === undefined ? (from === '') !== (until === '') : start === end;
 };
 
-const textProblem = (field: TextField, value: unknown, values: Values, say: Say): string | undefined => {
+const textProblem = (
+  field: TextField,
+  value: unknown,
+  { say, values }: ValidationContext,
+): string | undefined => {
   const text = typeof value === 'string' ? value.trim() : '';
   // A flow is readable, so a user and a password must come from variables.
   if (field.format === 'proxy' && writtenPassword.test(text)) return say('invalid.proxyPassword');
@@ -274,27 +266,21 @@ const textProblem = (field: TextField, value: unknown, values: Values, say: Say)
 
 const environmentProblem = (value: unknown, { say, environment }: ValidationContext): string | undefined => {
   if (isVariable(value)) return undefined;
-  const found = environment(value);
-  if (!found) return say('invalid.environment');
-  if (found.isDisabled) return say('invalid.environmentDisabled');
-  return found.isComplete ? undefined : say('invalid.environmentIncomplete');
+  if (!environment) return say('invalid.environment');
+  if (environment.isDisabled) return say('invalid.environmentDisabled');
+  return environment.isComplete ? undefined : say('invalid.environmentIncomplete');
 };
 
 /** The sentence that says what to correct in a field, or undefined; for both the form and the red triangle. */
-export const fieldProblem = (
-  field: Field,
-  value: unknown,
-  values: Values,
-  around: ValidationContext,
-): string | undefined => {
-  if (!applies(field, values)) return undefined;
+export const fieldProblem = (field: Field, value: unknown, around: ValidationContext): string | undefined => {
+  if (!applies(field, around.values)) return undefined;
   switch (field.kind) {
     case 'typed':
-      return typedProblem(field, value, values, around);
+      return typedProblem(field, value, around);
     case 'number':
       return numberProblem(field, value, around.say);
     case 'text':
-      return textProblem(field, value, values, around.say);
+      return textProblem(field, value, around);
     case 'choice':
       return choiceProblem(field, value, around.say);
     case 'ticks':

@@ -14,19 +14,20 @@ import { spec as group } from '../../../nodes/group/spec';
 import { spec as sendText } from '../../../nodes/send-text/spec';
 
 const now = Date.parse('2030-06-01T12:00:00Z');
-const environments = new Map<unknown, ReturnType<ValidationContext['environment']>>([
+const environments = new Map<unknown, ValidationContext['environment']>([
   ['us', { country: 'US', timeZone: 'America/New_York', isComplete: true, isDisabled: false }],
   ['plain', { country: '', timeZone: '', isComplete: true, isDisabled: false }],
   ['incomplete', { country: '', timeZone: '', isComplete: false, isDisabled: false }],
   ['disabled', { country: '', timeZone: '', isComplete: true, isDisabled: true }],
 ]);
-const around: ValidationContext = {
+const around = (values: Record<string, unknown>): ValidationContext => ({
   now,
   say: (key) => key,
-  environment: (id) => environments.get(id),
+  values,
+  environment: environments.get(values['environment']),
   propertyExpression: (text) => !/[[\s]/.test(text),
   jsonata: (text) => !text.endsWith('('),
-};
+});
 
 const fieldOf = (fields: readonly Field[], name: string): Field => {
   const field = fields.find((one) => one.name === name);
@@ -312,27 +313,27 @@ describe('the complaints of a form', () => {
 
   for (const [fields, name, values, expected] of cases) {
     it(`${name} with ${JSON.stringify(values)}: ${expected ?? 'nothing'}`, () => {
-      should(fieldProblem(fieldOf(fields, name), values[name], values, around)).equal(expected);
+      should(fieldProblem(fieldOf(fields, name), values[name], around(values))).equal(expected);
     });
   }
 });
 
 describe('the complaints of a form about several values', () => {
-  const speaking: ValidationContext = {
-    ...around,
+  const speaking = (values: Record<string, unknown>): ValidationContext => ({
+    ...around(values),
     say: (key, parts = {}) => [key, ...Object.values(parts)].join(' '),
-  };
+  });
 
   it('name each wrong row, and what is wrong with it', () => {
     const values = filled(['firstName', 'Ann', 'str'], ['gender', 'abc', 'num'], ['city', 'a[', 'msg']);
-    should(fieldProblem(fieldOf(contact.fields, 'fields'), values.fields, values, speaking)).equal(
+    should(fieldProblem(fieldOf(contact.fields, 'fields'), values.fields, speaking(values))).equal(
       'row.gender: invalid.numberTyped row.city: invalid.property',
     );
   });
 
   it('name the place of a wrong entry in a list', () => {
     const values = { phone: '["+12025550113", "grace"]', phoneType: 'json' };
-    should(fieldProblem(fieldOf(sendText.fields, 'phone'), values.phone, values, speaking)).equal(
+    should(fieldProblem(fieldOf(sendText.fields, 'phone'), values.phone, speaking(values))).equal(
       'invalid.entry 2 invalid.noPhone',
     );
   });
@@ -358,7 +359,7 @@ describe('a form and the node behind it', () => {
     for (const phone of [...phones, ' +12025550113', '202 555 0113', '(202) 555-0113', '0113']) {
       it(`agree on ${phone} ${country === '' ? 'without a country' : `in ${country}`}`, () => {
         const values = { phone, phoneType: 'str', environment: id };
-        const problem = fieldProblem(fieldOf(sendText.fields, 'phone'), phone, values, around);
+        const problem = fieldProblem(fieldOf(sendText.fields, 'phone'), phone, around(values));
         should(problem === undefined).equal(phoneNumber(phone, country) !== undefined);
       });
     }
