@@ -27,7 +27,7 @@ import {
 } from '../../lib/texting/recipients';
 import { consentTest, needsConsent, notBelieved, sendOutcome, sent } from './answer';
 import { spec } from './spec';
-import { datesOf, deliveryOf, millisecondsOf, movedDelivery, type Delivery } from './schedule';
+import { datesOf, deliveryOf, onTheWire, type Delivery } from './schedule';
 import { onceKeyGiver, textGiver } from './template';
 
 /** The index of a text in the list that it came in, from `msg.parts`. */
@@ -274,19 +274,18 @@ export const create = itemNode<Text, SendShared>(spec, (tools) => {
     return key === undefined ? undefined : { key, within: onceFor };
   };
 
-  const deliveryDateOf = ({ shared: { delivery } }: Pick<TextItem, 'shared'>) =>
-    delivery && millisecondsOf(delivery, tools.environment().settings);
+  const deliveryDateOf = ({ shared: { delivery } }: Pick<TextItem, 'shared'>) => delivery?.deliveryDate;
 
   const send = async (item: TextItem): Promise<Outcome> => {
     const { shared, data, movedTo } = item;
     const { settings } = tools.environment();
-    const delivery = shared.delivery && movedDelivery(shared.delivery, movedTo, settings);
+    const { delivery } = shared;
     const { phone = '', text = '' } = data;
     const { data: answer, ...answered } = await item.call('sendMessage', {
-      body: delivery ? { phone, text, ...delivery } : { phone, text },
+      body: { phone, text, ...(delivery && onTheWire(delivery, movedTo, settings)) },
     });
     isConsentMissing ??= consentTest(settings.consentPattern);
-    const dates = shared.delivery && datesOf(shared.delivery, movedTo, settings);
+    const dates = delivery && datesOf(delivery, movedTo);
     const attempts = answered.attempts + item.delays;
     return sendOutcome(answer, { text, attempts, offset: shared.offset, ...dates }, isConsentMissing);
   };
@@ -326,7 +325,7 @@ export const create = itemNode<Text, SendShared>(spec, (tools) => {
         segments: countText(text).segments,
         ...held,
       });
-    const dates = shared.delivery && datesOf(shared.delivery, movedTo, tools.environment().settings);
+    const dates = shared.delivery && datesOf(shared.delivery, movedTo);
     return sent({ memberId }, { text, attempts, offset: shared.offset, ...dates }, held);
   };
 
@@ -336,15 +335,12 @@ export const create = itemNode<Text, SendShared>(spec, (tools) => {
     const { phone, text, onceKey } = data;
     if (phone === undefined || text === undefined) return undefined;
     const timeZone = zoneOf(item);
-    const deliveryDate = deliveryDateOf(item);
-    const frequency = shared.delivery?.frequency;
     return {
       node: tools.node.id,
       phone,
       text,
       advisor: data.advisor ?? shared.advisor,
-      ...(deliveryDate !== undefined && { deliveryDate }),
-      ...(frequency !== undefined && { frequency }),
+      ...shared.delivery,
       ...(timeZone !== undefined && { timeZone }),
       ...(onceKey !== undefined && { onceKey }),
     };

@@ -1,11 +1,11 @@
+import { second } from '../../lib/durations';
 import { epochOf } from '../../lib/runtime/dates';
 import type { EnvironmentSettings } from '../../lib/runtime/environment';
 import { invalidInput } from '../../lib/runtime/errors';
 import { isNothing } from '../../lib/kinds';
 
-/** The schedule fields as the service takes them (contract, *Message request*). */
+/** When a scheduled text is delivered, in epoch milliseconds, whatever the service takes. */
 export interface Delivery {
-  readonly scheduleDelivery: true;
   readonly deliveryDate: number;
   readonly frequency?: number;
 }
@@ -30,28 +30,22 @@ export const deliveryOf = (
   const often = isNothing(frequency) ? undefined : wholeNumber(frequency);
   if (often === undefined && !isNothing(frequency)) throw invalidInput('frequency_kind');
   return {
-    scheduleDelivery: true,
-    deliveryDate: deliveryDateUnit === 's' ? Math.round(at / 1000) : at,
+    deliveryDate: deliveryDateUnit === 's' ? Math.round(at / second) * second : at,
     ...(often !== undefined && { frequency: often }),
   };
 };
 
-/** The delivery date in milliseconds, even if the service uses seconds. */
-export const millisecondsOf = ({ deliveryDate }: Delivery, { deliveryDateUnit }: Zone): number =>
-  deliveryDateUnit === 's' ? deliveryDate * 1000 : deliveryDate;
-
-/** A delivery that was moved into the recipient's text hours, to a whole second. */
-export const movedDelivery = (
-  delivery: Delivery,
-  movedTo: number | undefined,
+/** The schedule fields as the service takes them (contract, *Message request*). */
+export const onTheWire = (
+  { deliveryDate, frequency }: Delivery,
+  movedTo = deliveryDate,
   { deliveryDateUnit }: Zone,
-): Delivery =>
-  movedTo === undefined
-    ? delivery
-    : { ...delivery, deliveryDate: deliveryDateUnit === 's' ? movedTo / 1000 : movedTo };
+) => ({
+  scheduleDelivery: true,
+  deliveryDate: deliveryDateUnit === 's' ? Math.round(movedTo / second) : movedTo,
+  ...(frequency !== undefined && { frequency }),
+});
 
-/** When a scheduled text is delivered, and when it was meant to be, if that differs; in milliseconds. */
-export const datesOf = (delivery: Delivery, movedTo: number | undefined, settings: Zone) => {
-  const asked = millisecondsOf(delivery, settings);
-  return { deliveryDate: movedTo ?? asked, ...(movedTo !== undefined && { movedFrom: asked }) };
-};
+/** When a scheduled text is delivered, and when it was meant to be, if that differs. */
+export const datesOf = ({ deliveryDate }: Delivery, movedTo: number | undefined) =>
+  movedTo === undefined ? { deliveryDate } : { deliveryDate: movedTo, movedFrom: deliveryDate };

@@ -161,6 +161,25 @@ describe('saved texts of send text', () => {
     });
   }
 
+  it('keep their delivery date when a deploy changes the unit in which the service takes it', async () => {
+    const server = await startServer(({ index }) =>
+      index === 0 ? { status: 429, headers: { 'retry-after': '300' } } : { body: sent },
+    );
+    const load = (deliveryDateUnit: 'ms' | 's'): Promise<Flow> =>
+      sendNode(environment(server.url, { deliveryDateUnit }), { schedule: 'at' });
+    const deliveryDate = Date.UTC(2090, 0, 31);
+    const before = await load('s');
+    before.send({ phone: phones(1)[0], text: 'Hi', deliveryDate });
+    while (before.statuses.length === 0) await nextIteration();
+    await Flow.unload();
+
+    const after = await load('ms');
+    const [arrived] = await after.arrivals.next();
+    should(arrived?.msg.payload).containEql({ deliveryDate });
+    const dates = server.received.map(({ body }) => (JSON.parse(body) as Message)['deliveryDate']);
+    should(dates).deepEqual([deliveryDate / 1000, deliveryDate]);
+  });
+
   it('are marked as repeated if they are emitted again after a kill, even if a deploy came in between', async () => {
     const service = await heldService();
     const on = environment(service.server.url);
