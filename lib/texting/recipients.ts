@@ -3,12 +3,21 @@ import type { Id } from '../service/endpoints';
 import type { CountryCode, parsePhoneNumberFromString as parse } from 'libphonenumber-js';
 import type { Mutable } from '../mutable';
 import { e164 } from '../contract-values';
-import { digitsTogether, fieldOf, isJsonText, isNothing, isRecord, sameName, withoutMarks } from '../kinds';
+import {
+  asText,
+  digitsTogether,
+  fieldOf,
+  isJsonText,
+  isNothing,
+  isRecord,
+  sameName,
+  withoutMarks,
+} from '../kinds';
 import { invalidInput } from '../runtime/errors';
 import { excerpt, oneOrList, readAll, type Source } from '../runtime/inputs';
 import { hideNumbers } from '../runtime/log';
 import type { TextShared } from '../guards/text-hours';
-import { ownAdvisor, type Tools } from '../runtime/flow-node';
+import { anyAdvisor, ownAdvisor, type Tools } from '../runtime/flow-node';
 import type { Batch, ItemNodeOptions, ItemOf } from '../runtime/item-node';
 import type { Outcome } from '../outbox/outcome';
 import type { ItemData } from '../outbox/records';
@@ -257,6 +266,20 @@ export const withName = <T extends Recipient>(
   return recipient;
 };
 
+/**
+ * A row that comes alone is not a recipient's object: an advisor in it would be passed over without a word. Throws
+ * `invalid_input` when the payload is about the number and names another advisor than the one who would text.
+ */
+const checkPayload = (payload: unknown, phone: string | undefined, advisor: string): void => {
+  if (phone === undefined || !isAbout(payload, phone)) return;
+  const record = payload as Record<string, unknown>;
+  const column = Object.keys(record).find((each) => sameName(each, 'advisor'));
+  const named = column === undefined ? undefined : asText(record[column])?.trim();
+  if (column === undefined || named === undefined || named === '' || named === advisor) return;
+  const where = column === column.trim() ? `payload.${column}` : `payload["${column}"]`;
+  throw invalidInput('advisor_in_payload', { advisor: excerpt(named), where: `msg.${where}` });
+};
+
 /** One recipient of a message, and what is used for it; or why nothing can be done. */
 export interface Recipient extends ItemData {
   readonly phone?: string;
@@ -424,6 +447,8 @@ export const texting = <T extends Recipient, S extends TextShared>(
           const named = read.list ? items : items.map((each) => withName(each, msg));
           const check = (): void => {
             shared.advisor = tools.advisor(advisor, msg, named);
+            if (!read.list && anyAdvisor(tools.advisorSource, advisor, msg) === '')
+              checkPayload(msg.payload, named[0]?.phone, shared.advisor);
             share?.(shared, msg, values);
           };
           return { ...read, items: named, source, shared, check };

@@ -128,6 +128,35 @@ describe("a recipient's own fields", () => {
       should(requests()).eql([`alex ${ann}`, `maria ${ann}`]);
     });
 
+    for (const type of ['advisor-send-text', 'advisor-request-consent', 'advisor-check-consent']) {
+      const load = (config: object = {}) =>
+        nodeOf(type, { text: 'Hi', textType: 'str', ...config }, { advisors: ['alex'] });
+      const row = { Mobile: ann, ' Advisor': 'maria' };
+
+      it(`is not passed over by ${type} in a row that comes alone: nobody is texted`, async () => {
+        const { flow, requests } = await load({ phone: 'payload.Mobile', phoneType: 'msg' });
+        const { msg } = only(await flow.ask({ payload: row }));
+        const { code, message } = errorOf(msg);
+        should(code).equal('invalid_input');
+        should(message).match(/maria.*choose msg\.payload\[" Advisor"\] under "Advisor"/);
+        should(requests()).be.empty();
+      });
+
+      it(`does not stop ${type} if it is the one who acts, if there is none, or if the message names another`, async () => {
+        const { flow, requests } = await load();
+        await flow.ask({ phone: ann, payload: { Mobile: ann, advisor: 'alex' } });
+        await flow.ask({ phone: bob, payload: { Mobile: bob, advisor: ' ' } });
+        await flow.ask({ phone: cay, payload: { Mobile: cay, advisor: 'maria' }, advisor: 'alex' });
+        should(requests()).eql([`alex ${ann}`, `alex ${bob}`, `alex ${cay}`]);
+      });
+    }
+
+    it('is not that of a payload about somebody else', async () => {
+      const { flow, requests } = await sendOn({}, { advisors: ['alex'] });
+      await flow.ask({ phone: bob, payload: { phone: ann, advisor: 'maria' } });
+      should(requests()).eql([`alex ${bob}`]);
+    });
+
     it('stays with the recipient round the consent loop', async () => {
       const { environment } = alsoClose(await startSimulated());
       const flow = await Flow.load({
