@@ -47,14 +47,15 @@ const listClient = (
 
 /**
  * The advisors of an environment with these values, and the state of each. `awaiting` are the identities that wait for
- * confirmation; `deployed` are the values that the environment runs with.
+ * confirmation, `alsoAs` another advisor for whom the same person has authorized; `deployed` are the values that the
+ * environment runs with.
  */
 export const listAdvisors = async (
   { vault, tokens }: Pick<Services, 'vault' | 'tokens'>,
   id: string,
   values: EnvironmentValues | undefined,
   deployed = values,
-): Promise<readonly (AdvisorItem & { readonly awaiting?: string | null })[]> => {
+): Promise<readonly (AdvisorItem & { readonly awaiting?: string | null; readonly alsoAs?: string })[]> => {
   if (values && serviceOf(values) === 'simulator')
     return [advisorItem(defaultAdvisor, 'authorized', undefined, [])];
   // Stored authorizations can be listed and disconnected even if the form is incomplete.
@@ -65,10 +66,20 @@ export const listAdvisors = async (
     connection && !isGrantFor(entry.grant, connection)
       ? 'authorize_again'
       : stateOf(entry, systemClock.now());
-  return vault.useNow(() =>
-    vault.list(id, connection).map(([advisor, entry]) => ({
-      ...advisorItem(advisor, stateNow(entry), entry.grant, connection?.scopes ?? entry.grant.asked),
-      ...(entry.awaiting ? { awaiting: entry.awaiting.identity?.label ?? null } : {}),
-    })),
-  );
+  return vault.useNow(() => {
+    const entries = vault.list(id, connection);
+    const subjectOf = ({ grant }: VaultEntry): string | undefined => grant.identity?.subject;
+    // The first and the last advisor of each person, which differ where there are several.
+    const last = new Map(entries.map(([advisor, entry]) => [subjectOf(entry), advisor]));
+    const first = new Map(entries.toReversed().map(([advisor, entry]) => [subjectOf(entry), advisor]));
+    return entries.map(([advisor, entry]) => {
+      const subject = subjectOf(entry);
+      const alsoAs = [first.get(subject), last.get(subject)].find((other) => other !== advisor);
+      return {
+        ...advisorItem(advisor, stateNow(entry), entry.grant, connection?.scopes ?? entry.grant.asked),
+        ...(entry.awaiting ? { awaiting: entry.awaiting.identity?.label ?? null } : {}),
+        ...(subject === undefined || alsoAs === undefined ? {} : { alsoAs }),
+      };
+    });
+  });
 };

@@ -465,6 +465,19 @@ for (const version of versions) {
       (await factsOf('bob')).should.containEql(`Signed in as ${hostile}`);
     });
 
+    it('warns of two advisors for whom the same person has authorized', async () => {
+      (await factsOf('bob')).should.not.match(/also authorized/);
+      await add('carl');
+      const { back, cookie } = await decideFrom(await blockedLink('carl', 'Authorize'), hostile);
+      (await fetch(back, { headers: { cookie } })).status.should.equal(200);
+      await card('carl').getByText(`${hostile} has also authorized as “bob”`).waitFor();
+      await card('bob').getByText(`${hostile} has also authorized as “carl”`).waitFor();
+      (await factsOf('ann')).should.not.match(/also authorized/);
+      await press('carl', 'Disconnect').click();
+      await card('carl').locator('.advisor-panel').getByRole('button', { name: 'Disconnect' }).click();
+      await card('bob').getByText('has also authorized').waitFor({ state: 'detached' });
+    });
+
     it('asks before it disconnects', async () => {
       await press('bob', 'Disconnect').click();
       (await page.evaluate('document.activeElement.textContent'))?.should.equal('Keep');

@@ -14,6 +14,8 @@ export type ListedAdvisor = Omit<AdvisorItem, 'state'> & {
   readonly state: AdvisorItem['state'] | 'none';
   /** The identity that waits for confirmation; only in the state `confirm`. */
   readonly awaiting?: string | null;
+  /** Another advisor for whom the same person has authorized. */
+  readonly alsoAs?: string;
 };
 
 export const notYet = (advisor: string): ListedAdvisor => ({
@@ -41,7 +43,7 @@ const lookOf = ({ state, refreshedAt }: ListedAdvisor, isByCode: boolean) => {
 
 /** Facts about an advisor, line by line. `name` puts a scope into words. */
 const factsOf = (
-  { state, identity, awaiting, scopes, missingScopes, expiresAt, refreshedAt }: ListedAdvisor,
+  { state, identity, awaiting, alsoAs, scopes, missingScopes, expiresAt, refreshedAt }: ListedAdvisor,
   isByCode: boolean,
   name: (scope: string) => string,
 ): readonly JQuery[] => {
@@ -54,7 +56,10 @@ const factsOf = (
   if (state === 'confirm') {
     const somebody = say('fact.somebody');
     warn(say('fact.confirm', { before: identity ?? somebody, after: awaiting ?? somebody }));
-  } else if (identity !== null) add(say('fact.identity', { identity }));
+  } else if (identity !== null) {
+    add(say('fact.identity', { identity }));
+    if (alsoAs !== undefined) warn(say('fact.alsoAs', { identity, other: alsoAs }));
+  }
   const missing = missingScopes.map(name).join('; ');
   if (missing !== '')
     warn(isByCode ? say('fact.missing', { missing }) : say('fact.missingByItself', { missing }));
