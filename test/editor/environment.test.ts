@@ -460,6 +460,7 @@ for (const version of versions) {
       const facts = await factsOf('bob');
       facts.should.match(/Riley Chen authorized first/);
       facts.should.containEql(`now ${hostile} has signed in`);
+      should(await card('bob').locator('.advisor-panel').textContent()).equal('');
       await press('bob', 'Confirm').click();
       await stateOf('bob', 'Authorized');
       (await factsOf('bob')).should.containEql(`Signed in as ${hostile}`);

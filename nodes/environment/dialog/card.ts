@@ -250,7 +250,8 @@ export const cardOf = (
       const now = JSON.stringify([record, isByCode()]);
       if (now === shown) return;
       // The authorization that the window was opened for has arrived.
-      if (awaited !== undefined && shown !== '') show(say('advisors.completed'));
+      if (awaited !== undefined && shown !== '')
+        show(...(record.state === 'confirm' ? [] : [say('advisors.completed')]));
       shown = now;
       paint(record);
     },
