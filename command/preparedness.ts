@@ -214,7 +214,8 @@ const flowFindings = ({ nodes: all, values, also }: Prepared): Finding[] => {
   const place = (): Finding => {
     if (homeless.length > 0) return finding('environment', false, 'environmentNone', named(homeless));
     if (here.length === 0) return finding('environment', false, 'environmentUnused');
-    const names = elsewhere.map((each) => JSON.stringify(each['name'] ?? nodeId(each))).join(' --also ');
+    const nameOf = (each: SavedNode): unknown => [each['name'], nodeId(each)].find(Boolean);
+    const names = elsewhere.map((each) => JSON.stringify(nameOf(each))).join(' --also ');
     if (simulated.length > 0)
       return finding('environment', false, 'environmentSimulator', { ...named(simulated), names });
     return elsewhere.length > 0

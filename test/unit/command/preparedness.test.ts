@@ -219,6 +219,15 @@ describe('the command check on a user directory', function () {
       /still use a simulator.*"greet".*--also "Simulator \(example\)"/,
     ],
     [
+      'has a node that is still on a simulator without a name',
+      () => {
+        Object.assign(node('send'), { environment: 'example' });
+        Object.assign(node('example'), { name: '' });
+      },
+      'environment',
+      /still use a simulator.*"greet".*--also "example"/,
+    ],
+    [
       'has an environment that nobody uses',
       () => (nodes = nodes.filter(({ environment }) => environment !== 'env')),
       'environment',
@@ -467,6 +476,8 @@ describe('the command check on a user directory', function () {
     should(several.code).equal(2);
     several.err.should.match(/--environment\. env \(Office\), second \(Sandbox\)/);
     should((await run(['--environment', 'Office'])).code).equal(0);
+    Object.assign(node('second'), { name: '' });
+    (await run()).err.should.match(/env \(Office\), second \(no name, production\)/);
     should((await run(['--environment', 'env'])).code).equal(0);
     (await run(['--environment', 'nobody'])).err.should.match(
       /no active environment "nobody".*environments: env \(Office\), example/,
