@@ -74,7 +74,7 @@ changed, and nobody is texted.
   --url URL                  the admin address of that Node-RED while it runs: it tests the connection itself, with
                              its own authorization. If it requires a login, put an access token with the permission
                              advisor-texting.write in ADVISOR_TEXTING_ADMIN_TOKEN
-  --advisor KEY              with --url: the advisor whose authorization is used (default "default")
+  --advisor KEY              with --url: the advisor whose authorization is used (default: the only one)
   --settings FILE            without a Node-RED: a JSON file with the properties of an environment; \${NAME} is a variable
   --use-refresh-token FILE   get a token with the refresh token. If the service replaces it, the new one is saved in
                              FILE, which must not exist yet
@@ -285,7 +285,9 @@ interface CheckedEnvironment {
 }
 
 const listed = (environments: readonly EnvironmentValues[]): string =>
-  environments.map(({ id, name }) => `${String(id)} (${textOf(name) || 'no name'})`).join(', ');
+  environments
+    .map((each) => `${String(each['id'])} (${textOf(each['name']) || `no name, ${serviceOf(each)}`})`)
+    .join(', ');
 
 const onlyOne = (
   found: readonly EnvironmentValues[],
@@ -367,7 +369,7 @@ const ofService = [...checkNames, ...factNames];
 const testRunning = async (
   url: string,
   { values }: CheckedEnvironment,
-  { advisor = 'default' }: CheckOptions,
+  { advisor }: CheckOptions,
   token: string | undefined,
 ): Promise<MarkedCheck[] | Finding[]> => {
   const route = { url, id: String(values['id']), route: 'test', token };

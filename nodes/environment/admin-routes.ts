@@ -1,5 +1,6 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { Connection } from '../../lib/auth/connection';
+import { defaultAdvisor } from '../../lib/default-advisor';
 import { visible } from '../../lib/visible';
 import { deployEnd } from '../../lib/runtime/delivery';
 import type { Red } from '../../lib/runtime/red';
@@ -62,6 +63,16 @@ const deployedConnection = ({ id, form }: RouteRequest): Connection | undefined 
 
 const pathAdvisor = ({ request }: RouteRequest): string => advisorKey(request.params['advisor']);
 const bodyAdvisor = ({ request }: RouteRequest): string => advisorKey(field(request, 'advisor'));
+
+/** The advisor of a test that names none, as of a message that names none: the only one. */
+const usualAdvisor = async (
+  services: Services,
+  { id, form }: RouteRequest,
+  values: EnvironmentValues,
+): Promise<string> => {
+  const [only, another] = await listAdvisors(services, id, values, form.running?.values);
+  return only && !another ? only.advisor : defaultAdvisor;
+};
 
 /** The settings that each parameter of the authorization request comes from. Other parameters come from the address. */
 const querySources: Readonly<Record<string, readonly string[]>> = {
@@ -215,13 +226,15 @@ const table: readonly AdminRoute[] = [
     ...write,
     path: 'test',
     audit: 'test',
-    work(services, asked, RED) {
+    async work(services, asked, RED) {
       const { id, form, request } = asked;
       const values = form.use(field(request, 'form'));
+      const isNamed = field(request, 'advisor') !== undefined;
+      const advisor = isNamed ? bodyAdvisor(asked) : await usualAdvisor(services, asked, values);
       const deployedAt = form.deployedOrigin('baseUrl');
       const isWhole = field(request, 'whole') === true;
       const needs = needsOf(savedNodes(RED), id);
-      const trial = { id, values, advisor: bodyAdvisor(asked), deployedAt, needs, isWhole };
+      const trial = { id, values, advisor, deployedAt, needs, isWhole };
       return runChecks(services, trial, wordsForRequest(request));
     },
   },

@@ -126,7 +126,8 @@ export const runChecks = async (
     token: (rejected) =>
       tokens.tokenWithin(Math.max(answerWithin, connection.timeout ?? 0), connection, advisor, rejected),
     withheld: () => (mayGo() ? undefined : 'refused.notDeployed'),
-    tokenless: (fault) => inTheDialog(fault) ?? (grant() ? undefined : neverHad(fault)),
+    tokenless: (fault) =>
+      (isWhole ? undefined : inTheDialog(fault)) ?? (grant() ? undefined : neverHad(fault)),
   };
   const findings = await (isByCode ? vault.useNow(() => rehearse(rehearsal)) : rehearse(rehearsal));
   if (isWhole) return findings.map((finding) => spoken(finding, words));

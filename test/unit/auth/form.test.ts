@@ -133,8 +133,8 @@ describe('what a form may do with stored secrets', () => {
       should(status).equal(500);
     }
   });
-  const authorize = async (form?: object): Promise<void> => {
-    const { json } = await ask('POST', 'authorize', { form });
+  const authorize = async (form?: object, advisor?: string): Promise<void> => {
+    const { json } = await ask('POST', 'authorize', { form, advisor });
     const address = (await decide((json as { url: string }).url)).href;
     should((await ask('POST', 'complete', { address })).status).equal(200);
   };
@@ -182,6 +182,18 @@ describe('what a form may do with stored secrets', () => {
     run();
     const { token } = await check();
     should(token).equal('This advisor has not been authorized yet: press Authorize.');
+  });
+
+  it('tests the only advisor for the command, and names the one that it tests', async () => {
+    run();
+    const token = async (): Promise<unknown> => {
+      const { json } = await ask('POST', 'test', { whole: true });
+      return (json as { check: string }[]).find(({ check: name }) => name === 'token');
+    };
+    await authorize(undefined, 'maria');
+    should(await token()).containEql({ ok: true });
+    await authorize(undefined, 'jordan');
+    should(await token()).match({ ok: false, message: /^The advisor "default" has not authorized/ });
   });
 
   it('gives no link before the form is deployed, and does not mention the simulator', async () => {
