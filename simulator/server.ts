@@ -91,6 +91,7 @@ export const guarded = async (
 
 export const createSimulatorServer = (served: Served): Server =>
   createServer((request, response) => {
+    response.setHeader('date', new Date(served.simulation.clock.now()).toUTCString());
     void guarded(request, response, serve(served, request, response));
   });
 

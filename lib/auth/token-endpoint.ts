@@ -173,7 +173,10 @@ export const errorIn = (text: string): unknown => membersOf(text)['error'];
  * `invalid_grant` means that the code or the refresh token is invalid, also with a 401 or 403, which some servers send.
  * So does any other 400: the contract names only the status (*Authentication*, 9 and 10).
  */
-const read = ({ status, text, retryAfter }: Awaited<ReturnType<PostForm>>, now: number): TokenResult => {
+const read = (
+  { status, text, retryAfter, date }: Awaited<ReturnType<PostForm>>,
+  now: number,
+): TokenResult => {
   const said = `HTTP ${String(status)}`;
   if (status >= 200 && status < 300) {
     const answer = readTokenAnswer(text);
@@ -181,7 +184,7 @@ const read = ({ status, text, retryAfter }: Awaited<ReturnType<PostForm>>, now: 
     const fault = answer ? typeRefused(answer.tokenType) : tryLater({ reason: 'no_token' });
     throw new Trouble({ what: 'refused', status }, fault);
   }
-  const after = readRetryAfter(retryAfter, now);
+  const after = readRetryAfter(retryAfter, now, date);
   if (status === 429) throw new Trouble({ what: 'limited', retryAfter: after }, tryLater(said), after);
   const error = errorIn(text);
   if (status >= 500 || (status === 400 && passingErrors.includes(error))) {

@@ -155,14 +155,18 @@ export class Retries implements Omit<Course, 'limitedFor'> {
 
 const dateForm = /^[A-Za-z]{3,9},? /;
 
-/** *Retry-After* (RFC 9110, section 10.2.3) in milliseconds from `now`, at most an hour; undefined if unreadable. */
-export const readRetryAfter = (value: string | undefined, now: number): number | undefined => {
+/**
+ * *Retry-After* (RFC 9110, section 10.2.3) in milliseconds, at most an hour; undefined if unreadable. A date is compared
+ * with that of the answer, because the service's clock may differ from ours; `now` is for answers without one.
+ */
+export const readRetryAfter = (value: string | undefined, now: number, answered = ''): number | undefined => {
   const said = value?.trim() ?? '';
+  const sentAt = Date.parse(answered);
   const asked = (): number => {
     if (/^\d+$/.test(said)) return Number(said) * second;
     if (!dateForm.test(said)) return NaN;
     // The obsolete asctime format names no zone; all three formats mean GMT (RFC 9110, section 5.6.7).
-    return Math.max(0, Date.parse(said.endsWith(' GMT') ? said : `${said} GMT`) - now);
+    return Math.max(0, Date.parse(said.endsWith(' GMT') ? said : `${said} GMT`) - (sentAt || now));
   };
   const ms = asked();
   return Number.isNaN(ms) ? undefined : Math.min(ms, hour);

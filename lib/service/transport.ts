@@ -26,6 +26,8 @@ export type Result =
       readonly status: number;
       readonly text: string | undefined;
       readonly retryAfter: string | undefined;
+      /** The time of the answer by the clock of the service, where it asks to wait. */
+      readonly date?: string | undefined;
       /** The target of a redirect, which is never followed. */
       readonly location?: string;
     };
@@ -69,6 +71,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   private controller: Pick<Dispatcher.DispatchController, 'abort'> | undefined;
   private status = 0;
   private retryAfter: string | undefined;
+  private date: string | undefined;
   private location: string | undefined;
   /** All pieces: a server can make each as small as a byte, and a `Buffer` of its own for each would take 200 times that. */
   private body = noBody;
@@ -113,7 +116,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.status = status;
     for (const [name, value] of Object.entries(headers)) this.framing += name.length + String(value).length;
     if (this.isTooLarge()) return;
-    if (status === 429 || status === 503) this.retryAfter = firstOf(headers['retry-after']);
+    if (status === 429 || status === 503)
+      [this.retryAfter, this.date] = [firstOf(headers['retry-after']), firstOf(headers.date)];
     else if (status >= 300 && status < 400) this.location = firstOf(headers.location);
   }
 
@@ -128,8 +132,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     const text = withoutMark(this.body.toString('utf8', 0, this.size));
-    const { status, retryAfter, location } = this;
-    this.finish({ state: 'answered', status, text, retryAfter, ...(location && { location }) });
+    const { status, retryAfter, date, location } = this;
+    const more = { ...(date && { date }), ...(location && { location }) };
+    this.finish({ state: 'answered', status, text, retryAfter, ...more });
   }
 
   onResponseError(_controller: unknown, error: Error): void {
@@ -142,8 +147,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** Ends the exchange when the content, or all that comes around it, exceeds the limit. */
   private isTooLarge(): boolean {
     if (this.size <= this.limit && this.framing <= this.limit) return false;
-    const { status, retryAfter } = this;
-    this.finish({ state: 'answered', status, text: undefined, retryAfter });
+    const { status, retryAfter, date } = this;
+    this.finish({ state: 'answered', status, text: undefined, retryAfter, ...(date && { date }) });
     this.controller?.abort(new Error('too large'));
     return true;
   }
@@ -282,12 +287,19 @@ export const createTransport = ({ base, timeout, connections, proxy }: Transport
   };
 };
 
+interface FormAnswer {
+  readonly status: number;
+  readonly text: string;
+  readonly retryAfter?: string | undefined;
+  readonly date?: string | undefined;
+}
+
 /** Posts a form to exactly this address. Throws ServiceError `network_error` when there was no usable answer. */
 export const postForm = async (
   address: string,
   fields: Readonly<Record<string, string>>,
   { timeout, proxy }: { readonly timeout: number; readonly proxy?: string | undefined },
-): Promise<{ readonly status: number; readonly text: string; readonly retryAfter?: string | undefined }> => {
+): Promise<FormAnswer> => {
   const url = trustedUrl(address, 'tokenUrl');
   const transport = createTransport({ base: url.origin, timeout, connections: 1, proxy });
   try {
@@ -298,7 +310,7 @@ export const postForm = async (
       contentType: 'application/x-www-form-urlencoded',
     });
     if (result.state === 'answered' && result.text !== undefined)
-      return { status: result.status, text: result.text, retryAfter: result.retryAfter };
+      return { status: result.status, text: result.text, retryAfter: result.retryAfter, date: result.date };
     const reason: ReasonWord = result.state === 'answered' ? { reason: 'too_large' } : result.reason;
     throw serviceError('network_error', 'token_unreached', { reason }, { attempts: 1 });
   } finally {

@@ -300,7 +300,7 @@ export const assess = (
   const problem = problemBody.safeParse(body).data;
   const reason = `HTTP ${String(status)}`;
   const said = problem ?? (status < 500 && isPartOfProblem(body) ? body : undefined);
-  const retryAfter = readRetryAfter(result.retryAfter, clock.now());
+  const retryAfter = readRetryAfter(result.retryAfter, clock.now(), result.date);
   const happened = happenedAt(status, said && { retryable: problem?.retryable === true }, retryAfter);
   if (said)
     return { happened, failure: failureOf(plan, said.code, status, problemFields(said)), reason, status };

@@ -244,7 +244,9 @@ describe('a call to the service', () => {
       for (const write of [() => '100000000000', () => inHours(1.5)]) {
         const retryAfter = write();
         const server = await startServer(({ index }) =>
-          index === 0 ? { status: 429, headers: { 'Retry-After': retryAfter } } : { body: sent },
+          index === 0
+            ? { status: 429, headers: { date: inHours(0), 'Retry-After': retryAfter } }
+            : { body: sent },
         );
         const client = clientOf(server.url, { clock });
         const call = client.call('sendMessage', text, advisor);

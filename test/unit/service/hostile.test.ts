@@ -3,6 +3,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import http from 'node:http';
 import net from 'node:net';
 import should from 'should';
+import { hour, second } from '../../../lib/durations';
 import { closeAll } from '../../support/closing';
 import { only } from '../../support/only';
 import { sent } from '../../support/sent';
@@ -42,6 +43,18 @@ describe('a hostile or broken server', () => {
       });
     }
     should(thief.received).have.length(0);
+  });
+
+  it('whose clock is an hour ahead makes requests pause no longer than it means', async () => {
+    const clock = frozenClock();
+    const at = (seconds: number): string => new Date(clock.now() + hour + seconds * second).toUTCString();
+    const headers = { date: at(0), 'retry-after': at(5) };
+    const server = await startServer(() => ({ status: 429, headers }));
+    const pausedUntil = await new Promise<number>((resolve) => {
+      const client = clientOf(server.url, { clock, onPause: resolve });
+      client.call('sendMessage', text, advisor).catch(() => undefined);
+    });
+    should(pausedUntil - clock.now()).equal(5 * second);
   });
 
   it('that never stops answering is cut off after 5 MB, and the connection is closed', async () => {

@@ -241,6 +241,13 @@ describe('Retry-After', () => {
       should(readRetryAfter(value, now)).equal(expected);
     });
   }
+
+  it('as a date is counted from the date of the answer, because the clock of the service may be an hour off', () => {
+    const [ahead, late] = ['Sun, 06 Nov 1994 09:49:37 GMT', 'Sun, 06 Nov 1994 07:49:37 GMT'];
+    should(readRetryAfter(ahead, now, 'Sun, 06 Nov 1994 09:49:07 GMT')).equal(30_000);
+    should(readRetryAfter(late, now, 'Sun, 06 Nov 1994 07:49:07 GMT')).equal(30_000);
+    should(readRetryAfter(late, now, 'soon')).equal(0);
+  });
 });
 
 describe('the retry budget', () => {
