@@ -4,6 +4,7 @@ import { defaultAdvisor } from '../../lib/default-advisor';
 import { visible } from '../../lib/visible';
 import { deployEnd } from '../../lib/runtime/delivery';
 import type { Red } from '../../lib/runtime/red';
+import { ServiceError } from '../../lib/service/errors';
 import {
   advisorsIn,
   cancelItem,
@@ -39,6 +40,17 @@ const codeConnection = (id: string, values: EnvironmentValues): Connection => {
   const connection = connectionOf(id, values);
   if (connection.grant === 'authorization_code') return connection;
   throw new Refused(400, 'refused.clientCredentials');
+};
+
+/** What is deployed may still be the simulator, or lack what the form in the dialog already has. */
+const connectionForLink = (id: string, values: EnvironmentValues): Connection => {
+  if (serviceOf(values) === 'simulator') throw new Refused(400, 'refused.deployFirst');
+  try {
+    return codeConnection(id, values);
+  } catch (thrown) {
+    const isIncomplete = thrown instanceof ServiceError && thrown.problem.wording?.key === 'settings_missing';
+    throw isIncomplete ? new Refused(400, 'refused.deployFirst') : thrown;
+  }
 };
 
 /** The query of a pasted address. */
@@ -156,9 +168,7 @@ const table: readonly AdminRoute[] = [
     audit: 'link',
     async work({ vault }, asked) {
       const { values } = asked.form.deployed();
-      // The form in the dialog has chosen a different service than the deployed one.
-      if (serviceOf(values) === 'simulator') throw new Refused(400, 'refused.deployFirst');
-      const { redirectUri } = codeConnection(asked.id, values);
+      const { redirectUri } = connectionForLink(asked.id, values);
       const advisor = bodyAdvisor(asked);
       const token = await vault.useNow(() => vault.createLink(asked.id, advisor));
       return { url: placeTold(asked.form, redirectUri, `link/${token}`) };

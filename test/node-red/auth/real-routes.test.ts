@@ -374,6 +374,20 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     should((await red.request('POST', 'advisor-texting/undeployed/link', {})).text).match(/not deployed/);
   });
 
+  it('ask for a deploy before a link, whatever the dialog has filled in since', async () => {
+    const half = { type: 'advisor-environment', service: 'production', baseUrl: simulator.baseUrl };
+    await deployOn(red, [
+      ...sandboxFlow(red, simulator),
+      { ...half, id: 'e4e4e4e4e4e4e4e4' },
+      { ...half, id: 'e5e5e5e5e5e5e5e5', service: 'simulator' },
+    ]);
+    for (const id of ['e4e4e4e4e4e4e4e4', 'e5e5e5e5e5e5e5e5']) {
+      const { status, text } = await red.request('POST', `advisor-texting/${id}/link`, { advisor: 'ann' });
+      should([status, /deploy it first/.test(text)]).eql([400, true]);
+    }
+    await deployOn(red, sandboxFlow(red, simulator));
+  });
+
   it('have no simulator page while no environment uses the simulator', async () => {
     should((await red.request('POST', 'advisor-texting/simulator/open', {})).status).equal(409);
   });
