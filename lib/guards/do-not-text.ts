@@ -35,11 +35,6 @@ const pageSize = 200;
 /** Which list: the one of all simulators, or the one of all real services. */
 export type Realm = 'simulator' | 'service';
 
-interface BlockedPage {
-  readonly data: readonly Blocked[];
-  readonly total: number;
-}
-
 /** Grows with each block that this process learns of, and when the list that applies to an environment may be another. */
 const changes = processMemory('environments', { count: 0 });
 
@@ -82,10 +77,6 @@ export class DoNotText {
     return this.emptyAt !== undefined && this.emptyAt === (this.store.engine.losses ?? 0);
   }
 
-  get version(): number {
-    return changes.count;
-  }
-
   private get parts(): readonly DoNotText[] {
     return [this, ...this.others];
   }
@@ -109,7 +100,7 @@ export class DoNotText {
     return (await this.store.get<Blocked>(table, this.keyOf(phone)))?.value;
   }
 
-  async page(skip: number, limit: number): Promise<BlockedPage> {
+  async page(skip: number, limit: number) {
     await this.copy();
     const range = under(this.prefix);
     const [found, total] = await Promise.all([
@@ -183,8 +174,9 @@ export class DoNotText {
 
   private async checkOwn(phone: string): Promise<BlockedBy | undefined> {
     if (this.isOwnEmpty) return undefined;
-    const { store, prefix, version } = this;
+    const { store, prefix } = this;
     const { losses = 0 } = store.engine;
+    const { count } = changes;
     // Most lists are empty, and to see that takes less time than to hash a number. A database reads many numbers at
     // once, but only one range at a time.
     this.mayBeEmpty &&=
@@ -195,7 +187,7 @@ export class DoNotText {
     if (found) return found.value;
     // The list is unknown, so nobody is texted.
     if (store.engine.hasLostKeys) return 'unreadable list';
-    if (isEmpty && version === this.version) this.emptyAt = losses;
+    if (isEmpty && count === changes.count) this.emptyAt = losses;
     return store.isUnreadable(table, at) ? 'unreadable' : undefined;
   }
 
@@ -213,7 +205,7 @@ export class DoNotText {
       this.attemptEnds.call();
     };
     // A command of another process may be on its way: a shared list is read again.
-    if (checkedAt === this.version && !this.parts.some(({ store }) => store.peers)) return end;
+    if (checkedAt === changes.count && !this.parts.some(({ store }) => store.peers)) return end;
     const by = await this.check(phone).catch((fault: unknown) => {
       end();
       throw fault;

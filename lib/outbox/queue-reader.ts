@@ -12,28 +12,6 @@ import {
   type SharedRecord,
 } from './records';
 
-/** An item that has been accepted and has not finished. */
-export interface Queued {
-  readonly arrival: Buffer;
-  readonly item: ItemData;
-  readonly advisor: string;
-  /** When the item was accepted, by the environment's clock. */
-  readonly since: number;
-  readonly isStarted: boolean;
-  /** The time until which the item is held, in epoch milliseconds. */
-  readonly notBefore: number | undefined;
-  readonly isOfList: boolean;
-}
-
-/** A message of several items, and how far it has come. */
-export interface QueuedList {
-  readonly arrival: Buffer;
-  readonly advisor: string;
-  readonly since: number;
-  readonly total: number;
-  readonly done: number;
-}
-
 /** How many items have not been emitted, and how many waits. */
 export interface Pending {
   readonly items: number;
@@ -74,7 +52,8 @@ export class QueueReader {
     return this.store.count(records, prefix, endOf(prefix));
   }
 
-  async *lists(skip = 0): AsyncGenerator<QueuedList> {
+  /** Messages of several items, and how far they have come. */
+  async *lists(skip = 0) {
     for await (const { key: at, value } of this.saved<ListRecord>(this.keys.lists, skip)) {
       if (value.space !== this.space) continue;
       const arrival = arrivalIn(at);
@@ -89,8 +68,11 @@ export class QueueReader {
     }
   }
 
-  /** Items in the order of arrival; those that `skip` passes over are not read. */
-  async *items(skip = 0): AsyncGenerator<Queued> {
+  /**
+   * Items that have not finished, in the order of arrival; those that `skip` passes over are not read. All times are by
+   * the environment's clock.
+   */
+  async *items(skip = 0) {
     let list: { readonly arrival: Buffer; readonly shared: SharedRecord | undefined } | undefined;
     for await (const { key: at, value } of this.saved<ItemRecord>(this.keys.items, skip)) {
       const { arrival } = itemAt(at);

@@ -60,11 +60,6 @@ export const leaseIn = ({ slot, token, seq, starts, doubt }: LeaseRow): Lease =>
   doubt: Number(doubt),
 });
 
-export interface Beat {
-  readonly time: number;
-  readonly rows: readonly LeaseRow[];
-}
-
 /**
  * Milliseconds for which other processes do not take a slot that was given up: after a deploy, its holder takes it
  * back.
@@ -128,7 +123,7 @@ export class Leases {
   ) {}
 
   /** Renews the leases of this process, and reads those of the whole group. It has had the slots in `calm` for a minute. */
-  async beat(slots: readonly number[], isBusy: boolean, calm: readonly number[] = []): Promise<Beat> {
+  async beat(slots: readonly number[], isBusy: boolean, calm: readonly number[] = []) {
     await this.pool().query(
       `update ${schema}.lease set until = now() + $3::int * interval '1 ms', busy = $5,
          starts = case when slot = any($6::int[]) then 0 else starts end
@@ -140,7 +135,7 @@ export class Leases {
     return this.read();
   }
 
-  async read(): Promise<Beat> {
+  async read(): Promise<{ readonly time: number; readonly rows: readonly LeaseRow[] }> {
     const { rows } = await this.pool().query<LeaseRow & { readonly time: string }>(
       `select ${rowOf}, extract(epoch from clock_timestamp()) * 1000 as time
        from ${schema}.lease where grp = $1 order by slot`,
