@@ -205,11 +205,6 @@ export class DatabaseFile {
     return entry && { value: JSON.parse(entry.value.toString()) as Meta[K], version: entry.version ?? 0 };
   }
 
-  /** The bytes are valid until the next read. */
-  peek(place: Table, key: Buffer): Buffer | undefined {
-    return this.places[place].getBinaryFast(key);
-  }
-
   get(place: Table, key: Buffer): Buffer | undefined {
     return this.places[place].getBinary(key);
   }

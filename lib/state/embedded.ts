@@ -137,7 +137,7 @@ class EmbeddedEngine implements Engine, Committer {
     const { file, owned, fence } = this;
     if (!this.isWritable || !file || owned === undefined) return false;
     file.refresh();
-    const changes = batch.begin((table, key) => file.peek(table, key));
+    const changes = batch.begin((table, key) => file.get(table, key));
     if (changes.length === 0) return true;
     const commit = this.lastCommit + batch.attempt;
     const committing = file.commit(owned, this.ownership(commit), changes);
