@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import { processMemory } from '../process-memory';
 import type { Changed, Store } from '../state/store';
 import type { Clock } from '../service/clock';
@@ -23,13 +24,16 @@ export type Visits = ReadonlyMap<string, Returns>;
 export const noReturns: Returns = { count: 0, since: -Infinity };
 
 export const oneMore = (before: Returns, now: number, period: number): Returns => {
-  const isOver = now < before.since || now - before.since >= period;
-  return isOver ? { count: 1, since: now } : { count: before.count + 1, since: before.since };
+  const { count, since } = before;
+  // A flow that forges the mark may put anything there.
+  const isCounted = Number.isFinite(count) && Number.isFinite(since);
+  const isOver = !isCounted || now < since || now - since >= period;
+  return isOver ? { count: 1, since: now } : { count: count + 1, since };
 };
 
 export const visitsIn = (msg: object): Visits | undefined => {
   const visits = (msg as Marked)[visitsMark];
-  return visits instanceof Map ? (visits as Visits) : undefined;
+  return types.isMap(visits) ? (visits as Visits) : undefined;
 };
 
 export const setVisits = (msg: object, visits: Visits): void => {

@@ -64,11 +64,16 @@ const isOfClass = (message: object): boolean => {
   return prototype !== null && Object.getPrototypeOf(prototype) !== null;
 };
 
+const canChange = (message: object, name: string): boolean => {
+  const { writable, configurable } = Object.getOwnPropertyDescriptor(message, name) ?? {};
+  return writable === true && configurable === true;
+};
+
 /** Whether an outcome could not be written to the message: it is frozen, or its class has a getter. */
 const isFixed = (message: object): boolean =>
   !Object.isExtensible(message) ||
   isOfClass(message) ||
-  Object.keys(message).some((key) => Object.getOwnPropertyDescriptor(message, key)?.writable !== true);
+  !Object.getOwnPropertyNames(message).every((name) => canChange(message, name));
 
 /** A message that can be read and written to, and why one of its properties is missing. */
 export const readable = (

@@ -272,4 +272,14 @@ describe('a message that keeps returning to a node', () => {
     ] as const)
       should(countReturn(msg, 'node', { now: () => now }, minute)?.count).equal(count);
   });
+
+  it('is not delayed by a forged mark', () => {
+    const mark = Symbol.for('advisor-texting.visits');
+    const forged = [NaN, 'x', 5n, {}].map((value) => new Map([['node', { count: value, since: value }]]));
+    for (const visits of [...forged, new Proxy(forged[0] ?? {}, {}), 5, null]) {
+      const msg = { [mark]: visits };
+      handOver.mark(msg, msg, 'node');
+      should(countReturn(msg, 'node', { now: () => begin }, minute)).eql({ count: 1, since: begin });
+    }
+  });
 });
