@@ -30,7 +30,7 @@ import { FormReader, type RouteRequest } from './form';
 import { lookUp } from './lookup';
 import { needsOf, savedNodes } from './saved-nodes';
 import { comesBackHere } from './open-routes';
-import { advisorKey, field, jsonOnly, Refused, reply, wordsForRequest } from './reply';
+import { advisorKey, field, jsonOnly, Refused, reply, wordsForRequest, type Mounts } from './reply';
 import { findRunning } from './running';
 import type { Services } from './services';
 
@@ -282,7 +282,7 @@ const advisorTold = (result: unknown, request: Request): { readonly advisor?: st
   return typeof named === 'string' && named !== '' ? { advisor: visible(named) } : {};
 };
 
-export const adminRoutes = (RED: Red, services: Services): void => {
+export const adminRoutes = (RED: Red, mounts: Mounts, services: Services): void => {
   for (const { method, path, permission, audit, work } of table) {
     const handle = (request: Request, response: Response): void => {
       const id = request.params['env'] ?? '';
@@ -310,7 +310,7 @@ export const adminRoutes = (RED: Red, services: Services): void => {
           }),
       );
     };
-    RED.httpAdmin[method](
+    mounts[method](
       `/advisor-texting/:env/${path}`,
       RED.auth.needsPermission(permission) as RequestHandler,
       ...(method === 'post' ? [jsonOnly] : []),

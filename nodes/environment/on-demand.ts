@@ -3,6 +3,7 @@ import { forgetRemoved } from './removed-data';
 import { health } from './sidebar-data';
 import { adminRoutes } from './admin-routes';
 import { openRoutes, type OpenRoutes } from './open-routes';
+import type { Mounts } from './reply';
 import { servicesOf } from './services';
 import { simulatorRoutes } from './simulator-routes';
 
@@ -12,10 +13,10 @@ export const onDemand = {
   forgetRemoved: (RED: Red): void => forgetRemoved(RED, servicesOf(RED)),
   openRoutes: (RED: Red): OpenRoutes => openRoutes(RED, servicesOf(RED)),
   health,
-  addRoutes: (RED: Red): void => {
+  addRoutes: (RED: Red, mounts: Mounts): void => {
     const services = servicesOf(RED);
-    simulatorRoutes(RED, services);
-    adminRoutes(RED, services);
+    simulatorRoutes(RED, mounts, services);
+    adminRoutes(RED, mounts, services);
   },
 };
 

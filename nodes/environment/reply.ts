@@ -1,4 +1,4 @@
-import type { NextFunction, Request, Response } from 'express';
+import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { SignInRefusal } from '../../lib/auth/authorization';
 import { VaultAway } from '../../lib/auth/vault';
 import { isRecord } from '../../lib/kinds';
@@ -7,6 +7,11 @@ import { invalidInput, ownWords, plainCode } from '../../lib/runtime/errors';
 import { type Words, wordsIn } from '../../lib/runtime/language';
 import { ServiceError, type Problem } from '../../lib/service/errors';
 import type english from '../../locales/en-US/runtime.json';
+
+type Mount = (path: string, ...handlers: RequestHandler[]) => unknown;
+
+/** Adds routes to the admin API. */
+export type Mounts = Readonly<Record<'get' | 'post' | 'delete' | 'use', Mount>>;
 
 /** The words in the language of the request: the editor's, or the browser's. */
 export const wordsForRequest = (request: Request): Words => wordsIn(...request.acceptsLanguages());

@@ -5,14 +5,10 @@ import type { Red } from '../../lib/runtime/red';
 import { visible } from '../../lib/visible';
 import type { OpenRoutes } from './open-routes';
 import type { OnDemand } from './on-demand';
+import type { Mounts } from './reply';
 
-interface Installation {
-  isInstalled: boolean;
-  /** Takes our listeners off the runtime's events. */
-  readonly unlisten: () => void;
-}
-
-const installations = processMemory('listeners', new WeakMap<Red['events'], Installation>());
+/** What takes the listeners of the installed package off the runtime's events. */
+const installed = processMemory('listeners', new WeakMap<Red['events'], () => void>());
 
 const packageName = '@advisor-texting/node-red';
 
@@ -40,14 +36,6 @@ const isDone = ({ log }: Red, work: () => void): boolean => {
   }
 };
 
-/** Node-RED cannot unmount a route: after the package was removed, requests pass all of ours by. */
-const whileInstalled =
-  (RED: Red, handle: RequestHandler): RequestHandler =>
-  (request, response, next) => {
-    if (installations.get(RED.events)?.isInstalled !== true) next('router');
-    else if (!isDone(RED, () => handle(request, response, next))) response.sendStatus(503);
-  };
-
 /**
  * Runs at registration, in every Node-RED that has the package installed. It loads the rest only for a request, or for
  * stored keys.
@@ -58,10 +46,23 @@ export const routes = (RED: Red, onDemand: () => OnDemand): void => {
   // that data keys can be wrapped again by a secret that was set since.
   if (isKeyKept(settings)) onDemand().readKeys(RED);
 
-  const { events } = RED;
+  const { events, httpAdmin } = RED;
+  /** Node-RED cannot unmount a route: once the package was removed, also to be installed again, requests pass by its own. */
+  const whileInstalled =
+    (handle: RequestHandler): RequestHandler =>
+    (request, response, next) => {
+      if (installed.get(events) !== unlisten) next();
+      else if (!isDone(RED, () => handle(request, response, next))) response.sendStatus(503);
+    };
+  const mounts: Mounts = {
+    get: (path, ...handlers) => httpAdmin.get(path, ...handlers.map(whileInstalled)),
+    post: (path, ...handlers) => httpAdmin.post(path, ...handlers.map(whileInstalled)),
+    delete: (path, ...handlers) => httpAdmin.delete(path, ...handlers.map(whileInstalled)),
+    use: (path, ...handlers) => httpAdmin.use(path, ...handlers.map(whileInstalled)),
+  };
   let areAdded = false;
   const addAll: RequestHandler = (_request, _response, next) => {
-    if (!areAdded) onDemand().addRoutes(RED);
+    if (!areAdded) onDemand().addRoutes(RED, mounts);
     areAdded = true;
     next();
   };
@@ -72,11 +73,11 @@ export const routes = (RED: Red, onDemand: () => OnDemand): void => {
       onDemand().openRoutes(RED)[name](request, response);
   const health: RequestHandler = (_request, response) => onDemand().health(RED, response);
   for (const app of [RED.httpAdmin, RED.httpNode] as (Express | undefined)[]) {
-    app?.get('/advisor-texting/callback', whileInstalled(RED, open('callback')));
-    app?.get('/advisor-texting/link/:token', whileInstalled(RED, open('link')));
-    app?.get('/advisor-texting/health', whileInstalled(RED, health));
+    app?.get('/advisor-texting/callback', whileInstalled(open('callback')));
+    app?.get('/advisor-texting/link/:token', whileInstalled(open('link')));
+    app?.get('/advisor-texting/health', whileInstalled(health));
   }
-  RED.httpAdmin.use('/advisor-texting', whileInstalled(RED, addAll));
+  mounts.use('/advisor-texting', addAll);
 
   // The running environments cannot be asked: this file is bundled, and would have its own, empty set of them.
   const isInDatabase = (): boolean => {
@@ -91,19 +92,15 @@ export const routes = (RED: Red, onDemand: () => OnDemand): void => {
     if (isInDatabase() || isStateKept(settings.userDir)) isDone(RED, () => onDemand().forgetRemoved(RED));
   };
   const onRuntimeEvent = (event: RuntimeEvent): void => {
-    if (!isOurRemoval(event)) return;
-    installation.isInstalled = false;
-    installation.unlisten();
+    if (isOurRemoval(event)) unlisten();
   };
-  const installation: Installation = {
-    isInstalled: true,
-    unlisten: () => {
-      events.off('flows:started', onStarted);
-      events.off('runtime-event', onRuntimeEvent);
-    },
+  const unlisten = (): void => {
+    events.off('flows:started', onStarted);
+    events.off('runtime-event', onRuntimeEvent);
+    installed.delete(events);
   };
-  installations.get(events)?.unlisten();
-  installations.set(events, installation);
+  installed.get(events)?.();
+  installed.set(events, unlisten);
   events.on('flows:started', onStarted);
   events.on('runtime-event', onRuntimeEvent);
 };

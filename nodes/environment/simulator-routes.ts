@@ -5,7 +5,7 @@ import { systemLanguage } from '../../lib/runtime/red';
 import type { Red } from '../../lib/runtime/red';
 import { hour, minute, second } from '../../lib/durations';
 import { cookieOf } from './pages';
-import { replyFault, jsonOnly, Refused, reply } from './reply';
+import { replyFault, jsonOnly, Refused, reply, type Mounts } from './reply';
 import type { Services } from './services';
 
 const cookie = 'advisor-texting-simulator';
@@ -41,12 +41,12 @@ class Passes {
  * The phones page. A new window carries no login, so the editor opens it with a single-use key, which is exchanged for
  * a cookie of this page alone.
  */
-export const simulatorRoutes = (RED: Red, { log, simulator }: Services): void => {
+export const simulatorRoutes = (RED: Red, mounts: Mounts, { log, simulator }: Services): void => {
   const keys = new Passes(keyLifetime);
   const sessions = new Passes(sessionLifetime);
 
   const mayOpen = RED.auth.needsPermission('advisor-texting.write') as RequestHandler;
-  RED.httpAdmin.post('/advisor-texting/simulator/open', mayOpen, jsonOnly, (request, response) => {
+  mounts.post('/advisor-texting/simulator/open', mayOpen, jsonOnly, (request, response) => {
     void reply({ log, request, response, mayWrite: true }, () => {
       if (!simulator.isWanted) throw new Refused(409, 'refused.noSimulator');
       const clock = isSpoken(systemLanguage(RED.settings)) ? '' : '&clock=h23';
@@ -70,7 +70,7 @@ export const simulatorRoutes = (RED: Red, { log, simulator }: Services): void =>
     await (await simulator.start()).handle(request, response);
   };
 
-  RED.httpAdmin.use('/advisor-texting/simulator', (request, response) => {
+  mounts.use('/advisor-texting/simulator', (request, response) => {
     const { key } = request.query;
     const handle = (): void => {
       serve(request, response).catch((fault: unknown) =>

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readlinkSync, renameSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import should from 'should';
@@ -91,6 +91,17 @@ describe('the package, removed from the palette', function () {
 
   it('keeps what it has stored, for a later installation', () => {
     should(readdirSync(join(userDir, 'advisor-texting'))).containEql('store.mdb');
+  });
+
+  it('installed again without a restart, texts and answers on its routes', async () => {
+    const body = new FormData();
+    body.append('tarball', new Blob([readFileSync(tarball())]), 'package.tgz');
+    const headers = { accept: 'application/json' };
+    should((await fetch(`${red.adminUrl}/nodes`, { method: 'POST', headers, body })).status).equal(200);
+    await red.deploy(using);
+    await red.send('in', { phone: '+12175550107', text: 'Hello again' });
+    await red.messages('out', 2);
+    should((await red.request('GET', 'advisor-texting/environment/waits')).status).equal(200);
   });
 });
 

@@ -1,5 +1,6 @@
 import type { Red } from '../../../lib/runtime/red';
 import { onDemand } from '../../../nodes/environment/on-demand';
+import type { Mounts } from '../../../nodes/environment/reply';
 import { routes } from '../../../nodes/environment/routes';
 
 export interface MountedRoute {
@@ -34,7 +35,7 @@ export const mountedRoutes = (): MountedRoute[] => {
     settings: { available: () => false },
   } as unknown as Red;
   routes(RED, () => onDemand);
-  onDemand.addRoutes(RED);
+  onDemand.addRoutes(RED, RED.httpAdmin as Mounts);
   // The one that adds the others when the first request comes.
   return found.filter(({ path }) => path !== '/advisor-texting');
 };
