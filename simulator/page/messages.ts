@@ -59,7 +59,7 @@ export const showMessages = (
         messages.map((message): MessageRow => ({ phone, advisor, message })),
       ),
     )
-    .sort((one, other) => other.message.at - one.message.at);
+    .sort((one, other) => other.message.at - one.message.at || other.message.id - one.message.id);
   showList(rows, found.slice(0, limit), {
     key: ({ phone, advisor, message }) => `${advisor} ${phone.phone} ${String(message.id)}`,
     version: ({ phone, message }) => JSON.stringify([phone.name, message, isUpcoming(message, now)]),

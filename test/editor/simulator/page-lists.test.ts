@@ -43,6 +43,14 @@ describe("the lists of the simulator's page", () => {
     should(await on.page.locator('#message-rows td.text').allInnerTexts()).eql(['second', 'first']);
   });
 
+  it('show an answer above its question where both came at the same moment', async () => {
+    await on.bench.askConsent('+12025550110');
+    await tab('Messages').click();
+    const texts = on.page.locator('#message-rows td.text');
+    await texts.nth(1).waitFor();
+    should(await texts.allInnerTexts()).match(['NO', /would like to text you/]);
+  });
+
   it('show one phone for a number that several advisors text, and on each message whose it is', async () => {
     await on.bench.askConsent('+14155550101', 'default');
     const phone = phoneOf(on.page, '+1 415 555 0101');
