@@ -107,7 +107,12 @@ export class Searches {
     const { closed } = this.tools;
     const { signal: givenUp } = this.cut;
     const stopped = closed.aborted ? closed : this.halt.signal;
-    const searching = this.search(new Stream(this.tools, job, stopped, givenUp));
+    const search = async (): Promise<void> => {
+      const run = await this.prepare(job.msg);
+      if (stopped.aborted && !closed.aborted) throw serviceError('cancelled', 'cancelled');
+      await run(new Stream(this.tools, job, stopped, givenUp));
+    };
+    const searching = search();
     // A search may wait for as long as the store is unavailable.
     await wokenBy(searching, givenUp);
     if (!givenUp.aborted) await searching;
@@ -124,11 +129,5 @@ export class Searches {
   close(): () => void {
     this.stop();
     return systemClock.after(closeLimit, () => this.cut.abort());
-  }
-
-  private async search(stream: Stream): Promise<void> {
-    const search = await this.prepare(stream.job.msg);
-    if (stream.stopped.aborted && !this.tools.closed.aborted) throw serviceError('cancelled', 'cancelled');
-    await search(stream);
   }
 }

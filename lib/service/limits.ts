@@ -216,17 +216,13 @@ export class RetryBudget {
   static readonly cost = 5;
   private static readonly full = 500;
   private static readonly refundShare = 0.5;
-  private tokensLeft = RetryBudget.full;
-
-  get left(): number {
-    return this.tokensLeft;
-  }
+  left = RetryBudget.full;
 
   spend(): void {
-    this.tokensLeft -= RetryBudget.cost;
+    this.left -= RetryBudget.cost;
   }
 
   refund(): void {
-    this.tokensLeft = Math.min(RetryBudget.full, this.tokensLeft + RetryBudget.refundShare);
+    this.left = Math.min(RetryBudget.full, this.left + RetryBudget.refundShare);
   }
 }
