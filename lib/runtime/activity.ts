@@ -146,9 +146,9 @@ const filterOf = ({ phone = '', advisor, state }: ActivityQuery) => {
 
 const sumOf = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0);
 
-const pageIn = <T>(
+export const pageIn = <T>(
   found: readonly T[],
-  { page, pageSize }: ActivityQuery,
+  { page, pageSize }: Pick<ActivityQuery, 'page' | 'pageSize'>,
   totalRecord: number | null = found.length,
 ): Listed<T> => ({
   data: found.slice((page - 1) * pageSize, page * pageSize),

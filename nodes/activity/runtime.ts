@@ -1,7 +1,7 @@
 import { operationNode, type SearchOperation } from '../../lib/address-book/operation';
 import type { ResultPage } from '../../lib/service/endpoints';
 import { runSearch, searchSettings, type Search } from '../../lib/address-book/search';
-import { activityOf, type Activity } from '../../lib/runtime/activity';
+import { activityOf, pageIn, type Activity } from '../../lib/runtime/activity';
 import type { Environment } from '../../lib/runtime/environment';
 import { failedOutcome, invalidInput, problemOf } from '../../lib/runtime/errors';
 import { serviceError } from '../../lib/service/errors';
@@ -33,10 +33,10 @@ const readingOf = (what: string, activity: Activity, tools: Tools): ActivityRead
       const all = () => tools.environment().advisorList();
       return {
         all,
-        async page({ page, pageSize, advisor }) {
+        async page(asked) {
+          const { advisor } = asked;
           const meant = (await all()).filter((each) => advisor === undefined || each.advisor === advisor);
-          const data = meant.slice((page - 1) * pageSize, page * pageSize);
-          return { data, pageInfo: { page, pageSize, totalRecord: meant.length } };
+          return pageIn(meant, asked);
         },
       };
     }

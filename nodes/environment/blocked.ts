@@ -1,6 +1,5 @@
-import { setImmediate as nextTick } from 'node:timers/promises';
 import { doNotTextOf, type DoNotText } from '../../lib/guards/do-not-text';
-import { activityOf } from '../../lib/runtime/activity';
+import { activityOf, pageIn } from '../../lib/runtime/activity';
 import type { BlockedItem, Listed } from '../../lib/runtime/activity-items';
 import { lastFour } from '../../lib/runtime/log';
 import { folded } from '../../lib/kinds';
@@ -11,7 +10,6 @@ import { Refused, textIn } from './reply';
 
 /** The most numbers that are scanned for a search without a key. */
 const mostScanned = 20_000;
-const readAtOnce = 1_000;
 /** Up to this number, the latest come first; above it, they come in the order of their keys. */
 const mostSorted = 200;
 
@@ -32,29 +30,27 @@ const matches = ({ phone, reason }: BlockedItem, search: string): boolean => {
 const found = async (
   list: DoNotText,
   search: string,
-  { page, pageSize }: { readonly page: number; readonly pageSize: number },
+  asked: ReturnType<typeof pageAsked>,
 ): Promise<Listed<BlockedItem>> => {
-  const skip = (page - 1) * pageSize;
   if (search === '') {
+    const { page, pageSize } = asked;
     const { data: first, total } = await list.page(0, mostSorted);
-    const data =
-      total > mostSorted
-        ? (await list.page(skip, pageSize)).data
-        : first.toSorted((one, other) => other.since - one.since).slice(skip, skip + pageSize);
+    if (total <= mostSorted)
+      return pageIn(
+        first.toSorted((one, other) => other.since - one.since),
+        asked,
+      );
+    const { data } = await list.page((page - 1) * pageSize, pageSize);
     return { data, pageInfo: { page, pageSize, totalRecord: total } };
   }
   const all: BlockedItem[] = [];
   let scanned = 0;
-  for (let total = Infinity; scanned < Math.min(total, mostScanned);) {
-    const read = await list.page(scanned, readAtOnce);
-    if (read.data.length === 0) break;
-    ({ total } = read);
-    scanned += read.data.length;
-    all.push(...read.data.filter((each) => matches(each, search)));
-    await nextTick();
+  for await (const each of list.all()) {
+    if (matches(each, search)) all.push(each);
+    scanned += 1;
+    if (scanned === mostScanned) return pageIn(all, asked, null);
   }
-  const data = all.slice(skip, skip + pageSize);
-  return { data, pageInfo: { page, pageSize, totalRecord: scanned < mostScanned ? all.length : null } };
+  return pageIn(all, asked);
 };
 
 /** A page of the do-not-text list. Without the permission to write, numbers show their last four digits, and no reasons. */
@@ -62,13 +58,13 @@ export const readBlocked = async (asked: RouteRequest): Promise<Listed<BlockedIt
   const { request, mayWrite } = asked;
   const paging = pageAsked(request);
   const search = textIn(request, 'phone').trim();
-  if (search !== '' && !mayWrite) return { data: [], pageInfo: { ...paging, totalRecord: 0 } };
+  if (search !== '' && !mayWrite) return pageIn([], paging);
   const running = runningIn(asked);
   const read = async (): Promise<Listed<BlockedItem>> => {
     const list = await doNotTextOf(running);
     const phone = phoneNumber(search, running.settings.country);
     const one = phone === undefined ? undefined : await list.get(phone);
-    return one ? { data: [one], pageInfo: { ...paging, totalRecord: 1 } } : found(list, search, paging);
+    return one ? pageIn([one], paging) : found(list, search, paging);
   };
   const { data, pageInfo } = await soon(read());
   return { data: mayWrite ? data : data.map(masked), pageInfo };

@@ -3,6 +3,7 @@ import { checkOnePage, pagesOf } from '../../lib/address-book/paging';
 import { matcherOf } from '../../lib/address-book/search';
 import { largestPage, longestSearch } from '../../lib/contract-values';
 import type { ResultPage } from '../../lib/service/endpoints';
+import { pageIn } from '../../lib/runtime/activity';
 import type { RunningEnvironment } from './environment';
 import { advisorKey, numberIn, Refused, textIn } from './reply';
 
@@ -38,17 +39,13 @@ const filtered = async (
 ): Promise<ResultPage> => {
   const found: unknown[] = [];
   let fetched = 0;
-  let isComplete = true;
   for await (const { fresh } of pagesOf(fetch, { pageSize: largestPage })) {
     found.push(...fresh.filter((record) => matches(record as object)));
     fetched += 1;
-    if (found.length > page * pageSize || fetched === fetchLimit) {
-      isComplete = false;
-      break;
-    }
+    if (found.length > page * pageSize || fetched === fetchLimit)
+      return pageIn(found, { page, pageSize }, null);
   }
-  const data = found.slice((page - 1) * pageSize, page * pageSize);
-  return { data, pageInfo: { page, pageSize, totalRecord: isComplete ? found.length : null } };
+  return pageIn(found, { page, pageSize });
 };
 
 const shown = ({ shown: fields }: LookupKind, { data, pageInfo }: ResultPage): object => ({

@@ -4,6 +4,7 @@ import { consentOf } from '../../lib/consent/consent';
 import { countPaused } from '../../lib/outbox/removed-nodes';
 import {
   activityOf,
+  pageIn,
   type Activity,
   type ActivityQuery,
   type FailureRecord,
@@ -142,11 +143,9 @@ export const advisorsIn = (
   advisors: readonly AdvisorItem[],
 ): readonly AdvisorItem[] | Listed<AdvisorItem> => {
   if (request.query['page'] === undefined) return advisors;
-  const { page, pageSize } = pageAsked(request);
   const isWell = ({ state }: AdvisorItem): number => Number(state === 'authorized');
   const sorted = advisors.toSorted((one, other) => isWell(one) - isWell(other));
-  const data = sorted.slice((page - 1) * pageSize, page * pageSize);
-  return { data, pageInfo: { page, pageSize, totalRecord: advisors.length } };
+  return pageIn(sorted, pageAsked(request));
 };
 
 /**
@@ -162,7 +161,7 @@ export const readActivity = async (
   const { page, pageSize } = pageAsked(request);
   if (what === 'lists') return soon(activity.lists({ page, pageSize }));
   const phone = textIn(request, 'phone');
-  if (phone !== '' && !mayWrite) return { data: [], pageInfo: { page, pageSize, totalRecord: 0 } };
+  if (phone !== '' && !mayWrite) return pageIn([], { page, pageSize });
   const advisor = textIn(request, 'advisor');
   const wanted: ActivityQuery = { page, pageSize, phone, ...(advisor !== '' && { advisor }) };
   const shown = <T extends { readonly phone: string | null }>(data: readonly T[]): readonly T[] =>

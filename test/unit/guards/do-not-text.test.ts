@@ -157,7 +157,8 @@ describe('the do-not-text list', () => {
       form: { running: on.environment },
     };
     should((await readBlocked(asked as unknown as RouteRequest)).pageInfo.totalRecord).equal(0);
-    should(turns).deepEqual([0, 1, 2]);
+    should(turns.length).be.above(2);
+    should(turns).deepEqual([...turns.keys()]);
   });
 
   it('blocks texts and consent requests, one by one, in a list, as a resend and in a dry run', async () => {
