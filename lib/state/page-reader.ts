@@ -17,6 +17,7 @@ const leaf = 0x02;
 const overflow = 0x04;
 const isLarge = 0x01;
 const isTree = 0x02;
+const pageSizes = [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536];
 const noPage = 0xffffffffffffffffn;
 const deepest = 32;
 
@@ -58,13 +59,21 @@ const metaAt = (bytes: Buffer, at: number): Meta | undefined => {
   if ((bytes.readUInt32LE(start + 4) & 0xffff) !== dataVersion) return undefined;
   const dbs = start + 24;
   const pageSize = bytes.readUInt32LE(dbs);
-  if (pageSize < 512 || pageSize > 0x10000) return undefined;
+  if (!pageSizes.includes(pageSize)) return undefined;
   return {
     transaction: bytes.readBigUInt64LE(dbs + 104),
     pageSize,
     free: treeAt(bytes, dbs, 'free'),
     main: treeAt(bytes, dbs + 48, 'main'),
   };
+};
+
+/** The roots of the last two transactions, each on a page of its own. */
+const metasIn = (head: Buffer): readonly Meta[] => {
+  const first = metaAt(head, 0);
+  const sizes = first ? [first.pageSize] : pageSizes;
+  const second = sizes.map((size) => metaAt(head, size)).find((meta, at) => meta?.pageSize === sizes[at]);
+  return [first, second].filter((meta) => meta !== undefined);
 };
 
 export class PageReader {
@@ -79,11 +88,12 @@ export class PageReader {
     this.descriptor = openSync(path, 'r');
     try {
       this.size = fstatSync(this.descriptor).size;
-      const head = this.bytesAt(0, 0x10000 + 4096);
-      const first = metaAt(head, 0);
-      const second = first ? metaAt(head, first.pageSize) : undefined;
-      if (!first || !second) throw new NotReadable('it does not begin as a database does');
-      this.meta = second.transaction > first.transaction ? second : first;
+      const metas = metasIn(this.bytesAt(0, 0x10000 + 4096));
+      const [newest] = [...metas].sort((a, b) => Number(b.transaction - a.transaction));
+      if (!newest) throw new NotReadable('it does not begin as a database does');
+      this.meta = newest;
+      // The other root may be the newer one.
+      this.lost = 2 - metas.length;
     } catch (fault) {
       closeSync(this.descriptor);
       throw fault;

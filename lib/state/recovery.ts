@@ -109,7 +109,7 @@ const rebuild = async (path: string, made: string): Promise<{ kept: number; lost
       kept += count;
       lost += Math.max(0, tree.records - count);
     }
-    if (!reader || trees.length < 1 + tables.length) lost = Math.max(lost, reader?.lost ?? 1);
+    lost = Math.max(lost, reader?.lost ?? 1);
     const format = reader && metaIn<Format>(reader, trees, 'format');
     await file.hand(1, owner, { ...format, ...(lost > 0 && { hasLostKeys: true }) });
   } finally {

@@ -100,6 +100,18 @@ describe('a damaged file', function () {
     assert.match(warnings.join(), /0 record\(s\) could be read/);
   });
 
+  for (const page of [0, 1])
+    it(`is read by one of its two roots where the other, on page ${page}, is damaged`, async () => {
+      change(page * pageSize, Buffer.alloc(pageSize, 0xa5));
+      const { wait, work } = await countsAfterStarts();
+      assert.deepEqual([wait, work], [waits, works]);
+      assert.equal(asides().length, 1);
+      const store = await open();
+      await store.get('work', key('t', 0));
+      assert.equal(store.engine.hasLostKeys, true, 'what was saved last may be missing');
+      await store.close();
+    });
+
   it('costs only the records on its damaged pages', async () => {
     const leaves = pagesOf(2);
     const damaged = leaves[Math.floor(leaves.length / 2)] ?? 0;
