@@ -63,7 +63,7 @@ describe('what a form may do with stored secrets', () => {
       log: { info: quiet, warn: quiet, error: quiet, audit: quiet },
     } as unknown as Red;
     services = servicesOf(RED);
-    adminRoutes(RED, services);
+    adminRoutes(RED, RED.httpAdmin, services);
     server = app.listen(0, '127.0.0.1');
     await once(server, 'listening');
   });
@@ -200,7 +200,7 @@ describe('what a form may do with stored secrets', () => {
     runningOf(RED).add(new RunningEnvironment(services, 'env1', { service: 'simulator' }, () => undefined));
     const { status, json } = await ask('POST', 'link', { advisor: 'ann' });
     should(status).equal(400);
-    should((json as { message: string }).message).match(/^Deploy this environment first/);
+    should((json as { message: string }).message).match(/fill in this environment and deploy it first/);
   });
 
   for (const path of ['link', 'store/confirm'])
