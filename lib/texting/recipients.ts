@@ -446,9 +446,11 @@ export const texting = <T extends Recipient, S extends TextShared>(
           const shared = sharedIn(msg, read.list) as Mutable<S>;
           const named = read.list ? items : items.map((each) => withName(each, msg));
           const check = (): void => {
-            shared.advisor = tools.advisor(advisor, msg, named);
+            const used = tools.advisor(advisor, msg, named);
             if (!read.list && anyAdvisor(tools.advisorSource, advisor, msg) === '')
-              checkPayload(msg.payload, named[0]?.phone, shared.advisor);
+              checkPayload(msg.payload, named[0]?.phone, used);
+            // Not before: a retry of the failure would find it in the message.
+            shared.advisor = used;
             share?.(shared, msg, values);
           };
           return { ...read, items: named, source, shared, check };

@@ -139,6 +139,8 @@ describe("a recipient's own fields", () => {
         const { code, message } = errorOf(msg);
         should(code).equal('invalid_input');
         should(message).match(/maria.*choose msg\.payload\[" Advisor"\] under "Advisor"/);
+        // A retry fails too.
+        should(errorOf(only(await flow.ask(msg)).msg).message).equal(message);
         should(requests()).be.empty();
       });
 
