@@ -512,6 +512,11 @@ for (const version of versions) {
       await red.send('office', { phone: '', text: 'x' });
       const first = sidebar.element.locator('.advisor-side-name').first();
       await first.getByText('Office').waitFor();
+      // A line parts both lists from the environment above them, to which they do not belong.
+      for (const name of ['Do not text', 'Do not text (simulator)']) {
+        const list = sidebar.element.getByRole('region', { name, exact: true });
+        should(await list.evaluate((part) => getComputedStyle(part).borderTopWidth)).equal('1px');
+      }
     });
 
     for (const theme of themesOf(version)) {
