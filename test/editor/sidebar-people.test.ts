@@ -284,7 +284,7 @@ describe('the sidebar, for each kind of user', function () {
     const left = { items: 1, waits: 200 };
     const trouble = { store: null, left, trouble: 'The disk is full.', lateBy: 95_000, pausedUntil: soon };
     const advisors = [
-      { advisor: 'anna', state: 'authorize_again', expiresAt: null },
+      { advisor: 'anna', state: 'authorize_again', expiresAt: soon },
       { advisor: 'eve', state: 'confirm', expiresAt: null },
       { advisor: 'zoe', state: 'authorized', expiresAt: soon },
     ];
@@ -352,6 +352,7 @@ describe('the sidebar, for each kind of user', function () {
       const states = await sidebar.part('advisors').locator('li').allTextContents();
       for (const [at, name] of ['authorizeAgain', 'confirm', 'authorized', 'expires'].entries())
         should(states[Math.min(at, 2)]).match(saying(words[name]));
+      should(states[0]).not.match(saying(words['expires']));
       for (const name of ['authorize', 'link'])
         should(await sidebar.named(sidebar.part('advisors'), words[name] ?? '').count()).equal(3);
       for (const theme of isLong ? (['light', 'dark'] as const) : (['dark'] as const)) {

@@ -376,7 +376,9 @@ export const advisorsPart = (host: SidebarSection) => {
           facts: [
             states[state],
             advisor === defaultAdvisor && say('sidebar.defaultAdvisor'),
-            expiresAt !== null && say('sidebar.expires', { time: timeOf(expiresAt, host) }),
+            state !== 'authorize_again' &&
+              expiresAt !== null &&
+              say('sidebar.expires', { time: timeOf(expiresAt, host) }),
           ],
           ...(state !== 'authorized' && { className: 'advisor-warning' }),
           actions: [
