@@ -365,6 +365,9 @@ for (const version of versions) {
       facts.should.match(/refreshed automatically/);
       facts.should.match(/Last refreshed/);
 
+      await add('ivy');
+      await press('ivy', 'Copy link').click();
+      await card('ivy').getByText('not deployed: deploy it').waitFor();
       await closeEnvironment(page);
       await closeNode(page);
       environment = await page.evaluate(`RED.nodes.node('send').environment`);
@@ -387,6 +390,8 @@ for (const version of versions) {
     it('shows a link when the browser blocks the window, and updates by itself', async () => {
       await openEnvironment(page, environment);
       await stateOf('default', 'Authorized');
+      // It was added before the deploy that its link needs.
+      await stateOf('ivy', 'Not authorized yet');
       await add('ann');
       const { back, cookie } = await decideFrom(await blockedLink('ann', 'Authorize'), 'jordan');
       (await fetch(back, { headers: { cookie } })).status.should.equal(200);

@@ -17,6 +17,9 @@ const shownIn = (values: Values): string =>
     }),
   ).toString();
 
+/** The keys that were added to each environment since the editor was opened: a link can only be copied after a deploy. */
+const addedTo = new Map<string, Set<string>>();
+
 /**
  * The advisors of an environment. The list is polled while it is shown: a closed window reports nothing, and an advisor
  * may authorize on another device.
@@ -24,7 +27,8 @@ const shownIn = (values: Values): string =>
 export const addAdvisors = (form: Form): void => {
   const { node } = form;
   const cards = new Map<string, Card>();
-  const added = new Set<string>();
+  const added = addedTo.get(node.id) ?? new Set();
+  addedTo.set(node.id, added);
   const list = $('<div>');
   const intro = $('<p>');
   const trouble = $('<p>', { class: 'advisor-warning', role: 'status' });
