@@ -9,6 +9,7 @@ import {
   type ItemRecord,
   type ListRecord,
   type QueueKeys,
+  type Shared,
   type SharedRecord,
 } from './records';
 
@@ -33,7 +34,7 @@ export const pendingIn = async (store: Store, node: string): Promise<Pending> =>
 };
 
 /** Reads what a node's queue has saved, for display: page by page, in the order of arrival, independent of the queue. */
-export class QueueReader {
+export class QueueReader<S extends Shared = Shared> {
   private readonly keys: QueueKeys;
 
   constructor(
@@ -69,14 +70,14 @@ export class QueueReader {
   }
 
   /**
-   * Items that have not finished, in the order of arrival; those that `skip` passes over are not read. All times are by
-   * the environment's clock.
+   * Items or waits that have not finished, in the order of arrival; those that `skip` passes over are not read. All times
+   * are by the environment's clock.
    */
-  async *items(skip = 0) {
-    let list: { readonly arrival: Buffer; readonly shared: SharedRecord | undefined } | undefined;
-    for await (const { key: at, value } of this.saved<ItemRecord>(this.keys.items, skip)) {
+  async *items(skip = 0, kind: 'items' | 'waits' = 'items') {
+    let list: { readonly arrival: Buffer; readonly shared: SharedRecord<S> | undefined } | undefined;
+    for await (const { key: at, value } of this.saved<ItemRecord<ItemData, S>>(this.keys[kind], skip)) {
       const { arrival } = itemAt(at);
-      const { item, single, state, notBefore } = value;
+      const { item, single, state, notBefore, seen } = value;
       if (!single && !list?.arrival.equals(arrival)) list = { arrival, shared: await this.sharedAt(arrival) };
       const shared = single ?? list?.shared;
       const isOpen = state === 'accepted' || state === 'started';
@@ -84,6 +85,8 @@ export class QueueReader {
       yield {
         arrival,
         item,
+        shared: shared.shared,
+        seen,
         advisor: item.advisor ?? shared.shared.advisor,
         since: shared.clockAt ?? shared.at,
         isStarted: state === 'started',
@@ -101,8 +104,8 @@ export class QueueReader {
     return found?.value.state === 'accepted';
   }
 
-  private async sharedAt(arrival: Buffer): Promise<SharedRecord | undefined> {
-    return (await this.store.get<SharedRecord>(records, this.keys.list(arrival)))?.value;
+  private async sharedAt(arrival: Buffer): Promise<SharedRecord<S> | undefined> {
+    return (await this.store.get<SharedRecord<S>>(records, this.keys.list(arrival)))?.value;
   }
 
   private async *saved<T>(prefix: Buffer, skip: number): AsyncGenerator<StoreEntry<T>> {

@@ -216,7 +216,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     return Array.from(this.items.values()).some(({ isRiding }) => !isRiding);
   }
 
-  get reader(): QueueReader {
+  get reader(): QueueReader<S> {
     const { node, space } = this.options;
     return new QueueReader(this.store, node, space, (arrival, data) => this.cancels.isMeant(arrival, data));
   }
@@ -1197,18 +1197,6 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     if (found?.isNew && this.hasClosed()) this.release(found.item);
     else if (found?.isNew) this.turn(found.item, true);
     return found?.item.isOpenWait === true;
-  }
-
-  async *waits(): AsyncGenerator<Item<D, S>> {
-    for await (const places of this.waitsMeant({}))
-      for (const place of places) {
-        const known = this.items.get(itemId(place.arrival, place.index));
-        if (known?.isOpenWait) yield known;
-        const found = known ? undefined : await this.find(place);
-        if (!found) continue;
-        const item = new Item(this.tools, found.message, found.record.item, true, found);
-        if (item.isOpenWait) yield item;
-      }
   }
 
   // Held items.

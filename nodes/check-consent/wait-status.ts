@@ -80,9 +80,9 @@ export class WaitStatus {
     const areCounted = this.waitCount <= countedWaits;
     for (const [queue, consent] of this.consents) {
       now = consent.clock.now();
-      for await (const accepted of areCounted ? queue.waits() : []) {
-        people.add(accepted.data.phone ?? accepted.data.memberId);
-        next = Math.min(next, consent.next(waitOf(accepted)));
+      for await (const { item, ...wait } of areCounted ? queue.reader.items(0, 'waits') : []) {
+        people.add(item.phone ?? item.memberId);
+        next = Math.min(next, consent.next(waitOf({ data: item, ...wait })));
       }
     }
     if (next === Infinity) next = now;

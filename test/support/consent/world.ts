@@ -157,8 +157,8 @@ export class World {
 
   async cancel({ n }: WaitOf): Promise<void> {
     const { queue } = await this.node;
-    for await (const { data, arrival } of queue.waits())
-      if (data.n === n) await queue.cancel(arrival, 0, true);
+    for await (const { item, arrival } of queue.reader.items(0, 'waits'))
+      if ((item as WaitOf).n === n) await queue.cancel(arrival, 0, true);
     await this.clock.move(0);
   }
 
