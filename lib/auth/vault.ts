@@ -220,10 +220,11 @@ const keptAfter = (before: Kept | undefined, kept: Kept): Kept => {
   return { ...kept, spent: isNext ? [...spent, last].slice(-mostSpent) : spent };
 };
 
-/** The stored authorization is older than the one at hand. */
+/** The stored authorization is older than the one at hand: no later refresh has returned an earlier token. */
 const isSetBack = (stored: VaultEntry | undefined, kept: Kept | undefined): boolean => {
-  const { refreshToken = null } = stored?.grant ?? {};
-  return refreshToken !== null && kept?.spent?.includes(refreshToken) === true;
+  const { refreshToken = null, refreshedAt = null } = stored?.grant ?? {};
+  if (refreshToken === null || kept?.spent?.includes(refreshToken) !== true) return false;
+  return (refreshedAt ?? 0) <= (kept.entry.grant.refreshedAt ?? 0);
 };
 
 const hashOf = (secret: string): Buffer => createHash('sha256').update(secret).digest();

@@ -224,6 +224,22 @@ describe('tokens', () => {
     should(refreshes()).equal(0);
   });
 
+  it('are taken from another process even if the service has issued the refresh token before', async () => {
+    await authorize(red, connection());
+    const issued = ['second', 'first', 'second'];
+    const post: ProcessOptions['post'] = async () => {
+      const body = { access_token: `token-${issued.length}`, refresh_token: issued.pop() };
+      return { status: 200, text: JSON.stringify({ ...body, expires_in: lifetime }) };
+    };
+    const [one, other] = [await start({ post }), await start({ post })];
+    for (const process of [one, one, other]) {
+      await spend();
+      await process.tokens.token(connection(), 'default');
+    }
+    should(await one.tokens.token(connection(), 'default')).equal('token-1');
+    should(one.vault.get(connection(), 'default')?.grant.refreshToken).equal('second');
+  });
+
   it('are read from the store once more when the service answers 400', async () => {
     await authorize(red, connection());
     const other = await start();
