@@ -1,5 +1,6 @@
 import { Listeners } from '../listeners';
 import type { Item } from '../outbox/item';
+import type { Outcome } from '../outbox/outcome';
 import { orMake, processMemory } from '../process-memory';
 import type { BlockedItem as Blocked } from '../runtime/activity-items';
 import type { Environment } from '../runtime/environment';
@@ -67,8 +68,13 @@ export class DoNotText {
     this.prefix = key('blocked', realm);
   }
 
-  get version(): number {
-    return changes.count;
+  /** Nobody is on the list, as is known without reading it; false when in doubt. */
+  get isEmpty(): boolean {
+    return this.others.length === 0 && this.isOwnEmpty;
+  }
+
+  private get isOwnEmpty(): boolean {
+    return this.emptyAt !== undefined && this.emptyAt === (this.store.engine.losses ?? 0);
   }
 
   private get parts(): readonly DoNotText[] {
@@ -167,9 +173,9 @@ export class DoNotText {
   }
 
   private async checkOwn(phone: string): Promise<BlockedBy | undefined> {
+    if (this.isOwnEmpty) return undefined;
     const { store, prefix } = this;
     const { losses = 0 } = store.engine;
-    if (this.emptyAt === losses) return undefined;
     const { count } = changes;
     // Most lists are empty, and to see that takes less time than to hash a number. A database reads many numbers at
     // once, but only one range at a time.
@@ -199,7 +205,7 @@ export class DoNotText {
       this.attemptEnds.call();
     };
     // A command of another process may be on its way: a shared list is read again.
-    if (checkedAt === this.version && !this.parts.some(({ store }) => store.peers)) return end;
+    if (checkedAt === changes.count && !this.parts.some(({ store }) => store.peers)) return end;
     const by = await this.check(phone).catch((fault: unknown) => {
       end();
       throw fault;
@@ -320,18 +326,24 @@ export const doNotTextGuard = ({ environment, recheck }: GuardTools): Guard => {
     item.add({ permit });
   };
 
+  const passChecked = async (item: Item, next: () => Promise<Outcome>): Promise<Outcome> => {
+    const { shared, data } = item;
+    if (!shared.dryRun && environment.isStoreLost) await environment.mayText(item.signal);
+    const { count } = changes;
+    const by = await ask((list) => list.check(data.phone ?? ''));
+    if (by) throw refusalBy(by);
+    permitAttempts(item, count);
+    return next();
+  };
+
   // Reads whether anybody is on it, so that the first texts do not overtake each other.
   ask((list) => list.check('')).catch(() => undefined);
   return {
     close: () => unlisten?.(),
-    async pass(item, next) {
+    pass(item, next) {
       if (environment.fault) throw environment.fault;
-      const { shared, data } = item;
-      if (!shared.dryRun && environment.isStoreLost) await environment.mayText(item.signal);
-      const { count } = changes;
-      const by = await ask((list) => list.check(data.phone ?? ''));
-      if (by) throw refusalBy(by);
-      permitAttempts(item, count);
+      if (!known?.isEmpty || knownAt !== changes.count) return passChecked(item, next);
+      permitAttempts(item, changes.count);
       return next();
     },
   };
