@@ -1,5 +1,5 @@
 import { second } from '../durations';
-import { closeLimit, elapsedBy, systemClock, type Clock } from './clock';
+import { closeLimit, elapsedBy, systemClock, within, type Clock } from './clock';
 import { wokenBy, type Waker } from './concurrency';
 import { endpoints, type EndpointName, type RequestOf, type ResponseOf } from './endpoints';
 import { serviceError, ServiceError } from './errors';
@@ -75,6 +75,9 @@ export type Answer<N extends EndpointName> = Completed<ResponseOf<N>>;
 
 /** The service, for all code above lib/service. Every failure is a ServiceError. */
 export type Client = ReturnType<typeof createClient>;
+
+/** Milliseconds for which a saved start waits for a turn: a pause, or a service that hangs, takes longer. */
+const startKeptFor = second;
 
 /** Milliseconds for which a refresh that did not help is not tried again: a wrong API key rejects every token. */
 const futileFor = 30 * second;
@@ -167,8 +170,11 @@ export class Call {
       if (entered !== true) {
         release?.();
         release = undefined;
-        if (limits.pausedUntil > 0) await this.undo();
-        if (!(await entered)) throw this.stopped();
+        const undone = this.undoWhenLate(Promise.resolve(entered));
+        undone.catch(() => undefined);
+        hasTurn = await entered;
+        await undone;
+        if (!hasTurn) throw this.stopped();
       }
       hasTurn = true;
       // A refresh that takes long must not keep others from their turn: this call gives its turn up, and is the next in
@@ -215,6 +221,16 @@ export class Call {
     } catch (fault) {
       throw this.mayBeDone() ? this.stopped() : fault;
     }
+  }
+
+  /**
+   * A request whose start was saved while it waits for its turn was not sent: after a crash it must not count as one
+   * that was.
+   */
+  private async undoWhenLate(turn: Promise<boolean>): Promise<void> {
+    const { clock, limits } = this.shared;
+    if (!this.hasBegun || !this.options.undo) return;
+    if (limits.pausedUntil > 0 || (await within(clock, startKeptFor, turn)) === 'late') await this.undo();
   }
 
   /** Saves the request as not started: it was certainly not carried out, and may be started again after a restart. */

@@ -80,6 +80,40 @@ describe('a call to the service', () => {
     should(seen).eql(['token', 'begin, 0 received', 'token', 'token']);
   });
 
+  for (const [what, firstReply] of [
+    ['a pause', { status: 429, headers: { 'retry-after': '60' } }],
+    ['a service that hangs', undefined],
+  ] as const)
+    it(`is not kept as started while it waits for its turn, because of ${what}`, async () => {
+      const server = await startServer(({ index }) => (index === 0 ? firstReply : { body: sent }));
+      const clock = frozenClock();
+      const client = clientOf(server.url, { clock, maxConcurrent: 1 });
+      const started = new Set<number>();
+      const calls = [0, 1, 2].map((index) =>
+        client.call('sendMessage', text, {
+          ...advisor,
+          begin: async () => {
+            await nextIteration();
+            started.add(index);
+          },
+          undo: async () => {
+            await nextIteration();
+            started.delete(index);
+          },
+        }),
+      );
+      for (const call of calls) call.catch(() => undefined);
+      await clock.move(0);
+      should(server.received).have.length(1);
+      await clock.move(1000);
+      await nextIteration();
+      should([...started]).eql(firstReply ? [] : [0]);
+      if (!firstReply) return;
+      await settle(clock, Promise.all(calls));
+      should([...started].sort()).eql([0, 1, 2]);
+      should(server.received).have.length(4);
+    });
+
   it('gives up its slot when begin fails', async () => {
     const server = await startServer(() => ({ body: sent }));
     const client = clientOf(server.url, { maxConcurrent: 1 });
