@@ -220,6 +220,11 @@ export const addPicker = (form: Form, field: TypedField, what: RecordKind): void
     timer = setTimeout(() => void fetch(1), pause);
   });
   onKey(panel, 'Escape', close);
+  for (const [key, by] of Object.entries({ ArrowDown: 1, ArrowUp: -1 }))
+    onKey(panel, key, () => {
+      const stops = panel.find(':input:visible').get();
+      stops[stops.findIndex((each) => each === document.activeElement) + by]?.focus();
+    });
   onKey(filter, 'Enter', useTyped);
   const line = $('<div>', { class: 'advisor-line' }).append(filter);
   if (what === 'content') line.append(button('check', say('picker.content.use'), useTyped));
