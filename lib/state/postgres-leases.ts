@@ -354,9 +354,10 @@ export class ServerTime {
     this.offset = Math.max(time, this.latest) - this.monotonic();
   }
 
-  /** Called with each pulse. */
+  /** Called with each pulse; the time is NaN where the leases are gone. */
   observe(time: number): void {
     const ahead = time - (this.monotonic() + this.offset);
+    if (Number.isNaN(ahead)) return;
     if (Math.abs(ahead) < clockChange) this.offset += Math.max(ahead, -slew);
     else if (!this.hasChanged) {
       this.hasChanged = true;

@@ -139,6 +139,13 @@ describe('the time of the server', () => {
     }
   };
 
+  it('reports no change by a server without leases, as after a wrong restore, and the next one that there is', () => {
+    time.observe(NaN);
+    assert.deepEqual(changes, []);
+    pulse(1, 3_600_000);
+    assert.deepEqual(changes, [3600]);
+  });
+
   it('advances between pulses', () => {
     assert.equal(time.now(), 1_000_000);
     monotonic += 250;
