@@ -198,7 +198,7 @@ const read = (
   throw new Trouble({ what: 'refused', status }, tryLater(said));
 };
 
-/** What all requests of one application to one token endpoint share, for all advisors. */
+/** What all requests of one application to one token endpoint for the same scopes share, for all advisors. */
 class EndpointAccess {
   limits: Limits;
   /** How many times in a row all attempts have failed. */
@@ -362,10 +362,11 @@ export class TokenEndpoints {
     }
   }
 
-  /** A corrected secret makes another `EndpointAccess`: the remembered failure does not hold for it. */
-  private accessOf({ tokenUrl, clientId, clientSecret }: Connection): EndpointAccess {
+  /** A corrected secret or scope makes another `EndpointAccess`: the remembered failure does not hold for it. */
+  private accessOf(connection: Connection): EndpointAccess {
+    const { tokenUrl, clientId, clientSecret, scopes } = connection;
     const name = createHash('sha256')
-      .update(JSON.stringify([tokenUrl, clientId, clientSecret]))
+      .update(JSON.stringify([tokenUrl, clientId, clientSecret, onTheWire(scopes, connection)]))
       .digest('base64');
     const { clock, random = Math.random } = this.options;
     return orMake(this.accesses, name, () => new EndpointAccess(clock, new Retries(clock, random)));

@@ -292,6 +292,14 @@ describe('a failing token endpoint', () => {
     should(asked.length).be.within(1, 3);
   });
 
+  it('serves other environments of the application whose scopes it does not reject', async () => {
+    begin({ status: 400, text: '{"error":"invalid_scope"}' });
+    const own = { ...connection(), grant: 'client_credentials' } as const;
+    await failureOf(() => troubled.tokens.token({ ...own, scopes: ['text.messaging.wirte'] }, 'default'));
+    begin('fine');
+    should(await troubled.tokens.token(own, 'default')).be.a.String();
+  });
+
   it('does not block a connection test', async () => {
     begin([{ status: 429, retryAfter: '1000' }]);
     const looking = failureOf(() => troubled.tokens.tokenWithin(10_000, connection(), 'default'));
