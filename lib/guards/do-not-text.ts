@@ -77,6 +77,10 @@ export class DoNotText {
     return this.emptyAt !== undefined && this.emptyAt === (this.store.engine.losses ?? 0);
   }
 
+  get version(): number {
+    return changes.count;
+  }
+
   private get parts(): readonly DoNotText[] {
     return [this, ...this.others];
   }
@@ -205,7 +209,7 @@ export class DoNotText {
       this.attemptEnds.call();
     };
     // A command of another process may be on its way: a shared list is read again.
-    if (checkedAt === changes.count && !this.parts.some(({ store }) => store.peers)) return end;
+    if (checkedAt === this.version && !this.parts.some(({ store }) => store.peers)) return end;
     const by = await this.check(phone).catch((fault: unknown) => {
       end();
       throw fault;
