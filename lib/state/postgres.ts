@@ -269,14 +269,6 @@ class SlotEngine implements Engine, Leased, Peers {
 export class Slot extends Store {
   declare readonly engine: SlotEngine;
   declare readonly peers: Peers;
-
-  get lease(): Lease {
-    return this.engine.lease;
-  }
-
-  get kind(): SlotEngine['kind'] {
-    return this.engine.kind;
-  }
 }
 
 /** The slots of a group in one database, as this process holds and sees them: by the pulse of its leases. */
@@ -372,7 +364,7 @@ class SlotRegister implements Committer {
 
   /** Calls the listener with each slot of a process that has ended: this process is to go on with its work. */
   onOrphan(listener: (slot: Slot) => void): () => void {
-    for (const slot of this.slots.values()) if (slot.kind === 'orphan') listener(slot);
+    for (const slot of this.slots.values()) if (slot.engine.kind === 'orphan') listener(slot);
     return this.orphans.add(listener);
   }
 
@@ -394,7 +386,9 @@ class SlotRegister implements Committer {
   }
 
   slotsBeside(slot: number): readonly Slot[] {
-    return [...this.slots.values(), ...this.elsewhere.values()].filter(({ lease }) => lease.slot !== slot);
+    return [...this.slots.values(), ...this.elsewhere.values()].filter(
+      ({ engine }) => engine.lease.slot !== slot,
+    );
   }
 
   async tell(
@@ -436,10 +430,10 @@ class SlotRegister implements Committer {
 
   /** Gives a slot to another living process; false when that one is gone. Nothing may be under way in the slot. */
   handOn(slot: Slot, to: string): Promise<boolean> {
+    const { lease } = slot.engine;
     return this.inTurn(async () => {
-      if (this.slots.get(slot.lease.slot) !== slot || !(await this.leases.handOn(slot.lease, to)))
-        return false;
-      this.slots.delete(slot.lease.slot);
+      if (this.slots.get(lease.slot) !== slot || !(await this.leases.handOn(lease, to))) return false;
+      this.slots.delete(lease.slot);
       slot.engine.isLost = true;
       this.commits.rejectLost();
       return true;
@@ -471,10 +465,10 @@ class SlotRegister implements Committer {
     try {
       await this.connection.open();
       // After an attempt that failed half-way, this process has its slot already.
-      const taken = [...this.slots.values()].find(({ kind }) => kind === 'own');
+      const taken = [...this.slots.values()].find(({ engine }) => engine.kind === 'own');
       const own = taken ?? (await this.takeOwn(before));
       // The number of processes must be known before the first request, because limits are divided by it.
-      const { time, rows } = await this.leases.beat([own.lease.slot], false);
+      const { time, rows } = await this.leases.beat([own.engine.lease.slot], false);
       this.time.set(time);
       this.lookAround(rows);
       return own;
@@ -508,7 +502,7 @@ class SlotRegister implements Committer {
     this.isClosed = true;
     clearTimeout(this.pulse);
     await this.taking;
-    const leases = Array.from(this.slots.values(), ({ lease }) => lease);
+    const leases = Array.from(this.slots.values(), ({ engine }) => engine.lease);
     if (this.connection.isOpen) await this.leases.giveUp([...this.slots.keys()]).catch(() => undefined);
     await this.connection.close();
     return leases;
@@ -547,7 +541,7 @@ class SlotRegister implements Committer {
     this.elsewhere = new Map(
       others.map((row) => {
         const known = before.get(row.slot);
-        const isKnown = known?.lease.token === row.token;
+        const isKnown = known?.engine.lease.token === row.token;
         return [row.slot, isKnown ? known : new Slot(new SlotEngine(this, leaseIn(row), 'elsewhere'))];
       }),
     );
@@ -582,10 +576,10 @@ class SlotRegister implements Committer {
   private async beat(): Promise<void> {
     // A slot that was lost is being opened again, which says itself why it cannot be.
     if (this.isClosed || !this.connection.isOpen) return;
-    const slots = [...this.slots.values()];
-    const seqs = new Map(slots.map((slot) => [slot, slot.lease.seq]));
+    const engines = Array.from(this.slots.values(), ({ engine }) => engine);
+    const seqs = new Map(engines.map(({ lease }) => [lease, lease.seq]));
     const isBusy = Math.max(0, ...Array.from(this.loads, (load) => load())) > 1;
-    const calm = slots.filter(({ engine }) => performance.now() - engine.since >= calmAfter);
+    const calm = engines.filter(({ since }) => performance.now() - since >= calmAfter);
     const { time, rows } = await this.leases.beat(
       [...this.slots.keys()],
       isBusy,
@@ -595,10 +589,11 @@ class SlotRegister implements Committer {
     this.wasBusy = isBusy;
     this.time.observe(time);
     const hasNews = this.lookAround(rows);
-    for (const slot of slots) {
-      const row = rows.find((each) => each.slot === slot.lease.slot);
-      const isBehind = row !== undefined && BigInt(row.seq) < (seqs.get(slot) ?? 0n);
-      if (row?.token !== slot.lease.token || isBehind) await this.lost(slot.engine, row);
+    for (const engine of engines) {
+      const { lease } = engine;
+      const row = rows.find(({ slot }) => slot === lease.slot);
+      const isBehind = row !== undefined && BigInt(row.seq) < (seqs.get(lease) ?? 0n);
+      if (row?.token !== lease.token || isBehind) await this.lost(engine, row);
     }
     await this.recordDoubts();
     if (!this.areWritesFailing) this.setTrouble(undefined);
@@ -616,10 +611,10 @@ class SlotRegister implements Committer {
     const [now, elapsed] = [this.time.now(), performance.now()];
     const areAllDue = elapsed - this.allCommandsReadAt >= tryCommandsFor;
     const prefixes: Buffer[] = [];
-    const starts = Array.from(this.slots.values(), ({ lease, engine }) => {
+    const starts = Array.from(this.slots.values(), ({ engine: { lease, since } }) => {
       const prefix = keyOf(prefixOf(this.group, lease.slot), commands);
       prefixes.push(prefix);
-      return areAllDue || elapsed - engine.since < tryCommandsFor
+      return areAllDue || elapsed - since < tryCommandsFor
         ? prefix
         : keyOf(prefix, this.commandsReadAt - tryCommandsFor);
     });
@@ -698,7 +693,7 @@ class SlotRegister implements Committer {
   /** Removes slots that were taken over and have no work left. */
   private async dropEmpty(): Promise<void> {
     for (const [number, slot] of this.slots) {
-      if (slot.kind !== 'orphan' || (await slot.engine.hasWork(this.connection.writing))) continue;
+      if (slot.engine.kind !== 'orphan' || (await slot.engine.hasWork(this.connection.writing))) continue;
       this.slots.delete(number);
       await slot.engine.drop(this.connection.writing);
       this.changed();

@@ -267,7 +267,7 @@ describe('several processes on one PostgreSQL', () => {
       isCut = true;
       for (const client of clients) client.destroy();
       await until(() => one.database.trouble !== undefined);
-      const { slot, token } = store.lease;
+      const { slot, token } = store.engine.lease;
       server.query(
         `update advisor_texting.lease set token = token + 1, holder = 'another' where slot = ${slot} and token = ${token}`,
       );
@@ -509,7 +509,7 @@ describe('several processes on one PostgreSQL', () => {
     await writeBoth('emitted and accepted');
     assert.deepEqual(await values(), ['emitted and accepted', 'emitted and accepted']);
     server.query(
-      `update advisor_texting.lease set token = token + 1, holder = 'another' where slot = ${left.lease.slot}`,
+      `update advisor_texting.lease set token = token + 1, holder = 'another' where slot = ${left.engine.lease.slot}`,
     );
     await assert.rejects(writeBoth('too late'), /taken over/);
     assert.equal((await own.get('work', key('item', 'n')))?.value, 'emitted and accepted');
@@ -522,11 +522,11 @@ describe('several processes on one PostgreSQL', () => {
     const [one, two] = [start('one'), start('two', 3000)];
     await (await one.opened).write([put('item', 'left')]);
     const own = await two.opened;
-    const { slot } = (await one.opened).lease;
+    const { slot } = (await one.opened).engine.lease;
     // As if the answer to the statement that took it was lost.
     server.query(
       `update advisor_texting.lease set token = token + 1, until = now() + interval '1 s',
-       holder = (select holder from advisor_texting.lease where slot = ${own.lease.slot} and grp = l.grp)
+       holder = (select holder from advisor_texting.lease where slot = ${own.engine.lease.slot} and grp = l.grp)
        from (select grp from advisor_texting.lease where slot = ${slot} and holder <> '' order by until desc limit 1) l
        where lease.grp = l.grp and slot = ${slot}`,
     );
@@ -543,10 +543,10 @@ describe('several processes on one PostgreSQL', () => {
     await store.write([put('item', 'started')]);
     assert.equal(store.peers.isInDoubt(accepted), false);
     // As after a failover to a standby that lacked the last commit.
-    const { slot, token } = store.lease;
+    const { slot, token } = store.engine.lease;
     server.query(`update advisor_texting.lease set seq = seq - 1 where slot = ${slot} and token = ${token}`);
     const left = await orphanOf(one);
-    assert.equal(left.lease.slot, slot);
+    assert.equal(left.engine.lease.slot, slot);
     assert.equal(left.peers.isInDoubt(accepted), true);
     await assert.rejects(store.write([put('item', 'ended')]), /taken over/);
     assert.match(warnings.join(), /lost commits that it had confirmed/);
@@ -567,7 +567,7 @@ describe('several processes on one PostgreSQL', () => {
       handle.database.onCommand(async (slot, command) => {
         if (!isReady) return false;
         assert.equal(command.kind, 'test');
-        obeyed.push(slot.lease.slot);
+        obeyed.push(slot.engine.lease.slot);
         return true;
       });
     const [own, others] = stores;
@@ -579,7 +579,7 @@ describe('several processes on one PostgreSQL', () => {
     assert.equal(isAnswered, false);
     isReady = true;
     await told;
-    assert.deepEqual(obeyed.sort(), [others.lease.slot, left.lease.slot].sort());
+    assert.deepEqual(obeyed.sort(), [others.engine.lease.slot, left.engine.lease.slot].sort());
     assert.equal(server.query(pending).trim(), '0');
   });
 
@@ -693,7 +693,7 @@ describe('several processes on one PostgreSQL', () => {
       await until(() => one.database.trouble?.includes('full') === true);
       one.database.onChange(() => troubles.add(one.database.trouble));
       const renewed = (): string =>
-        server.query(`select until from advisor_texting.lease where token = ${store.lease.token}`);
+        server.query(`select until from advisor_texting.lease where token = ${store.engine.lease.token}`);
       for (let pulses = 0; pulses < 3; pulses++) {
         const before = renewed();
         await until(() => renewed() !== before);
@@ -814,7 +814,7 @@ describe('several processes on one PostgreSQL', () => {
       server.query(`alter system set default_transaction_read_only = ${value}`);
       server.query('select pg_reload_conf()');
     };
-    const { slot, token } = store.lease;
+    const { slot, token } = store.engine.lease;
     server.query(`update advisor_texting.lease set token = 0 where slot = ${slot} and token = ${token}`);
     setting('on');
     try {
