@@ -7,6 +7,15 @@
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value);
 
+/** What is made; undefined where that throws. */
+export const tried = <T>(make: () => T): T | undefined => {
+  try {
+    return make();
+  } catch {
+    return undefined;
+  }
+};
+
 export const isNothing = (value: unknown): boolean => value === undefined || value === null || value === '';
 
 /** A number without invisible marks, which are often copied along with it from a list of contacts. */

@@ -1,3 +1,5 @@
+import { tried } from './kinds';
+
 export const languages = ['en-US', 'de', 'es-ES', 'ja'] as const;
 export type Language = (typeof languages)[number];
 
@@ -10,13 +12,7 @@ export const spokenOf = (wanted: readonly string[]): Language =>
     .map((tag) => languages.find((language) => baseOf(language) === baseOf(tag)))
     .find((language) => language !== undefined) ?? 'en-US';
 
-const isLocale = (tag: string): boolean => {
-  try {
-    return Intl.getCanonicalLocales(tag).length > 0;
-  } catch {
-    return false;
-  }
-};
+const isLocale = (tag: string): boolean => tried(() => Intl.getCanonicalLocales(tag)) !== undefined;
 
 /** The locale of numbers and times: the wanted region, if it has the language of the words. */
 export const localeOf = (spoken: string, wanted: readonly string[]): string =>

@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { isRecord } from '../kinds';
+import { isRecord, tried } from '../kinds';
 import {
   newDataKey,
   unwrap,
@@ -38,13 +38,7 @@ export interface Secrets {
 const previousSecretVariable = 'ADVISOR_TEXTING_PREVIOUS_SECRET';
 const property = 'advisorTextingKeys';
 
-const settingOf = (settings: RuntimeSettings, name: string): unknown => {
-  try {
-    return settings.get(name);
-  } catch {
-    return undefined;
-  }
-};
+const settingOf = (settings: RuntimeSettings, name: string): unknown => tried(() => settings.get(name));
 
 /** Whether anything was ever stored: the database is not opened only to find that it is empty. */
 export const isStateKept = (userDir: string | undefined): boolean =>
@@ -74,14 +68,9 @@ export const readSecrets = (settings: RuntimeSettings, variables: NodeJS.Process
 };
 
 /** Undefined when it cannot be read. */
-const readJson = (path: string): unknown => {
-  try {
-    // To read a pipe would block the process.
-    return statSync(path).isFile() ? JSON.parse(readFileSync(path, 'utf8')) : undefined;
-  } catch {
-    return undefined;
-  }
-};
+const readJson = (path: string): unknown =>
+  // To read a pipe would block the process.
+  tried(() => (statSync(path).isFile() ? (JSON.parse(readFileSync(path, 'utf8')) as unknown) : undefined));
 
 /**
  * Only its owner can read the file. False when it cannot be written. With `isFirst`, a file that another process has made
@@ -97,11 +86,8 @@ const writePrivate = (path: string, content: object, isFirst: boolean): boolean 
   } catch {
     return false;
   } finally {
-    try {
-      rmSync(next, { force: true });
-    } catch {
-      // The folder is not there.
-    }
+    // The folder may be missing.
+    tried(() => rmSync(next, { force: true }));
   }
 };
 

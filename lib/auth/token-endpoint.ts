@@ -7,7 +7,7 @@ import { backoff, readRetryAfter, Retries, type Happened } from '../service/retr
 import type { postForm } from '../service/transport';
 import type { Connection } from './connection';
 import { second } from '../durations';
-import { isRecord } from '../kinds';
+import { isRecord, tried } from '../kinds';
 import { Listeners } from '../listeners';
 import { orMake } from '../process-memory';
 
@@ -33,12 +33,8 @@ type Claims = Readonly<Record<string, unknown>>;
 
 /** The members of an object in JSON; of any other text, none. */
 const membersOf = (json: string): Claims => {
-  try {
-    const value: unknown = JSON.parse(json);
-    return isRecord(value) ? value : {};
-  } catch {
-    return {};
-  }
+  const value = tried(() => JSON.parse(json) as unknown);
+  return isRecord(value) ? value : {};
 };
 
 const claimsOf = (token: unknown): Claims => {

@@ -8,7 +8,8 @@ import type { EditedNode, EditorSpec, Form, OwnEditor, Say, Values } from './red
 import { clearStatuses, environmentOf, leavesEnvironment } from './flow';
 import { addSuggestions, countries, countryName, timeZones } from './suggestions';
 import { fieldProblem, type ValidationContext } from './validate';
-import { applies, succeeds, withDefaults } from '../runtime/settings';
+import { tried } from '../kinds';
+import { applies, withDefaults } from '../runtime/settings';
 
 /** With client credentials the application has one advisor, so the field is hidden, unless something is filled in. */
 const hideOnlyAdvisor = (form: Form): void => {
@@ -42,7 +43,7 @@ const surroundings = (say: Say, values: Values): ValidationContext => {
       isDisabled: found['d'] === true,
     },
     propertyExpression: (text) => RED.utils.validatePropertyExpression(text),
-    jsonata: (text) => succeeds(() => jsonata(text)),
+    jsonata: (text) => tried(() => jsonata(text)) !== undefined,
   };
 };
 

@@ -1,3 +1,4 @@
+import { tried } from '../kinds';
 import type { TypedField } from '../runtime/spec';
 import { visible } from '../visible';
 import { ask, faultText } from './ask';
@@ -66,12 +67,8 @@ const foundIn = (what: RecordKind, page: unknown, before: number, say: Say) => {
 
 const idsIn = (value: unknown, type: unknown): number[] => {
   if (type !== 'json' && type !== 'num') return [];
-  try {
-    const parsed: unknown = JSON.parse(text(value));
-    return [parsed].flat().filter((id): id is number => Number.isInteger(id));
-  } catch {
-    return [];
-  }
+  const parsed = tried(() => JSON.parse(text(value)) as unknown);
+  return [parsed].flat().filter((id): id is number => Number.isInteger(id));
 };
 
 const toggled = (ids: readonly number[], id: number): number[] =>

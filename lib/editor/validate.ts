@@ -10,6 +10,7 @@ import {
   isLeftOut,
   isNothing,
   isRecord,
+  tried,
   wholeId,
   withoutMarks,
 } from '../kinds';
@@ -19,7 +20,6 @@ import {
   isVariable,
   mayBeMet,
   numberFault,
-  succeeds,
   textFault,
   writtenPassword,
   type Values,
@@ -182,10 +182,10 @@ const typedProblem = (field: TypedField, value: unknown, around: ValidationConte
       return Number.isFinite(Number(text))
         ? literalProblem(field, Number(text), around)
         : say('invalid.numberTyped');
-    case 'json':
-      return succeeds(() => JSON.parse(text))
-        ? literalProblem(field, JSON.parse(text), around)
-        : say('invalid.json');
+    case 'json': {
+      const parsed = tried(() => ({ value: JSON.parse(text) as unknown }));
+      return parsed ? literalProblem(field, parsed.value, around) : say('invalid.json');
+    }
     case 'str':
       return field.longest !== undefined && text.trim().length > field.longest
         ? say('invalid.long', { longest: field.longest })

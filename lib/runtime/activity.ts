@@ -12,7 +12,7 @@ import type { Problem } from '../service/errors';
 import { endOf, key, type Store, type StoreCommand } from '../state/store';
 import type { Environment } from './environment';
 import { visible } from '../visible';
-import { folded } from '../kinds';
+import { folded, tried } from '../kinds';
 import type { NodeName, WaitItem, QueueItem, ListItem, Failure, Listed } from './activity-items';
 
 export interface ActivityQuery {
@@ -464,11 +464,7 @@ export class Activity {
   }
 
   get space(): string | undefined {
-    try {
-      return this.environment.space;
-    } catch {
-      return undefined;
-    }
+    return tried(() => this.environment.space);
   }
 
   private get failureRange(): { from: Buffer; to: Buffer } {

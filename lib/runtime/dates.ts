@@ -1,3 +1,4 @@
+import { tried } from '../kinds';
 import { calculated, processMemory } from '../process-memory';
 import { day, hour, minute, second } from '../durations';
 
@@ -39,15 +40,8 @@ export const minutesOf = (time: string): number | undefined => {
 const notMeant = /^([+-]|$|(?!utc|gmt)[a-z]{3}$)/i;
 
 /** Whether the name is in the IANA time zone database, such as `America/New_York`. */
-export const isTimeZone = (name: string): boolean => {
-  if (notMeant.test(name)) return false;
-  try {
-    formatOf(name);
-    return true;
-  } catch {
-    return false;
-  }
-};
+export const isTimeZone = (name: string): boolean =>
+  !notMeant.test(name) && tried(() => formatOf(name)) !== undefined;
 
 /** The zone of this process, or of this browser; empty if it has no name, as with `TZ=:/etc/localtime` or an empty `TZ`. */
 export const ownTimeZone = (): string => {

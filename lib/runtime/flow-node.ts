@@ -9,7 +9,7 @@ import { atNextStart, madeLate, outputsOf } from './delivery';
 import type { Environment } from './environment';
 import { invalidInput, problemOf } from './errors';
 import { faultInSettings, noSource, plainSettings, source, type Source } from './inputs';
-import { asText } from '../kinds';
+import { asText, isNothing } from '../kinds';
 import { wordsOf } from './language';
 import type { Message, Red, RunningNode } from './red';
 import type { Config } from './register';
@@ -47,8 +47,7 @@ export const whenAdded = (RED: Red, node: RunningNode, environment: unknown, mak
   });
 };
 
-const isEmpty = (value: unknown): boolean =>
-  value === undefined || value === null || (typeof value === 'string' && value.trim() === '');
+const isEmpty = (value: unknown): boolean => isNothing(typeof value === 'string' ? value.trim() : value);
 
 const theOnlyOne = (environment: Environment): string => {
   const known = environment.advisors();

@@ -1,7 +1,7 @@
 import { isConfidential } from '../addresses';
 import { prefixPattern } from '../service/prefixes';
 import { isTimeZone, minutesOf } from './dates';
-import { isCountry, isNothing } from '../kinds';
+import { isCountry, isNothing, tried } from '../kinds';
 import type { ChoiceField, Field, FlagField, NumberField, TextField, When } from './spec';
 
 /**
@@ -46,18 +46,9 @@ export const numberFault = (field: NumberField, value: unknown): NumberFault | u
   return field.max !== undefined && number > field.max ? 'max' : undefined;
 };
 
-export const succeeds = (attempt: () => unknown): boolean => {
-  try {
-    attempt();
-    return true;
-  } catch {
-    return false;
-  }
-};
-
 const formats: Record<Exclude<NonNullable<TextField['format']>, 'url'>, (text: string) => boolean> = {
   country: isCountry,
-  pattern: (text) => succeeds(() => new RegExp(text)),
+  pattern: (text) => tried(() => new RegExp(text)) !== undefined,
   prefix: (text) => prefixPattern.test(text),
   proxy: (text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol),
   time: (text) => minutesOf(text) !== undefined,

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { buildConnector, Client } from 'undici';
 import { isLoopback } from '../addresses';
+import { tried } from '../kinds';
 
 /** The variable in lower or upper case, as curl and others read it. */
 const variable = (variables: NodeJS.ProcessEnv, name: string): string =>
@@ -38,13 +39,7 @@ const proxyError = (reason: string): Error =>
   Object.assign(new Error('The proxy did not connect.'), { code: `proxy: ${reason}` });
 
 /** A variable may hold a password that is not percent-encoded and has a percent sign. */
-const decoded = (text: string): string => {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-};
+const decoded = (text: string): string => tried(() => decodeURIComponent(text)) ?? text;
 
 const proxyCredentials = ({ username, password }: URL): Record<string, string> => {
   if (username === '' && password === '') return {};

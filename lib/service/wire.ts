@@ -1,4 +1,4 @@
-import { isRecord } from '../kinds';
+import { isRecord, tried } from '../kinds';
 import type { Clock } from './clock';
 import { declarations, type EndpointName, type Id, repeatKinds } from './endpoints';
 import {
@@ -129,12 +129,8 @@ const mayBeRounded = /\d{16}/;
 /** The value of a JSON text, with exact integers; undefined when the text is not valid or has too much in it. */
 const parse = (text: string): unknown => {
   if (text.length > 2 * deepestAnswer && isTooMuch(text)) return undefined;
-  try {
-    const value = JSON.parse(text) as unknown;
-    return mayBeRounded.test(text) ? JSON.parse(quoteLongIntegers(text)) : value;
-  } catch {
-    return undefined;
-  }
+  const value = tried(() => JSON.parse(text) as unknown);
+  return value !== undefined && mayBeRounded.test(text) ? JSON.parse(quoteLongIntegers(text)) : value;
 };
 
 /** The result of an attempt: what happened, and the error to end with. */

@@ -4,7 +4,7 @@ import { minutesOf } from '../../lib/runtime/dates';
 import type { EnvironmentSettings } from '../../lib/runtime/environment';
 import { faultInSettings, plainSettings, excerpt } from '../../lib/runtime/inputs';
 import { invalidInput } from '../../lib/runtime/errors';
-import { isNothing, isRecord } from '../../lib/kinds';
+import { isNothing, isRecord, tried } from '../../lib/kinds';
 import { lazy } from '../../lib/runtime/lazy';
 import { applies, textFault, withDefaults, writtenPassword } from '../../lib/runtime/settings';
 import { contractScope, usualPrefixes, type Prefixes } from '../../lib/service/prefixes';
@@ -257,11 +257,7 @@ export const connectionOf = (environment: string, values: EnvironmentValues): Co
 
 /** Undefined while it is not configured. */
 export const connectionIn = (id: string, values: EnvironmentValues | undefined): Connection | undefined => {
-  try {
-    return values && connectionOf(id, values);
-  } catch {
-    return undefined;
-  }
+  return tried(() => values && connectionOf(id, values));
 };
 
 /** Throws `not_configured` when a variable among the scopes is not set. Lists still show such a scope as it is written. */

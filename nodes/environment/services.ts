@@ -22,6 +22,7 @@ import type { PostgresHandle } from '../../lib/state/postgres';
 import { StoreRecognition } from '../../lib/state/recognition';
 import type { KeyHolder } from '../../lib/state/sealing';
 import type { Store } from '../../lib/state/store';
+import { tried } from '../../lib/kinds';
 import { orMake, processMemory } from '../../lib/process-memory';
 import { minute } from '../../lib/durations';
 import { SharedSimulator } from './shared-simulator';
@@ -71,21 +72,13 @@ const post: PostForm = async (address, fields, options) => {
   }
 };
 
-const isAvailable = (RED: Red): boolean => {
-  try {
-    return RED.settings.available();
-  } catch {
-    return false;
-  }
-};
-
 const start = (RED: Red): Services => {
   const log = logOf(RED);
   const warn = (message: string): void => log.warn(message);
   const settings: RuntimeSettings = RED.settings;
   const { userDir } = settings;
   const secrets = (): Secrets => readSecrets(settings, process.env);
-  const hasSettings = isAvailable(RED);
+  const hasSettings = tried(() => RED.settings.available()) ?? false;
   const key = new StoreKey({
     holder: keyHolderOf(settings),
     secrets,
