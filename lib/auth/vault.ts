@@ -149,7 +149,7 @@ interface Kept {
   /** Set while the authorization is in use and not saved yet. */
   readonly unsaved?: Unsaved | undefined;
   /** The last refresh tokens before its own. A database that has one of them again has lost commits, as in a failover. */
-  readonly spent?: readonly string[];
+  readonly spent?: readonly (string | null)[];
 }
 
 interface Unsaved {
@@ -214,10 +214,10 @@ const isOtherPerson = (before: Grant, now: Grant): boolean =>
 const mostSpent = 10;
 
 const keptAfter = (before: Kept | undefined, kept: Kept): Kept => {
-  const { refreshToken: last = null } = before?.entry.grant ?? {};
-  const spent = before?.spent ?? [];
-  const isNext = last !== null && last !== kept.entry.grant.refreshToken;
-  return { ...kept, spent: isNext ? [...spent, last].slice(-mostSpent) : spent };
+  const { refreshToken: own } = kept.entry.grant;
+  const earlier = [...(before?.spent ?? []), before?.entry.grant.refreshToken ?? null];
+  const spent = earlier.filter((token) => token !== null && token !== own).slice(-mostSpent);
+  return { ...kept, spent };
 };
 
 /** The stored authorization is older than the one at hand: no later refresh has returned an earlier token. */
