@@ -37,6 +37,7 @@ import {
   type Row,
   type StoreCommand,
 } from './store';
+import { identityKey, type Identity } from './recognition';
 import { minute, second } from '../durations';
 import { Listeners } from '../listeners';
 import { processMemory, share, type Shared } from '../process-memory';
@@ -142,7 +143,7 @@ class SlotEngine implements Engine, Leased, Peers {
 
   get trouble(): string | undefined {
     if (!this.isLost) return this.database.trouble;
-    return 'This instance lost contact with the database for longer than its lease: another instance has taken over its work.';
+    return 'This instance has lost its place in the database, as after losing contact for longer than its lease: another instance may have taken over its work.';
   }
 
   get isGone(): boolean {
@@ -304,6 +305,8 @@ class SlotRegister implements Committer {
   private taking: Promise<unknown> = Promise.resolve();
   /** Leases whose last commits the database has lost, until the doubt is saved. */
   private readonly setBack = new Set<LeaseRow>();
+  /** Which store it is, as `recognition` has written it. */
+  private identity: unknown;
   readonly time = new ServerTime(
     () => performance.now(),
     (seconds) => {
@@ -471,6 +474,7 @@ class SlotRegister implements Committer {
       const { time, rows } = await this.leases.beat([own.engine.lease.slot], false);
       this.time.set(time);
       this.lookAround(rows);
+      this.identity = await this.readIdentity();
       return own;
     } catch (fault) {
       if (this.slots.size === 0) await this.connection.close();
@@ -588,12 +592,16 @@ class SlotRegister implements Committer {
     this.isKnownBusy = isBusy && this.wasBusy;
     this.wasBusy = isBusy;
     this.time.observe(time);
+    const identity = await this.readIdentity();
+    // Somebody has emptied the tables. A slot that is opened again meets the empty store as a restart does.
+    const isReplaced = this.identity !== undefined && identity !== this.identity;
+    this.identity = identity;
     const hasNews = this.lookAround(rows);
     for (const engine of engines) {
       const { lease } = engine;
       const row = rows.find(({ slot }) => slot === lease.slot);
       const isBehind = row !== undefined && BigInt(row.seq) < (seqs.get(lease) ?? 0n);
-      if (row?.token !== lease.token || isBehind) await this.lost(engine, row);
+      if (isReplaced || row?.token !== lease.token || isBehind) await this.lost(engine, row);
     }
     await this.recordDoubts();
     if (!this.areWritesFailing) this.setTrouble(undefined);
@@ -604,6 +612,12 @@ class SlotRegister implements Committer {
     for (const row of others) if (row.holder === this.holder || ended.includes(row)) await this.adopt(row);
     if (hasNews) this.news.call();
     if (++this.pulses % dropEvery === 0) await this.dropEmpty();
+  }
+
+  private async readIdentity(): Promise<unknown> {
+    const bytes = await this.reads.value('work', Buffer.concat([prefixOf(this.group, common), identityKey]));
+    const found = bytes && this.connection.sealing.open('work', identityKey, bytes)?.value;
+    return (found as Identity | undefined)?.id;
   }
 
   /** Commands that nobody could carry out stay until their node comes. They are tried for a minute, then once a minute. */

@@ -4,23 +4,23 @@ import { Listeners } from '../listeners';
 import { changeRecord, key, type Store, type StoreEntry } from './store';
 
 /** Which store this is. One that was lost and started again has another id. */
-interface Identity {
+export interface Identity {
   readonly id: string;
   /** The ids of lost stores in whose place somebody has confirmed this one. */
   readonly replaces: readonly unknown[];
 }
 
 const table = 'work';
-const place = key('identity');
+export const identityKey = key('identity');
 
 /** The identity of a store, which is made where there is none; undefined when it is there and cannot be read. */
 const identityOf = async (store: Store): Promise<StoreEntry<Identity> | undefined> => {
   for (;;) {
-    const found = await store.get<Identity>(table, place);
+    const found = await store.get<Identity>(table, identityKey);
     if (found) return found;
-    if (store.isUnreadable(table, place) || store.engine.hasLostKeys) return undefined;
+    if (store.isUnreadable(table, identityKey) || store.engine.hasLostKeys) return undefined;
     const value: Identity = { id: randomUUID(), replaces: [] };
-    await store.write([{ table, put: place, value }], [{ table, key: place }]);
+    await store.write([{ table, put: identityKey, value }], [{ table, key: identityKey }]);
   }
 };
 
@@ -96,7 +96,7 @@ export class StoreRecognition {
     await changeRecord<Identity>(
       store,
       table,
-      place,
+      identityKey,
       (identity) => identity && { ...identity, replaces: [...identity.replaces, known] },
     );
     await this.look(store);

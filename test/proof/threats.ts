@@ -317,6 +317,7 @@ export const threats: Readonly<Record<number, Threat>> = {
         'notices the deletion within seconds, sends nothing, and resumes when it is restored',
         'is noticed after a deploy, too, when the directory was deleted while in use',
         'is noticed while it runs and after a restart, by all instances, and one confirms it for all',
+        'is noticed by all instances where somebody empties the tables while they run',
         'is noticed where another instance makes the tables again, and both read what either writes',
       ],
     },

@@ -189,6 +189,24 @@ describe('an environment whose store was lost', function () {
       should([one, two].map(({ environment }) => environment.isStoreLost)).eql([false, false]);
     });
 
+    it('is noticed by all instances where somebody empties the tables while they run', async () => {
+      const values = (name: string): object => ({
+        store: 'postgres',
+        storeUrl: `${server.url()}&application_name=${name}`,
+      });
+      const first = await start(values('one'));
+      await Flow.unload();
+      const second = await start(values('two'), freshFolder());
+      // The first has carried out a command by then, and looked which store it is.
+      await ask(second.flow, { phone: consented }, 'block');
+      server.query('truncate advisor_texting.work, advisor_texting.wait');
+      await Promise.all([first, second].map((each) => each.until(() => each.environment.isStoreLost)));
+      const before = asked();
+      second.flow.send(text, 'send');
+      await turns();
+      should(asked()).equal(before);
+    });
+
     it('is noticed where another instance makes the tables again, and both read what either writes', async () => {
       const values = (name: string): object => ({
         store: 'postgres',
