@@ -220,7 +220,10 @@ const keptAfter = (before: Kept | undefined, kept: Kept): Kept => {
   return { ...kept, spent };
 };
 
-/** The stored authorization is older than the one at hand: no later refresh has returned an earlier token. */
+/**
+ * Whether the stored authorization is older than the one at hand. A service may issue an earlier refresh token again: then
+ * the stored one was refreshed later.
+ */
 const isSetBack = (stored: VaultEntry | undefined, kept: Kept | undefined): boolean => {
   const { refreshToken = null, refreshedAt = null } = stored?.grant ?? {};
   if (refreshToken === null || kept?.spent?.includes(refreshToken) !== true) return false;

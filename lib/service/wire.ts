@@ -236,7 +236,7 @@ const assessSuccess = (
   const unread = (reason: ReasonWord, key: ErrorKey = 'invalid_response'): Assessment =>
     unfit(status, plan.kind === 'read' ? key : 'unreadable_success', reason);
   const body = parse(text ?? '');
-  // A problem is no result, even in a 200, which the contract rules out. Every answer pays for a look at its fields.
+  // A problem is no result, even in a 200, which the contract rules out. Few answers have the field, so few pay for the schema.
   if (isRecord(body) && 'retryable' in body && problemBody.safeParse(body).success)
     return unread({ reason: 'another_shape' });
   if (plan.kind === 'delete') return { happened: done, data: body, reason: '' };

@@ -306,7 +306,7 @@ class SlotRegister implements Committer {
   /** Leases whose last commits the database has lost, until the doubt is saved. */
   private readonly setBack = new Set<LeaseRow>();
   /** Which store it is, as `recognition` has written it. */
-  private identity: unknown;
+  private identity: string | undefined;
   readonly time = new ServerTime(
     () => performance.now(),
     (seconds) => {
@@ -614,10 +614,13 @@ class SlotRegister implements Committer {
     if (++this.pulses % dropEvery === 0) await this.dropEmpty();
   }
 
-  private async readIdentity(): Promise<unknown> {
-    const bytes = await this.reads.value('work', Buffer.concat([prefixOf(this.group, common), identityKey]));
-    const found = bytes && this.connection.sealing.open('work', identityKey, bytes)?.value;
-    return (found as Identity | undefined)?.id;
+  private async readIdentity(): Promise<string | undefined> {
+    const { rows } = await this.connection.writing.query<{ value: Buffer }>(
+      `select value from ${schema}.work where key = $1`,
+      [Buffer.concat([prefixOf(this.group, common), identityKey])],
+    );
+    const found = rows[0] && this.connection.sealing.open('work', identityKey, rows[0].value);
+    return (found?.value as Identity | undefined)?.id;
   }
 
   /** Commands that nobody could carry out stay until their node comes. They are tried for a minute, then once a minute. */

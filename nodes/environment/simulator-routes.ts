@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Request, RequestHandler, Response } from 'express';
 import { isSpoken } from '../../lib/languages';
-import { systemLanguage } from '../../lib/runtime/red';
-import type { Red } from '../../lib/runtime/red';
+import { systemLanguage, type Red } from '../../lib/runtime/red';
 import { hour, minute, second } from '../../lib/durations';
 import { cookieOf } from './pages';
 import { replyFault, jsonOnly, Refused, reply, type Mounts } from './reply';

@@ -159,12 +159,14 @@ describe('an environment whose store was lost', function () {
     });
     after(() => server.close());
 
+    /** Each name is a process of its own. */
+    const values = (name: string): object => ({
+      store: 'postgres',
+      storeUrl: `${server.url()}&application_name=${name}`,
+    });
+
     it('is noticed while it runs and after a restart, by all instances, and one confirms it for all', async () => {
       const other = freshFolder();
-      const values = (name: string): object => ({
-        store: 'postgres',
-        storeUrl: `${server.url()}&application_name=${name}`,
-      });
       const first = await start(values('one'));
       await ask(first.flow, { phone: consented }, 'block');
       await Flow.unload();
@@ -190,10 +192,6 @@ describe('an environment whose store was lost', function () {
     });
 
     it('is noticed by all instances where somebody empties the tables while they run', async () => {
-      const values = (name: string): object => ({
-        store: 'postgres',
-        storeUrl: `${server.url()}&application_name=${name}`,
-      });
       const first = await start(values('one'));
       await Flow.unload();
       const second = await start(values('two'), freshFolder());
@@ -208,10 +206,6 @@ describe('an environment whose store was lost', function () {
     });
 
     it('is noticed where another instance makes the tables again, and both read what either writes', async () => {
-      const values = (name: string): object => ({
-        store: 'postgres',
-        storeUrl: `${server.url()}&application_name=${name}`,
-      });
       const first = await start(values('one'));
       await ask(first.flow, { phone: consented }, 'block');
       await Flow.unload();
