@@ -161,6 +161,29 @@ describe('the do-not-text list', () => {
     should(turns).deepEqual([...turns.keys()]);
   });
 
+  it('is searched whole, even if others unblock numbers meanwhile', async () => {
+    const list = await doNotTextOf(on.environment);
+    const phones = Array.from({ length: 1_200 }, (_, n) => `+1202555${String(n).padStart(4, '0')}`);
+    for (const phone of phones) await list.block(phone, 'by mail', 0);
+    const page: Store['page'] = on.store.page.bind(on.store);
+    const first: string[] = [];
+    on.store.page = async <T>(...asked: Parameters<Store['page']>) => {
+      const found = await page<T>(...asked);
+      if (first.length > 0) return found;
+      first.push(...found.map(({ value }) => (value as { phone: string }).phone));
+      for (const phone of first) await list.unblock(phone);
+      return found;
+    };
+    const asked = {
+      request: { query: { phone: 'mail' } },
+      mayWrite: true,
+      form: { running: on.environment },
+    };
+    const { pageInfo } = await readBlocked(asked as unknown as RouteRequest);
+    should(first.length).be.above(1);
+    should(pageInfo.totalRecord).equal(phones.length);
+  });
+
   it('blocks texts and consent requests, one by one, in a list, as a resend and in a dry run', async () => {
     const flow = await load(blockNode, sendNode, { id: 'ask', type: 'advisor-request-consent' });
     await ask(flow, { phone: consented }, 'block');
