@@ -1,4 +1,4 @@
-import { minute, second } from '../durations';
+import { minute } from '../durations';
 import type { Pool, PoolClient } from 'pg';
 import type { Batch, Change, Fence } from './commit-queue';
 import { recordName } from './sealing';
@@ -135,13 +135,39 @@ export class Leases {
     return this.read();
   }
 
-  async read(): Promise<{ readonly time: number; readonly rows: readonly LeaseRow[] }> {
+  /** In the common row, `doubt` is what the group adds to the server's clock, and `seq` its highest time on record. */
+  async read() {
     const { rows } = await this.pool().query<LeaseRow & { readonly time: string }>(
       `select ${rowOf}, extract(epoch from clock_timestamp()) * 1000 as time
        from ${schema}.lease where grp = $1 order by slot`,
       [this.group],
     );
-    return { time: Number(rows[0]?.time), rows: rows.filter(({ slot }) => slot !== common) };
+    const ofAll = rows.find(({ slot }) => slot === common);
+    const added = ofAll?.doubt ?? '0';
+    return {
+      time: Number(rows[0]?.time) + Number(added),
+      added,
+      latest: Number(ofAll?.seq ?? 0),
+      rows: rows.filter(({ slot }) => slot !== common) as readonly LeaseRow[],
+    };
+  }
+
+  /** The server's clock was changed: the time of the group goes on. False where another process was quicker. */
+  async addToClock(by: number, before: string): Promise<boolean> {
+    const { rowCount } = await this.pool().query(
+      `update ${schema}.lease set doubt = doubt + $2 where grp = $1 and slot = ${common} and doubt = $3`,
+      [this.group, Math.round(by), before],
+    );
+    return rowCount === 1;
+  }
+
+  /** Saves the time, unless the record is in use. */
+  async noteTime(now: number): Promise<void> {
+    await this.pool().query(
+      `update ${schema}.lease set seq = greatest(seq, $2) where grp = $1 and slot =
+         (select slot from ${schema}.lease where grp = $1 and slot = ${common} for update skip locked)`,
+      [this.group, now],
+    );
   }
 
   /** Undefined when the lease has changed since it was read. */
@@ -329,21 +355,19 @@ export const shareOf = (
   return isKnown ? Math.max(1, Math.floor((most - (processes - busy)) / Math.max(busy, 1))) : 1;
 };
 
-/** Milliseconds. A larger difference means that the server's clock was changed: ages then go on as before. */
+/** Milliseconds. A larger difference since the last pulse means that the server's clock was changed. */
 const clockChange = minute;
-/** Milliseconds by which the time here is set back with each pulse while it is ahead of the server's. */
+/** Milliseconds by which the time here is set back with each pulse while it is ahead of the group's. */
 const slew = 10;
 
-/** The server's time as this process knows it. It never runs back or stands still, and does not follow a changed clock. */
+/** The time of the group as this process knows it. It never runs back or stands still, and does not follow a changed clock. */
 export class ServerTime {
   private offset = 0;
   private latest = 0;
-  private hasChanged = false;
+  /** By how much the group's time was ahead at the last pulse. */
+  private ahead = 0;
 
-  constructor(
-    private readonly monotonic: () => number,
-    private readonly changed: (bySeconds: number) => void,
-  ) {}
+  constructor(private readonly monotonic: () => number) {}
 
   now(): number {
     return (this.latest = Math.max(this.latest, Math.floor(this.monotonic() + this.offset)));
@@ -352,16 +376,20 @@ export class ServerTime {
   /** Called at a start, and after the database was unreachable. */
   set(time: number): void {
     this.offset = Math.max(time, this.latest) - this.monotonic();
+    this.ahead = 0;
   }
 
-  /** Called with each pulse; the time is NaN where the leases are gone. */
-  observe(time: number): void {
+  /**
+   * Called with each pulse; the time is NaN where the leases are gone. Returns the milliseconds by which the server's clock
+   * was changed.
+   */
+  observe(time: number): number {
     const ahead = time - (this.monotonic() + this.offset);
-    if (Number.isNaN(ahead)) return;
-    if (Math.abs(ahead) < clockChange) this.offset += Math.max(ahead, -slew);
-    else if (!this.hasChanged) {
-      this.hasChanged = true;
-      this.changed(Math.round(ahead / second));
-    }
+    if (Number.isNaN(ahead)) return 0;
+    const isChanged = Math.abs(ahead - this.ahead) >= clockChange;
+    this.ahead = isChanged ? 0 : Math.min(0, ahead);
+    if (isChanged) return ahead;
+    this.offset += Math.max(ahead, -slew);
+    return 0;
   }
 }

@@ -307,14 +307,7 @@ class SlotRegister implements Committer {
   private readonly setBack = new Set<LeaseRow>();
   /** Which store it is, as `recognition` has written it. */
   private identity: string | undefined;
-  readonly time = new ServerTime(
-    () => performance.now(),
-    (seconds) => {
-      this.options.warn(
-        `The clock of the database was changed by ${seconds} seconds. Until this Node-RED is restarted, ages and checks still follow the previous time.`,
-      );
-    },
-  );
+  readonly time = new ServerTime(() => performance.now());
   private failures = 0;
   private areWritesFailing = false;
   private isClosed = false;
@@ -471,8 +464,8 @@ class SlotRegister implements Committer {
       const taken = [...this.slots.values()].find(({ engine }) => engine.kind === 'own');
       const own = taken ?? (await this.takeOwn(before));
       // The number of processes must be known before the first request, because limits are divided by it.
-      const { time, rows } = await this.leases.beat([own.engine.lease.slot], false);
-      this.time.set(time);
+      const { time, latest, rows } = await this.leases.beat([own.engine.lease.slot], false);
+      this.time.set(Math.max(time, latest + 1));
       this.lookAround(rows);
       this.identity = await this.readIdentity();
       return own;
@@ -507,7 +500,10 @@ class SlotRegister implements Committer {
     clearTimeout(this.pulse);
     await this.taking;
     const leases = Array.from(this.slots.values(), ({ engine }) => engine.lease);
-    if (this.connection.isOpen) await this.leases.giveUp([...this.slots.keys()]).catch(() => undefined);
+    if (this.connection.isOpen) {
+      await this.leases.noteTime(this.time.now()).catch(() => undefined);
+      await this.leases.giveUp([...this.slots.keys()]).catch(() => undefined);
+    }
     await this.connection.close();
     return leases;
   }
@@ -584,14 +580,13 @@ class SlotRegister implements Committer {
     const seqs = new Map(engines.map(({ lease }) => [lease, lease.seq]));
     const isBusy = Math.max(0, ...Array.from(this.loads, (load) => load())) > 1;
     const calm = engines.filter(({ since }) => performance.now() - since >= calmAfter);
-    const { time, rows } = await this.leases.beat(
+    const { time, added, rows } = await this.leases.beat(
       [...this.slots.keys()],
       isBusy,
       calm.map(({ lease }) => lease.slot),
     );
     this.isKnownBusy = isBusy && this.wasBusy;
     this.wasBusy = isBusy;
-    this.time.observe(time);
     const identity = await this.readIdentity();
     // Somebody has emptied the tables. A slot that is opened again meets the empty store as a restart does.
     const isReplaced = this.identity !== undefined && identity !== this.identity;
@@ -603,6 +598,9 @@ class SlotRegister implements Committer {
       const isBehind = row !== undefined && BigInt(row.seq) < (seqs.get(lease) ?? 0n);
       if (isReplaced || row?.token !== lease.token || isBehind) await this.lost(engine, row);
     }
+    // A machine that slept has lost its leases, and takes the time over when it opens its slot again.
+    const isInStep = engines.length > 0 && engines.every(({ isLost }) => !isLost);
+    if (isInStep) await this.followTime(time, added);
     await this.recordDoubts();
     if (!this.areWritesFailing) this.setTrouble(undefined);
     await this.readCommands();
@@ -611,7 +609,18 @@ class SlotRegister implements Committer {
     // A slot that another process has handed on to this one is taken at once.
     for (const row of others) if (row.holder === this.holder || ended.includes(row)) await this.adopt(row);
     if (hasNews) this.news.call();
-    if (++this.pulses % dropEvery === 0) await this.dropEmpty();
+    if (++this.pulses % dropEvery === 0) {
+      await this.dropEmpty();
+      await this.leases.noteTime(this.time.now());
+    }
+  }
+
+  private async followTime(time: number, added: string): Promise<void> {
+    const change = this.time.observe(time);
+    if (change === 0 || !(await this.leases.addToClock(-change, added))) return;
+    this.options.warn(
+      `The clock of the database was changed by ${Math.round(change / second)} seconds: ages and checks still follow the previous time.`,
+    );
   }
 
   private async readIdentity(): Promise<string | undefined> {

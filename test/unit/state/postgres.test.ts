@@ -12,6 +12,8 @@ import {
   type PostgresHandle,
   type Slot,
 } from '../../../lib/state/postgres';
+import { minute } from '../../../lib/durations';
+import { newArrival } from '../../../lib/outbox/records';
 import { faultInDatabase } from '../../../lib/state/postgres-connection';
 import { existingEverywhere, forgetRemovedNodes } from '../../../lib/outbox/removed-nodes';
 import { endOf, key, TakenOver, type Store } from '../../../lib/state/store';
@@ -778,6 +780,44 @@ describe('several processes on one PostgreSQL', () => {
       [...said],
       ['The database does not answer: nothing is sent until it does. Sending then resumes on its own.'],
     );
+  });
+
+  describe("when the database's clock is changed", () => {
+    let [name, url] = ['', ''];
+    beforeEach(async () => {
+      name = `clock_${++databases}`;
+      url = await server.database(name);
+      // They are found before PostgreSQL's own.
+      const ofSystem = (clock: string): string =>
+        `create function changed.${clock}() returns timestamptz language sql volatile as
+         'select pg_catalog.${clock}() + ahead from changed.clock';`;
+      server.query(
+        `create schema changed; create table changed.clock as select interval '0' as ahead;
+         ${ofSystem('now')} ${ofSystem('clock_timestamp')}
+         alter database ${name} set search_path = changed, pg_catalog`,
+        name,
+      );
+    });
+    const change = (by: string): string => server.query(`update changed.clock set ahead = '${by}'`, name);
+
+    for (const by of ['1 hour', '-1 hour'])
+      it(`by ${by}, one that starts after that tells the same time as the others`, async () => {
+        const first = await start('first', 60_000, url).opened;
+        change(by);
+        await until(() => warnings.some((text) => text.includes('clock of the database was changed')));
+        const next = await start('next', 60_000, url).opened;
+        should(Math.abs(next.now() - first.now())).be.below(minute);
+      });
+
+    it('back while all are stopped, what they accept still sorts after everything saved before', async () => {
+      const before = start('first', 60_000, url);
+      const store = await before.opened;
+      const last = newArrival(store);
+      await before.close();
+      change('-1 hour');
+      const next = await start('first', 60_000, url).opened;
+      assert.equal(Buffer.compare(last, newArrival(next)), -1);
+    });
   });
 
   it('report that the database accepts no writes, and resume when it does', async () => {
