@@ -6,7 +6,7 @@ import { serviceError, ServiceError } from './errors';
 import { Limits, RetryBudget, type QueuePlace } from './limits';
 import type { Prefixes } from './prefixes';
 import { doubtAfter, pauseAfter, Retries, type RepeatSends } from './retry';
-import { createTransport, trustedBase, type Result } from './transport';
+import { connectLimit, createTransport, trustedBase, type Result } from './transport';
 import { assess, endAs, planEndpoint, type EndpointRequest, type Names, type Plan, type Wire } from './wire';
 
 export interface ClientOptions {
@@ -185,11 +185,13 @@ export class Call {
       }
       release ??= clock.keepStill?.();
       if (!this.hasBegun) await this.begin();
+      // The process, or the way to its store, may stand still from here on: others then do not wait for this request.
+      const leaveBy = Date.now() + connectLimit;
       if (this.options.permit) endAttempt = await this.permit(this.options.permit);
       this.attempts++;
       // A request that must not happen twice is not cut: that would only make its outcome unknown.
       const sentAt = onRequest ? performance.now() : 0;
-      const outgoing = { ...this.wire.outgoing, token: this.token, apiKey: this.shared.apiKey };
+      const outgoing = { ...this.wire.outgoing, token: this.token, apiKey: this.shared.apiKey, leaveBy };
       const result = await transport.send(outgoing, this.plan.kind === 'once' ? undefined : signal);
       release?.();
       onRequest?.({

@@ -45,6 +45,8 @@ export interface Outgoing {
   /** Without a token, neither it nor the key is sent. */
   readonly token?: string;
   readonly apiKey?: string;
+  /** The wall time after which it may not leave: it may be forbidden by then. */
+  readonly leaveBy?: number;
 }
 
 const firstOf = (value: string | string[] | undefined): string | undefined =>
@@ -79,7 +81,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** The bytes of headers, and of what frames the chunks. */
   private framing = 0;
 
-  constructor(private readonly limit = answerLimit) {}
+  constructor(private readonly leaveBy = Infinity) {}
 
   /** Sends the request; `settle` is called exactly once, within the time limit, even if the server misbehaves. */
   start(
@@ -107,6 +109,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Pick<Dispatcher.DispatchController, 'abort'>): void {
+    if (this.controller === undefined && Date.now() > this.leaveBy) this.abandon('timeout');
     // A second start means that undici retries the request on its own, which is never allowed.
     if (this.settle === undefined || this.controller !== undefined) controller.abort(new Error('settled'));
     else this.controller = controller;
@@ -146,7 +149,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   /** Ends the exchange when the content, or all that comes around it, exceeds the limit. */
   private isTooLarge(): boolean {
-    if (this.size <= this.limit && this.framing <= this.limit) return false;
+    if (this.size <= answerLimit && this.framing <= answerLimit) return false;
     const { status, retryAfter, date } = this;
     this.finish({ state: 'answered', status, text: undefined, retryAfter, ...(date && { date }) });
     this.controller?.abort(new Error('too large'));
@@ -165,7 +168,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
 /** Below the idle limits of servers (5 seconds or more): a POST on a connection just closed has an unknown outcome. */
 const idleLimit = 4 * second;
-const connectLimit = 10 * second;
+/** Less than an instance may be cut off before others go on without it. */
+export const connectLimit = 10 * second;
 
 export interface TransportOptions {
   /** The one address below which requests go: redirects are not followed, so a token is never sent elsewhere. */
@@ -186,7 +190,7 @@ const packageVersion = (folder: string): string => {
 export const ownVersion = packageVersion(__dirname);
 
 declare module 'axios' {
-  interface AxiosRequestConfig extends Pick<Outgoing, 'contentType' | 'token' | 'apiKey'> {
+  interface AxiosRequestConfig extends Pick<Outgoing, 'contentType' | 'token' | 'apiKey' | 'leaveBy'> {
     /** Aborts the request. With `signal`, axios would drop an answer that came meanwhile. */
     stop?: AbortSignal | undefined;
   }
@@ -268,7 +272,7 @@ export const createTransport = ({ base, timeout, connections, proxy }: Transport
         settle({ state: 'unreached', reason: { reason: 'aborted' } });
         return;
       }
-      const exchange = new Exchange();
+      const exchange = new Exchange(config.leaveBy);
       const forget = stop && onAbort(stop, () => exchange.abandon('aborted'));
       exchange.start(pool, requestOf(config, origin), timeout, (result) => {
         forget?.();

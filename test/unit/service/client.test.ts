@@ -1,3 +1,4 @@
+import { mock } from 'node:test';
 import { inspect } from 'node:util';
 import should from 'should';
 import { createClient } from '../../../lib/service/client';
@@ -56,6 +57,27 @@ describe('a call to the service', () => {
     ];
     for (const call of bad) should(await problemOf(call)).containEql({ code: 'invalid_input', attempts: 0 });
     should(server.received).have.length(0);
+  });
+
+  it('asks again whether it may be made where the answer came late: others may have stopped waiting for it', async () => {
+    const server = await startServer(() => ({ body: sent }));
+    const clock = frozenClock();
+    const client = clientOf(server.url, { clock });
+    const { now } = Date;
+    let permits = 0;
+    const permit = async (): Promise<() => void> => {
+      permits += 1;
+      if (permits === 1) mock.method(Date, 'now', () => now() + 20_000);
+      return () => undefined;
+    };
+    try {
+      const answer = await settle(clock, client.call('sendMessage', text, { ...advisor, permit }));
+      should(answer.attempts).equal(2);
+    } finally {
+      mock.restoreAll();
+    }
+    should(permits).equal(2);
+    should(server.received).have.length(1);
   });
 
   it('starts once, after its turn and its token, however often it is retried', async () => {

@@ -34,6 +34,17 @@ describe('a request in flight', () => {
     should(results).eql([{ state: 'broken', reason: 'Error' }]);
   });
 
+  it('is not sent after the time by which it had to leave, as by a process that stood still meanwhile', () => {
+    const late = new Exchange(Date.now() - 1);
+    const results: Result[] = [];
+    let aborts = 0;
+    const request = { method: 'POST', path: '/', body: '{}' } as const;
+    late.start({ dispatch: () => true }, request, 60_000, (result) => results.push(result));
+    late.onRequestStart({ abort: () => void aborts++ });
+    should(results).eql([{ state: 'unreached', reason: { reason: 'timeout' } }]);
+    should(aborts).equal(1);
+  });
+
   it('does not time out immediately when its limit exceeds the range of a timer', async () => {
     const { exchange, results } = start(2 ** 31);
     await new Promise((resolve) => setTimeout(resolve, 20));
