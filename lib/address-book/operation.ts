@@ -35,6 +35,8 @@ const withAttempts = (thrown: unknown, attempts: number): unknown =>
 export interface OperationTurn {
   readonly caller: Caller;
   readonly item: unknown;
+  /** All that came with it. */
+  readonly entries: readonly unknown[];
   readonly index: number;
   /** True when an array came in, even of one entry. */
   readonly list: boolean;
@@ -164,6 +166,7 @@ export const operationNode = (
           const payload = await of.work({
             caller,
             item: entry,
+            entries: message.input.entries ?? [],
             index: data.index,
             list,
             data: shared.data,

@@ -7,7 +7,10 @@ import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput, problemOf } from '../../lib/runtime/errors';
 import { serviceError } from '../../lib/service/errors';
 import type { Id, ResponseOf } from '../../lib/service/endpoints';
+import { fieldsGiven } from '../../lib/address-book/record-fields';
+import { isRecord } from '../../lib/kinds';
 import type { ContactBody } from './input';
+import { contactFieldKinds } from './spec';
 
 /** The field of a search result by which a save finds the contact. */
 export type MatchBy = 'email' | 'fullName';
@@ -42,10 +45,32 @@ export const matchValueOf = (contact: ContactBody, matchBy: MatchBy): string => 
   return value;
 };
 
-type Matches = Map<string, readonly Match[]>;
+/** The values of all contacts of a list; those without one fail by themselves. */
+export const matchValuesOf = (contacts: readonly unknown[], matchBy: MatchBy): ReadonlySet<string> =>
+  new Set(
+    contacts.map((contact) => {
+      try {
+        return isRecord(contact) ? valueOf(fieldsGiven(contact, contactFieldKinds), matchBy) : '';
+      } catch {
+        return '';
+      }
+    }),
+  );
 
-/** The contacts of the advisor by the value that they are matched by, or only those with the given value. */
-export const readMatches = async (caller: Caller, matchBy: MatchBy, wanted?: string): Promise<Matches> => {
+type Matches = Map<string, Match[]>;
+
+/** The most contacts with one value that are kept: an error lists them. */
+const mostMatches = 20;
+
+/**
+ * The contacts of the advisor that have one of these values, by value. All others are not kept: a service may have, or
+ * make up, any number of them.
+ */
+export const readMatches = async (
+  caller: Caller,
+  matchBy: MatchBy,
+  wanted: ReadonlySet<string>,
+): Promise<Matches> => {
   const matches: Matches = new Map();
   let [isAny, isGiven] = [false, false];
   const pages = pagesOf((page) => caller.call('searchContacts', { query: { page, pageSize: largestPage } }), {
@@ -59,8 +84,9 @@ export const readMatches = async (caller: Caller, matchBy: MatchBy, wanted?: str
       isAny = true;
       for (const value of new Set(valuesOf(summary, matchBy))) {
         isGiven = true;
-        if (wanted !== undefined && value !== wanted) continue;
-        matches.set(value, [...(matches.get(value) ?? []), { contactId, fullName, email }]);
+        if (!wanted.has(value)) continue;
+        const same = orMake(matches, value, () => []);
+        if (same.length < mostMatches) same.push({ contactId, fullName, email });
       }
     }
   }
@@ -121,7 +147,7 @@ export class Matcher {
   async find(caller: Caller, value: string): Promise<Id | undefined> {
     const { matchBy } = this;
     const known = this.uncertain.has(value) ? undefined : this.matches;
-    const found = (known ?? (await readMatches(caller, matchBy, value))).get(value) ?? [];
+    const found = (known ?? (await readMatches(caller, matchBy, new Set([value])))).get(value) ?? [];
     const [match, ...others] = found.length > 0 ? found : await lately(caller, matchBy, value);
     if (others.length === 0) return match?.contactId;
     const ids = found.map(({ contactId }) => contactId).join(', ');

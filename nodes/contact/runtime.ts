@@ -17,7 +17,7 @@ import { anyId, isNothing, isRecord } from '../../lib/kinds';
 import type { Config } from '../../lib/runtime/register';
 import type { Id, ResponseOf } from '../../lib/service/endpoints';
 import { contactBody, changesOf, contactSource, merged, type ContactBody } from './input';
-import { Matcher, matchKey, matchValueOf, readMatches, type MatchBy } from './matches';
+import { Matcher, matchKey, matchValueOf, matchValuesOf, readMatches, type MatchBy } from './matches';
 import { contactFieldKinds, spec } from './spec';
 
 const createOne = async (
@@ -111,7 +111,8 @@ const saving = (tools: Tools, config: Config): ItemOperation => {
     const body = contactBody(item, where, caller.environment.settings.country);
     const value = matchValueOf(body, matchBy);
     return oneAtATime(matchKey(caller, matchBy, value), async () => {
-      const ofList = async (all: Caller) => new Matcher(matchBy, await readMatches(all, matchBy));
+      const ofList = async (all: Caller) =>
+        new Matcher(matchBy, await readMatches(all, matchBy, matchValuesOf(turn.entries, matchBy)));
       const matcher = list ? await once(ofList) : new Matcher(matchBy);
       const match = await matcher.find(caller, value);
       return match === undefined

@@ -111,28 +111,53 @@ describe('endless pages', () => {
   });
 });
 
-describe('a group by its name', () => {
+/** A search of very many records, of which `recordOf` gives each; everything else is answered with one contact. */
+const many = (path: string, recordOf: (at: number) => object) => {
+  const total = 20_000;
+  return scripted((request) => {
+    if (request.method !== 'GET' || !request.path.endsWith(path))
+      return { body: { contactId: 5, groupIds: [], id: 5 } };
+    const from = (Number(request.query.page) - 1) * 200;
+    const data = Array.from({ length: 200 }, (_, at) => recordOf(from + at));
+    return { body: { data, pageInfo: { totalRecord: total } } };
+  });
+};
+
+const long = (at: number): string => `${'x'.repeat(1000)}${String(at)}`;
+
+describe('a search for one record among very many', () => {
   afterEach(async () => {
     await Flow.unload();
     await closeAll();
   });
 
-  it('needs no memory for all the others', async () => {
-    const groups = 20_000;
-    const { environment } = await scripted(({ method, path, query }) => {
-      if (method !== 'GET' || !path.endsWith('/groups'))
-        return { body: { contactId: 5, groupIds: [], id: 5 } };
-      const from = (Number(query.page) - 1) * 200;
-      const data = Array.from({ length: 200 }, (_, at) => ({
-        groupId: from + at,
-        name: `${'x'.repeat(1000)}${String(from + at)}`,
-      }));
-      return { body: { data, pageInfo: { totalRecord: groups } } };
-    });
+  it('needs no memory for all the others, for a group by its name', async () => {
+    const { environment } = await many('/groups', (at) => ({ groupId: at, name: long(at) }));
     const flow = await groupNode(environment, { operation: 'addContact' });
     const before = memoryInUse();
-    const { msg } = only(await flow.ask({ contactId: 5, groupId: `${'x'.repeat(1000)}7000` }));
+    const { msg } = only(await flow.ask({ contactId: 5, groupId: long(7000) }));
     should(msg.groupId).equal(7000);
     should(memoryInUse() - before).be.below(8 * 1024 * 1024);
+  });
+
+  it('needs no memory for all the others, for a list of contacts to save', async () => {
+    const { environment, requests } = await many('/contacts', (at) => ({ contactId: at, email: long(at) }));
+    const flow = await contactNode(environment, { operation: 'save', matchBy: 'email' });
+    const coming = flow.arrivals.next(2);
+    const before = memoryInUse();
+    flow.send({ payload: [7000, 8000].map((at) => ({ emailAddress: long(at), city: 'Reno' })) });
+    const arrived = await coming;
+    should(arrived.map(({ msg }) => msg['contactId'])).eql([7000, 8000]);
+    should(memoryInUse() - before).be.below(8 * 1024 * 1024);
+    should(requests().filter(({ path }) => path.endsWith('/contacts'))).have.length(100);
+  });
+
+  it('lists the first few of very many contacts that match', async () => {
+    const { environment } = await many('/contacts', (at) => ({ contactId: at, fullName: 'Ann Ito' }));
+    const flow = await contactNode(environment, { operation: 'save', matchBy: 'fullName' });
+    const { msg } = only(await flow.ask({ payload: { firstName: 'Ann', lastName: 'Ito' } }));
+    const { code, details } = errorOf(msg) as { code: string; details?: unknown[] };
+    should(code).equal('invalid_input');
+    should(details).have.length(20);
   });
 });
