@@ -1,3 +1,5 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import should from 'should';
 import type { Locator, Page } from 'playwright-core';
 import { startSimulator, type Simulator } from '../../simulator';
@@ -552,6 +554,22 @@ for (const version of versions) {
         texts.should.not.containEql(secret);
       }
       (await field('clientSecret').inputValue()).should.equal('__PWRD__');
+      await closeEnvironment(page, 'cancel');
+    });
+
+    it('says that the store was lost, and lets somebody confirm the empty one', async () => {
+      const service = async (): Promise<{ isStoreLost: boolean }> =>
+        (await red.request('GET', `advisor-texting/${environment}/service`)).json as { isStoreLost: boolean };
+      await red.stop();
+      rmSync(join(red.userDir, 'advisor-texting'), { recursive: true });
+      await red.run();
+      await openEnvironment(page, environment);
+      const note = page
+        .locator('.advisor-warning')
+        .filter({ hasText: 'The store of this environment is gone' });
+      await note.getByRole('button', { name: 'Confirm the empty store', exact: true }).click();
+      await page.getByText('Confirmed: texting resumes.', { exact: true }).waitFor();
+      should((await service()).isStoreLost).be.false();
       await closeEnvironment(page, 'cancel');
     });
 

@@ -92,17 +92,27 @@ describe('a message that no flow should create', () => {
       should(() => storable({ message: { payload } })).throw(UnreadableProperty, { message: 'part' });
   });
 
-  it('lets other work continue while a long list is read, and a reset after it applies to that list', async () => {
+  it('lets other work continue while a long list is read', async () => {
+    let turns = 0;
+    const count = (): void => {
+      turns += 1;
+      next = setImmediate(count);
+    };
+    let next = setImmediate(count);
+    const list = Array.from({ length: 5000 }, () => 'nobody');
+    const { items } = await recipientsOf(list, 'msg.phone', { country: '', field: 'phone' });
+    clearImmediate(next);
+    should(items).have.length(list.length);
+    should(turns).be.aboveOrEqual(2);
+  });
+
+  it('is cancelled by a reset that comes while its long list is read', async () => {
     const flow = await sendNode(environment);
     const list = Array.from({ length: 5000 }, () => ({ nobody: true }));
-    let ticks = 0;
-    const watch = setInterval(() => (ticks += 1), 0);
     const coming = flow.arrivals.next(list.length + 1);
     flow.send({ phone: [...list, phone], text: 'Hi' });
     flow.send({ reset: true });
     const codes = new Set((await coming).map(({ msg }) => errorOf(msg).code));
-    clearInterval(watch);
-    should(ticks).be.above(5);
     should(codes).deepEqual(new Set(['cancelled']));
     should(server.received).be.empty();
   }).timeout(60_000);
