@@ -1,13 +1,3 @@
-/** How a text travels: in the 7-bit alphabet of 3GPP TS 23.038, or as UCS-2 if one of its characters is not in it. */
-export interface Counted {
-  readonly encoding: 'gsm7' | 'ucs2';
-  /** The length as the network counts it: some characters take two units. */
-  readonly units: number;
-  readonly segments: number;
-  /** The number of units that fit into this many segments. */
-  readonly room: number;
-}
-
 const basic =
   '@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !"#¤%&\'()*+,-./0123456789:;<=>?' +
   '¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà';
@@ -51,9 +41,13 @@ const segmentsOf = (text: string, each: number, sizeOf: (sign: string) => number
   return segments;
 };
 
-/** The length and the segments of a text, as carriers count them. */
-export const countText = (text: string): Counted => {
+/**
+ * The length of a text in units, of which some characters take two; its segments; and how many units these have room for:
+ * as carriers count them.
+ */
+export const countText = (text: string) => {
   const inSeptets = septetsIn(text);
+  // The 7-bit alphabet of 3GPP TS 23.038, or UCS-2 if a character is not in it.
   const encoding = inSeptets === undefined ? 'ucs2' : 'gsm7';
   const units = inSeptets ?? text.length;
   const { alone, each } = limits[encoding];

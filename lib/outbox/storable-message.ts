@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { processMemory } from '../process-memory';
 import { checkSize, TooLarge } from '../state/store';
-import { visitsIn, type Visits } from './hand-over';
+import { visitsIn } from './hand-over';
 
 /** Deeper parts are not stored; the limit protects the stack. */
 const deepest = 100;
@@ -199,18 +199,12 @@ export interface Input {
   readonly entries?: readonly unknown[] | undefined;
 }
 
-export interface Storable extends Input {
-  /** From a symbol of the message, which is not stored with it. */
-  readonly visits?: Visits;
-  readonly dropped: boolean;
-  /** Roughly the bytes that it takes in the store. */
-  readonly bytes: number;
-}
-
-export const storable = ({ message, entries }: Input): Storable => {
+/** What is stored of a message, and roughly the bytes that it takes. `dropped`: a part of it cannot be stored. */
+export const storable = ({ message, entries }: Input) => {
   const copier = new Copier();
   const isConnection = (key: string): boolean => ofAConnection.has(key) && typeof message[key] === 'object';
   const copy = copier.copyOfFields(message, isConnection);
+  // They are in a symbol of the message, which is not stored with it.
   const visits = visitsIn(message);
   return {
     message: copy,

@@ -45,12 +45,6 @@ export const mayBeCarriedOut = (code: string | undefined): boolean =>
 /** A later version of the service may send unknown codes: they are passed on. */
 export type Code = ServiceCode | (typeof ownCodes)[number] | (string & {});
 
-/** The sentence of an error as a key and values, so that it can be given in another language. */
-interface Wording {
-  readonly key: string;
-  readonly values: MessageValues;
-}
-
 /** `msg.error` without its `source`, which only a node can add. */
 export interface Problem {
   message: string;
@@ -68,8 +62,11 @@ export interface Problem {
   notBefore?: number;
   /** A dry run: the problem is what would have happened. */
   dryRun?: true;
-  /** Stored with the problem, so that it can be given in any language after a restart; not part of `msg.error`. */
-  wording?: Wording;
+  /**
+   * The sentence as a key and values. Stored with the problem, so that it can be given in any language after a restart; not
+   * part of `msg.error`.
+   */
+  wording?: { readonly key: string; readonly values: MessageValues };
 }
 
 export interface ErrorOrigin {

@@ -8,7 +8,7 @@ import { wokenBy } from '../service/concurrency';
 import { CommitQueue, type Batch, type Committer, type Table } from './commit-queue';
 import { DatabaseFile, isWithoutBinary, loadLmdb, type Ownership } from './database-file';
 import { MemoryEngine } from './memory';
-import { forget, lifeOf, livingOwner, showLife, type SignOfLife } from './sign-of-life';
+import { forget, lifeOf, livingOwner, showLife } from './sign-of-life';
 import { forgetStarts, isDamage, prepareFile, replaceFile } from './recovery';
 import { sealingWith, type Sealer, type Sealing } from './sealing';
 import {
@@ -76,7 +76,7 @@ class EmbeddedEngine implements Engine, Committer {
   private epoch: number;
 
   private file: DatabaseFile | undefined;
-  private life: SignOfLife | undefined;
+  private life: Awaited<ReturnType<typeof showLife>> | undefined;
   /** The version of the owner's record; undefined while another process owns the file. */
   private owned: number | undefined;
   /** What is written until another process takes the file over. */

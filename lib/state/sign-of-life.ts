@@ -9,13 +9,6 @@ import { second } from '../durations';
 const longestName = 100;
 const answerWithin = second;
 
-/** A socket that shows that its process lives: the system closes it with the process, however the process ends. */
-export interface SignOfLife {
-  /** Where other processes connect; undefined where no socket can be opened. */
-  readonly address: string | undefined;
-  close(): Promise<void>;
-}
-
 /** Calls `use` with a path that is short enough for a socket. On Linux, a descriptor stands in for a long directory. */
 const throughShortPath = async <T>(path: string, use: (short: string) => Promise<T>): Promise<T> => {
   if (process.platform !== 'linux' || Buffer.byteLength(path) <= longestName) return use(path);
@@ -55,14 +48,18 @@ const candidates = (): readonly string[] => {
   return [`${name}.sock`, join(tmpdir(), `advisor-texting-${name}.sock`)];
 };
 
-export const showLife = async (directory: string): Promise<SignOfLife> => {
+/**
+ * Opens a socket that shows that this process lives: the system closes it with the process, however the process ends.
+ * Other processes connect to its address, which is undefined where no socket can be opened.
+ */
+export const showLife = async (directory: string) => {
   for (const address of candidates()) {
     const server = await listenAt(resolve(directory, address));
     if (!server) continue;
     return {
       address,
       close: () =>
-        new Promise((done) => {
+        new Promise<void>((done) => {
           server.close(() => {
             forget(directory, address);
             done();
