@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { defaultAdvisor } from '../default-advisor';
-import { elapsedBy, within, type Clock } from '../service/clock';
+import { elapsedBy, late, within, type Clock } from '../service/clock';
 import type { Connection } from './connection';
 import { Flights, wokenBy } from '../service/concurrency';
 import { serviceError, ServiceError } from '../service/errors';
@@ -87,13 +87,9 @@ export class Tokens {
   async tokenWithin(ms: number, connection: Connection, advisor: string, rejected?: string): Promise<string> {
     const token = this.token(connection, advisor, rejected);
     if (typeof token === 'string') return token;
-    const found = await within(
-      this.options.clock,
-      ms,
-      token.then((given) => ({ given })),
-    );
-    if (found === 'late') throw tryLater({ reason: 'timeout' })(connection);
-    return found.given;
+    const given = await within(this.options.clock, ms, token);
+    if (given === late) throw tryLater({ reason: 'timeout' })(connection);
+    return given;
   }
 
   private renewAhead(connection: Connection, advisor: string): void {
@@ -201,7 +197,7 @@ export class Tokens {
     const intending = vault.intend(name, entry).finally(release);
     intending.catch(() => undefined);
     const isOurs = await within(clock, storingLimit, intending);
-    if (isOurs === 'late') throw notStored(connection);
+    if (isOurs === late) throw notStored(connection);
     return isOurs;
   }
 }

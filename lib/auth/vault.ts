@@ -1,7 +1,7 @@
 import { defaultAdvisor } from '../default-advisor';
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { setImmediate as nextTick } from 'node:timers/promises';
-import { within, type Clock } from '../service/clock';
+import { late, within, type Clock } from '../service/clock';
 import { oneAtATime } from '../service/concurrency';
 import { backoff } from '../service/retry';
 import type { Movable } from '../state/moving';
@@ -304,7 +304,7 @@ export class Vault {
     const release = this.keepOpen();
     try {
       const { opening } = this;
-      if (opening && (await within(this.options.clock, lookingLimit, opening)) === 'late')
+      if (opening && (await within(this.options.clock, lookingLimit, opening)) === late)
         throw new VaultAway();
       return await work();
     } finally {
@@ -508,7 +508,7 @@ export class Vault {
     const unsaved: Unsaved = replaces ? { replaces } : {};
     this.take(name, { ...this.kept.get(name), entry, unsaved });
     const saving = this.keepSaving(name, entry, unsaved);
-    if ((await within(clock, storingLimit, saving)) !== 'late') return;
+    if ((await within(clock, storingLimit, saving)) !== late) return;
     warn(
       'An authorization cannot be saved. It still works, but if Node-RED stopped now, the advisor would have to authorize again. Saving is retried until it succeeds. Check that the disk is writable and not full.',
     );

@@ -1,6 +1,6 @@
 import { promisify } from 'node:util';
 import { second } from '../durations';
-import { systemClock, within } from '../service/clock';
+import { late, systemClock, within } from '../service/clock';
 import type { ServiceError, MessageValue } from '../service/errors';
 import { invalidInput } from './errors';
 import type { Message, Red, RunningNode } from './red';
@@ -74,14 +74,11 @@ const answered = async (
   ask: (done: (fault: Error | null, value: unknown) => void) => void,
   faultIn: (cause: unknown) => ServiceError,
 ): Promise<unknown> => {
-  const value = promisify(ask)().then(
-    (it) => ({ it }),
-    (cause: unknown) => {
-      throw faultIn(cause);
-    },
-  );
-  const found = await within(systemClock, answerLimit, value);
-  if (found !== 'late') return found.it;
+  const asking = promisify(ask)().catch((cause: unknown) => {
+    throw faultIn(cause);
+  });
+  const value = await within(systemClock, answerLimit, asking);
+  if (value !== late) return value;
   throw invalidInput('property_unreadable', { ...about, reason: { reason: 'timeout' } });
 };
 

@@ -1,5 +1,5 @@
 import { second } from '../durations';
-import { closeLimit, elapsedBy, systemClock, within, type Clock } from './clock';
+import { closeLimit, elapsedBy, late, systemClock, within, type Clock } from './clock';
 import { wokenBy, type Waker } from './concurrency';
 import { endpoints, type EndpointName, type RequestOf, type ResponseOf } from './endpoints';
 import { serviceError, ServiceError } from './errors';
@@ -232,7 +232,7 @@ export class Call {
   private async undoWhenLate(turn: Promise<boolean>): Promise<void> {
     const { clock, limits } = this.shared;
     if (!this.hasBegun || !this.options.undo) return;
-    if (limits.pausedUntil > 0 || (await within(clock, startKeptFor, turn)) === 'late') await this.undo();
+    if (limits.pausedUntil > 0 || (await within(clock, startKeptFor, turn)) === late) await this.undo();
   }
 
   /** Saves the request as not started: it was certainly not carried out, and may be started again after a restart. */

@@ -54,14 +54,17 @@ export const atTime = (clock: Clock, time: number, task: () => void): (() => voi
 
 export const elapsedBy = (clock: Pick<Clock, 'now' | 'elapsed'>): number => clock.elapsed?.() ?? clock.now();
 
+/** No work gives this value. */
+export const late = Symbol('late');
+
 /** Resolves with `late` when the work takes longer; the work goes on. */
-export const within = async <T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | 'late'> => {
+export const within = async <T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | typeof late> => {
   let forget = (): void => undefined;
-  const late = new Promise<'late'>((resolve) => {
-    forget = clock.after(ms, () => resolve('late'));
+  const end = new Promise<typeof late>((resolve) => {
+    forget = clock.after(ms, () => resolve(late));
   });
   try {
-    return await Promise.race([work, late]);
+    return await Promise.race([work, end]);
   } finally {
     forget();
   }

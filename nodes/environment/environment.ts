@@ -13,7 +13,7 @@ import type {
 } from '../../lib/runtime/environment';
 import { metrics } from '../../lib/runtime/metrics';
 import { lazy } from '../../lib/runtime/lazy';
-import { elapsedBy, systemClock, within, type Clock } from '../../lib/service/clock';
+import { elapsedBy, late, systemClock, within, type Clock } from '../../lib/service/clock';
 import { wokenBy } from '../../lib/service/concurrency';
 import { serviceError, type ServiceError } from '../../lib/service/errors';
 import { sumOfPending, type Pending } from '../../lib/outbox/queue-reader';
@@ -467,9 +467,9 @@ export class RunningEnvironment implements SharedStoreHost {
     await activityOf(this).flush();
     const opened = Promise.resolve(this.openedStore).catch(() => undefined);
     const store = await within(systemClock, this.storeTrouble === undefined ? longestClose : 0, opened);
-    if (store !== 'late') await store?.close();
+    if (store !== late) await store?.close();
     // A store that cannot be opened yet is closed as soon as it can be.
-    else void opened.then((late) => late?.close());
+    else void opened.then((given) => given?.close());
     await Promise.all(this.endings.map((end) => end()));
   }
 

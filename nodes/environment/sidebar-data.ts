@@ -23,7 +23,7 @@ import type { Gauges } from '../../lib/runtime/metrics';
 import { lastFour } from '../../lib/runtime/log';
 import { ownWords, plainCode, problemOf } from '../../lib/runtime/errors';
 import type { Red } from '../../lib/runtime/red';
-import { elapsedBy, systemClock, within } from '../../lib/service/clock';
+import { elapsedBy, late, systemClock, within } from '../../lib/service/clock';
 import { phoneNumber } from '../../lib/texting/recipients';
 import { serviceOf } from './config';
 import { isOf, type RunningEnvironment } from './environment';
@@ -128,7 +128,7 @@ const mostPatient = 8 * second;
 /** Limits how long a person at a page waits: the store may be unavailable for long. */
 export const soon = async <T>(work: Promise<T>): Promise<T> => {
   const done = await within(systemClock, mostPatient, work);
-  if (done === 'late') throw new Refused(503, 'refused.storeAway');
+  if (done === late) throw new Refused(503, 'refused.storeAway');
   return done;
 };
 
@@ -224,11 +224,11 @@ export const serviceState = async (RED: Red, asked: RouteRequest): Promise<Servi
   const { clock, trouble = null } = running;
   const service = serviceOf(running.values) ?? null;
   const until = Math.max(...running.uses().map((each) => each.pausedUntil));
-  const open = trouble === null ? await within(systemClock, mostPatient, stateIn(RED, running)) : 'late';
+  const open = trouble === null ? await within(systemClock, mostPatient, stateIn(RED, running)) : late;
   return {
     service,
     pausedUntil: until > clock.now() ? until : null,
-    ...(open === 'late' ? unopened : open),
+    ...(open === late ? unopened : open),
     trouble,
     isStoreLost: running.isStoreLost,
     fault: faultIn(running, request),
