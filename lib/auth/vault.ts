@@ -1,6 +1,5 @@
 import { defaultAdvisor } from '../default-advisor';
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { setImmediate as nextTick } from 'node:timers/promises';
 import { late, within, type Clock } from '../service/clock';
 import { oneAtATime } from '../service/concurrency';
 import { backoff } from '../service/retry';
@@ -12,6 +11,7 @@ import {
   unchanged,
   type Operation,
   type Store,
+  type StoreEntry,
   type Version,
 } from '../state/store';
 import type { Connection } from './connection';
@@ -213,22 +213,14 @@ const isOtherPerson = (before: Grant, now: Grant): boolean =>
 
 const mostSpent = 10;
 
-const keptAfter = (before: Kept | undefined, kept: Kept): Kept => {
-  const { refreshToken: own } = kept.entry.grant;
-  const earlier = [...(before?.spent ?? []), before?.entry.grant.refreshToken ?? null];
-  const spent = earlier.filter((token) => token !== null && token !== own).slice(-mostSpent);
-  return { ...kept, spent };
-};
-
 /**
  * Whether the stored authorization is older than the one at hand. A service may issue an earlier refresh token again: then
  * the stored one was refreshed later.
  */
-const isSetBack = (stored: VaultEntry | undefined, kept: Kept | undefined): boolean => {
-  const { refreshToken = null, refreshedAt = null } = stored?.grant ?? {};
-  if (refreshToken === null || kept?.spent?.includes(refreshToken) !== true) return false;
-  return (refreshedAt ?? 0) <= (kept.entry.grant.refreshedAt ?? 0);
-};
+const isSetBack = ({ grant: { refreshToken, refreshedAt } }: VaultEntry, { spent, entry }: Kept): boolean =>
+  refreshToken !== null &&
+  spent?.includes(refreshToken) === true &&
+  (refreshedAt ?? 0) <= (entry.grant.refreshedAt ?? 0);
 
 const hashOf = (secret: string): Buffer => createHash('sha256').update(secret).digest();
 
@@ -251,7 +243,7 @@ export interface VaultOptions {
  * in memory; a change is first written to the store. The vault is open while somebody keeps it open.
  */
 export class Vault {
-  private kept = new Map<string, Kept>();
+  private readonly kept = new Map<string, Kept>();
   private readonly listeners = new Listeners();
   readonly onChange = this.listeners.add;
   private views = new WeakMap<Connection, View>();
@@ -453,12 +445,18 @@ export class Vault {
 
   async reread(name: string): Promise<void> {
     const store = await this.store();
-    const found = await store.get<GrantRecord>(table, placeOf(store, name));
+    await this.adopt(name, await store.get<GrantRecord>(table, placeOf(store, name)));
+  }
+
+  /** Takes what is stored into use, unless it is older than what is in use, or about to be replaced by that. */
+  private adopt(name: string, found: StoreEntry<GrantRecord> | undefined): Promise<void> | undefined {
     const kept = this.kept.get(name);
-    if (found?.version === kept?.version || this.isAhead(name, found?.value)) return;
-    if (found && kept && isSetBack(found.value, kept)) await this.putBack(name, kept, found.value);
-    else if (found) this.take(name, { version: found.version, entry: found.value });
+    if (found?.version === kept?.version || this.isAhead(name, found?.value)) return undefined;
+    if (found && kept && isSetBack(found.value, kept))
+      return this.save(name, kept.entry, [found.value.grant.refreshToken]);
+    if (found) this.take(name, { version: found.version, entry: found.value });
     else this.drop(name);
+    return undefined;
   }
 
   /** Whether another process has started a refresh and not finished it. */
@@ -488,10 +486,6 @@ export class Vault {
     const isOurs = await store.write([{ table, put, value }], [condition]);
     await this.reread(name);
     return isOurs;
-  }
-
-  private putBack(name: string, { entry }: Kept, { grant }: VaultEntry): Promise<void> {
-    return this.save(name, entry, [grant.refreshToken]);
   }
 
   /** Takes a refreshed authorization into use. `from` is the refresh token that it was made with. */
@@ -620,28 +614,18 @@ export class Vault {
 
   private async readAll(store: Store): Promise<void> {
     const before = new Map(this.kept);
-    const kept = new Map<string, Kept>();
-    for await (const entries of pagesUnder<GrantRecord>(store, table, key(grantKind), entriesAtOnce)) {
-      for (const { version, value } of entries) {
-        const name = nameIn(value);
-        kept.set(name, keptAfter(this.kept.get(name), { version, entry: value }));
+    const stored = new Set<string>();
+    // What this process has changed meanwhile is newer.
+    const adopt = (name: string, found?: StoreEntry<GrantRecord>): void => {
+      if (this.kept.get(name) === before.get(name)) void this.adopt(name, found);
+    };
+    for await (const entries of pagesUnder<GrantRecord>(store, table, key(grantKind), entriesAtOnce))
+      for (const entry of entries) {
+        const name = nameIn(entry.value);
+        stored.add(name);
+        adopt(name, entry);
       }
-      if (entries.length === entriesAtOnce) await nextTick();
-    }
-    const setBack: [string, Kept, VaultEntry][] = [];
-    // What this process has changed meanwhile, or could not save yet, may be newer than what was read.
-    for (const name of new Set([...before.keys(), ...this.kept.keys()])) {
-      const own = this.kept.get(name);
-      const stored = kept.get(name)?.entry;
-      const isBack = isSetBack(stored, own);
-      if (own?.unsaved === undefined && own === before.get(name) && !isBack) continue;
-      if (own) kept.set(name, own);
-      else kept.delete(name);
-      if (own && stored && isBack) setBack.push([name, own, stored]);
-    }
-    this.kept = kept;
-    for (const each of setBack) void this.putBack(...each);
-    this.changed();
+    for (const name of before.keys()) if (!stored.has(name)) adopt(name);
   }
 
   private async close(): Promise<void> {
@@ -670,7 +654,10 @@ export class Vault {
 
   private take(name: string, kept: Kept): void {
     const before = this.kept.get(name);
-    this.kept.set(name, keptAfter(before, kept));
+    const { refreshToken: own } = kept.entry.grant;
+    const earlier = [...(before?.spent ?? []), before?.entry.grant.refreshToken ?? null];
+    const spent = earlier.filter((token) => token !== null && token !== own).slice(-mostSpent);
+    this.kept.set(name, { ...kept, spent });
     const [old, now] = [before, kept].map((each) => each && JSON.stringify(recordOf(name, each.entry)));
     if (old !== now) this.changed();
   }
@@ -688,7 +675,8 @@ export class Vault {
 
   private changed(): void {
     this.views = new WeakMap();
-    this.listeners.call();
+    // Whoever waits for the vault is called when all of it was read.
+    if (this.isLoaded) this.listeners.call();
   }
 }
 
