@@ -162,8 +162,6 @@ export class StoreKey implements Sealer {
   private isLocked = false;
   private isDirty = false;
   isUnsaved = false;
-  /** Another process may be saving a key at the same time: the first one counts. */
-  private isFirst = false;
   private saving: Promise<void> = Promise.resolve();
   private retry: NodeJS.Timeout | undefined;
 
@@ -178,7 +176,6 @@ export class StoreKey implements Sealer {
     // Another process may have made it meanwhile.
     if (!this.key) this.unlock(holder.read());
     if (!this.key && !(this.isLocked && isNeeded())) {
-      this.isFirst = !this.isLocked;
       this.isUnsaved = this.isDirty = true;
       this.key = newDataKey();
     }
@@ -205,9 +202,11 @@ export class StoreKey implements Sealer {
 
   /** Wraps the key by the current secret. If it cannot be written, the old wrapping stays. */
   private async saveNow(): Promise<void> {
-    const { key, isFirst, options } = this;
+    const { key, options } = this;
     if (!this.isDirty || !key) return;
     this.isDirty = false;
+    // Another process may be saving a key at the same time: the first one counts.
+    const isFirst = this.isUnsaved && !this.isLocked;
     const { current } = options.secrets();
     const document = { version: 1, active: key.id, keys: { [key.id]: wrap(key, current) } };
     const isWritten = await options.holder.write(document, isFirst, current === '');
@@ -226,7 +225,6 @@ export class StoreKey implements Sealer {
 
   /** Takes the key of another process that was faster; false when there is none. */
   private takeOther(own: DataKey): boolean {
-    this.isFirst = false;
     const stored = this.options.holder.read();
     if (stored == null || savedIn(stored)?.id === own.id) return false;
     this.key = undefined;
