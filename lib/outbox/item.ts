@@ -93,7 +93,6 @@ export class QueuedMessage<S extends Shared = Shared> {
   private original: Input | undefined;
   private message: MessageRecord | undefined;
   private loading: Promise<void> | undefined;
-  private isMissing = false;
   private hasOwnMessage = true;
   private isMessageNew = false;
   private isListNew = false;
@@ -171,10 +170,10 @@ export class QueuedMessage<S extends Shared = Shared> {
   }
 
   load(store: Store): Promise<void> | undefined {
-    if (this.message || this.isMissing) return undefined;
+    if (this.message) return undefined;
     this.loading ??= store.get<MessageRecord>(records, this.keys.message(this.arrival)).then((found) => {
-      this.message = found?.value;
-      this.isMissing = !this.message;
+      // One that damage took leaves as an empty one.
+      this.message = found?.value ?? { message: {} };
     });
     return this.loading;
   }

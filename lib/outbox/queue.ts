@@ -179,7 +179,6 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   private isClosing = false;
   private isCancelling = false;
   private readonly turns = new Listeners();
-  private landed: (() => void) | undefined;
   private losses: number | undefined;
   private forgetCalm: (() => void) | undefined;
   /** Damaged waits in the index of a number that their record no longer tells. */
@@ -407,14 +406,13 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   /** Waits for what has started, up to the limit of a close. Everything else stays saved for the next start. */
   async close(): Promise<void> {
     this.stop();
-    const landed = new Promise<void>((resolve) => {
-      this.landed = resolve;
-      if (this.underWay === 0) resolve();
-    });
+    const landed = async (): Promise<void> => {
+      while (this.underWay > 0) await this.someLeft();
+    };
     const limit = new Promise<void>((resolve) => {
       setTimeout(resolve, closeLimit).unref();
     });
-    await Promise.race([landed, limit]);
+    await Promise.race([landed(), limit]);
     handOver.concludeAll();
     await Promise.race([this.store.flush(), limit]);
     for (const message of this.messages.values()) message.attachment = undefined;
@@ -496,7 +494,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const land = (): void => {
       this.underWay -= 1;
       ended?.();
-      if (this.underWay === 0) this.landed?.();
+      if (this.underWay === 0) this.turns.call();
     };
     work.then(land, (fault: unknown) => {
       land();
