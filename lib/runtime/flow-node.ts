@@ -9,7 +9,7 @@ import { atNextStart, madeLate, outputsOf } from './delivery';
 import type { Environment } from './environment';
 import { invalidInput, problemOf } from './errors';
 import { faultInSettings, noSource, plainSettings, source, type Source } from './inputs';
-import { asText, isNothing } from '../kinds';
+import { asText, isNothing, tried } from '../kinds';
 import { wordsOf } from './language';
 import type { Message, Red, RunningNode } from './red';
 import type { Config } from './register';
@@ -93,14 +93,11 @@ export const anyAdvisor = (chosen: Source, value: unknown, msg: Message): string
 };
 
 /** Whether the advisor is authorized, or anybody when it is empty; false when the environment is not configured. */
-export const isAuthorized = (environment: Environment, advisor: string): boolean => {
-  try {
+export const isAuthorized = (environment: Environment, advisor: string): boolean =>
+  tried(() => {
     const known = advisor === '' ? environment.advisors() : [advisor];
     return known.some((each) => environment.advisorState(each) === 'authorized');
-  } catch {
-    return false;
-  }
-};
+  }) ?? false;
 
 /** The environment and service of each node's latest status. */
 const shownFor = processMemory('statuses', new Map<string, string>());

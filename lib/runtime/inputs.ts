@@ -7,7 +7,7 @@ import type { Message, Red, RunningNode } from './red';
 import { withDefaults, wrongSetting } from './settings';
 import { lookupTypes, type NodeSpec, type TypedField } from './spec';
 import type { Id } from '../service/endpoints';
-import { anyId, isNothing, isRecord } from '../kinds';
+import { anyId, isNothing, isRecord, tried } from '../kinds';
 
 /** Reads a property of a node for one message: the value, or a promise of it. */
 export type Getter = (msg: Message) => unknown;
@@ -226,7 +226,7 @@ export const pathIn = (RED: Red, { type, value }: Source, msg: Message): Propert
   if (type !== 'msg') return undefined;
   const name = written(value);
   if (simpleName.test(name)) return [name];
-  try {
+  return tried(() => {
     const path = RED.util.normalisePropertyExpression(name, msg);
     let holder: unknown = msg;
     for (const step of path.slice(0, -1)) {
@@ -234,9 +234,7 @@ export const pathIn = (RED: Red, { type, value }: Source, msg: Message): Propert
       if (!isPlain(holder)) return undefined;
     }
     return path;
-  } catch {
-    return undefined;
-  }
+  });
 };
 
 /** Values of several sources for one message; a promise only when one of them is a promise. */

@@ -16,6 +16,7 @@ import { basename, dirname } from 'node:path';
 import type { Change, Table } from './commit-queue';
 import { reasonOf, type Range } from './store';
 import { second } from '../durations';
+import { tried } from '../kinds';
 
 /**
  * lmdb has native code, so it is loaded only when a store is opened. A failed `require` can be repeated, a failed
@@ -112,23 +113,15 @@ class FreeSpace {
   /** Throws when a commit of this many changes and bytes may not fit. */
   check(changes: number, bytes: number): void {
     if (performance.now() < this.isEnoughUntil) return;
-    const free = this.free();
-    if (free === undefined) return;
+    const found = tried(() => statfsSync(this.directory));
+    // Not every file system says it.
+    if (!found?.blocks) return;
+    const free = found.bavail * found.bsize;
     if (free > plenty) this.isEnoughUntil = performance.now() + lookEvery;
     // Each change may copy a whole page.
     const needed = Math.min(changes * diskPage + bytes, mostNeeded) + spare;
     if (free >= needed) return;
     throw new Error(`no space left on the disk, of which ${Math.floor(free / megabyte)} MB are free`);
-  }
-
-  /** Undefined where the file system does not say. */
-  private free(): number | undefined {
-    try {
-      const { blocks, bavail, bsize } = statfsSync(this.directory);
-      return blocks > 0 ? bavail * bsize : undefined;
-    } catch {
-      return undefined;
-    }
   }
 }
 

@@ -1,4 +1,5 @@
 import { minute, second } from '../durations';
+import { tried } from '../kinds';
 import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, realpathSync, statSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
@@ -568,16 +569,13 @@ const openOnce = async (options: EmbeddedOptions): Promise<EmbeddedEngine | Memo
 const sharedFiles = processMemory('stores', new Map<string, Shared<ReturnType<typeof openOnce>, void>>());
 
 /** Two paths to one directory must lead to one store. */
-const realPathOf = (directory: string): string => {
-  try {
+const realPathOf = (directory: string): string =>
+  tried(() => {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     chmodSync(directory, 0o700);
     return realpathSync(directory);
-  } catch {
-    // Opening the directory fails too, and says why.
-    return directory;
-  }
-};
+    // Else opening the directory fails too, and says why.
+  }) ?? directory;
 
 /**
  * Opens the store in a directory. A process has one for each directory, however many use it; it closes with its last

@@ -4,6 +4,7 @@ import { schema } from './postgres-leases';
 import { sealingWith, type KeyHolder, type Sealer, type Sealing } from './sealing';
 import { NewerFormat, OtherSecret, storeClosed } from './store';
 import { second } from '../durations';
+import { tried } from '../kinds';
 
 /** `pg` is an optional peer, which may not be installed: it is loaded only when a database is opened. */
 const loadPg = () => import('pg');
@@ -30,14 +31,7 @@ export const faultInDatabase = async (url: string): Promise<ReasonWord | undefin
   }
 };
 
-export const isPgInstalled = (): boolean => {
-  try {
-    require.resolve('pg');
-    return true;
-  } catch {
-    return false;
-  }
-};
+export const isPgInstalled = (): boolean => tried(() => require.resolve('pg')) !== undefined;
 
 /**
  * A database or a role may have another level as its default. Under it, a transaction that has waited for a lock would

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { isRecord } from '../kinds';
+import { isRecord, tried } from '../kinds';
 import { Listeners } from '../listeners';
 import { changeRecord, key, type Store, type StoreEntry } from './store';
 
@@ -58,12 +58,8 @@ export class StoreRecognition {
   }
 
   private remembered(): Readonly<Record<string, unknown>> {
-    try {
-      const found = this.settings.get(property);
-      return isRecord(found) ? found : {};
-    } catch {
-      return {};
-    }
+    const found = tried(() => this.settings.get(property));
+    return isRecord(found) ? found : {};
   }
 
   private async remember(id: string): Promise<void> {

@@ -13,6 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { tried } from '../kinds';
 import type { Change } from './commit-queue';
 import { checkFiles, DatabaseFile, formatVersion, type Format, type Ownership } from './database-file';
 import { NotReadable, PageReader, type Tree } from './page-reader';
@@ -25,9 +26,8 @@ import { NewerFormat, tables } from './store';
 const damageCodes: ReadonlySet<unknown> = new Set([-30796, -30797, -30793, -30787, -30782, -30781, -30779]);
 
 /** Whether lmdb itself reports that the file is damaged. Any other fault is unknown, and the file stays. */
-export const isDamage = (fault: unknown): boolean => {
-  return damageCodes.has((fault as { readonly code?: unknown } | undefined)?.code);
-};
+export const isDamage = (fault: unknown): boolean =>
+  damageCodes.has((fault as { readonly code?: unknown } | undefined)?.code);
 
 const rebuiltTogether = 4 * 1024 * 1024;
 /** A file that is larger and three quarters free is copied compact. */
@@ -123,14 +123,8 @@ const rebuild = async (path: string, made: string): Promise<{ kept: number; lost
 const metaIn = <T>(reader: PageReader, trees: readonly Tree[], name: string): Partial<T> | undefined => {
   const tree = trees.find((each) => each.name === 'meta');
   if (!tree) return undefined;
-  for (const { key, data } of reader.records(tree)) {
-    if (key.toString() !== name) continue;
-    try {
-      return JSON.parse(data.toString('utf8', 8)) as Partial<T>;
-    } catch {
-      return undefined;
-    }
-  }
+  for (const { key, data } of reader.records(tree))
+    if (key.toString() === name) return tried(() => JSON.parse(data.toString('utf8', 8)) as Partial<T>);
   return undefined;
 };
 
@@ -179,25 +173,16 @@ const startsOf = (path: string): string => `${path}-starts`;
 /** After this many starts in a row that ended within a minute and not cleanly, the whole file is read first. */
 const suspiciousStarts = 2;
 
-const countStart = (path: string): number => {
-  try {
+/** A disk that is full or read-only is reported elsewhere. */
+const countStart = (path: string): number =>
+  tried(() => {
     const before = existsSync(startsOf(path)) ? Number(readFileSync(startsOf(path), 'utf8')) || 0 : 0;
     writeFileSync(startsOf(path), String(before + 1), { mode: 0o600 });
     return before;
-  } catch {
-    // A disk that is full or read-only is reported elsewhere.
-    return 0;
-  }
-};
+  }) ?? 0;
 
-/** Called when a start went well. */
-export const forgetStarts = (path: string): void => {
-  try {
-    rmSync(startsOf(path), { force: true });
-  } catch {
-    // The next start then reads the whole file without need.
-  }
-};
+/** Called when a start went well. Where that fails, the next start reads the whole file without need. */
+export const forgetStarts = (path: string): void => tried(() => rmSync(startsOf(path), { force: true }));
 
 /** Makes sure that a sound file is there to be opened. No other process may have it open. */
 export const prepareFile = async (
