@@ -1,6 +1,10 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Id } from '../service/endpoints';
-import type { CountryCode, parsePhoneNumberFromString as parse } from 'libphonenumber-js';
+import type {
+  CountryCode,
+  isValidPhoneNumber as isValid,
+  parsePhoneNumberFromString as parse,
+} from 'libphonenumber-js';
 import type { Mutable } from '../mutable';
 import { e164 } from '../contract-values';
 import {
@@ -34,15 +38,37 @@ export interface PhoneEntry {
 
 let parsePhoneNumber: typeof parse | undefined;
 
-const national = (number: string, country: string): string | undefined => {
-  // The tables of this module take a hundred kilobytes: it is loaded when the first number without a plus comes.
+const parsed = (number: string, country?: string): ReturnType<typeof parse> => {
+  // The tables of this module take a hundred kilobytes: it is loaded when the first number needs it.
   parsePhoneNumber ??= (require('libphonenumber-js') as { parsePhoneNumberFromString: typeof parse })
     .parsePhoneNumberFromString;
-  const found = parsePhoneNumber(number, country as CountryCode);
+  return parsePhoneNumber(number, country as CountryCode | undefined);
+};
+
+/**
+ * Whether a number without + may or may not start with its country code: spreadsheets drop the + and leading zeros. The
+ * other number may be somebody else's.
+ */
+const isAmbiguous = (found: ReturnType<typeof parse>, number: string): boolean => {
+  const digits = number.replaceAll(/\D/g, '');
+  if (found?.number !== `+${found?.countryCallingCode ?? ''}${digits}`) return false;
+  if (!digits.startsWith(found.countryCallingCode)) return false;
+  // Only the complete tables know how long numbers of each kind are.
+  const { isValidPhoneNumber } = require('libphonenumber-js/max') as { isValidPhoneNumber: typeof isValid };
+  return isValidPhoneNumber(`+${digits}`);
+};
+
+const national = (number: string, country: string): string | undefined => {
+  const found = parsed(number, country);
+  if (!found?.isPossible() || !e164.test(found.number) || isAmbiguous(found, number)) return undefined;
   // A text cannot reach an extension, and somebody else may have the number itself. A second number after a semicolon
   // is an extension to the parser (RFC 3966, section 3).
-  return found?.isPossible() && found.ext === undefined && e164.test(found.number) ? found.number : undefined;
+  return found.ext === undefined ? found.number : undefined;
 };
+
+/** The calling codes of all countries, with a zero after them. Only few countries keep it: +49 (0)171 is +49 171. */
+const zeroAfterCode =
+  /^\+(1|7|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]|(2[1-689]|3[578]|42|5[09]|6[7-9]|8[03578]|9[679])\d)0/;
 
 /** No number that is written without its country code is shorter. */
 const fewestDigits = 6;
@@ -54,14 +80,17 @@ const prefix = /^tel[:.]?\s*/i;
 /** Whether there are words beside a number, such as a name: the parser would ignore them, wherever they belong. */
 const hasWords = (text: string): boolean => /\p{L}/u.test(text.trim().replace(prefix, ''));
 
-/** A value that starts with + is checked by the contract's pattern alone (*Limits*); others need a country. */
+/**
+ * A value that starts with + is checked by the contract's pattern alone (*Limits*), without the zero that people write
+ * after the country code: with and without it must be one number on the do-not-text list. Others need a country.
+ */
 export const phoneNumber = (value: unknown, country: string): string | undefined => {
   const text =
     typeof value === 'number' ? String(value) : typeof value === 'string' ? withoutMarks(value) : '';
-  if (e164.test(text)) return text;
   if (text.startsWith('+')) {
     const number = digitsTogether(text);
-    return e164.test(number) ? number : undefined;
+    const read = zeroAfterCode.test(number) ? (parsed(number)?.number ?? number) : number;
+    return e164.test(read) ? read : undefined;
   }
   // The parser would find one number in these, and the rest would be lost.
   if (isJsonText(text) || hasWords(text)) return undefined;
@@ -108,9 +137,9 @@ export const wrongNumber = (text: string, country: string): ServiceError => {
   if (hasWords(text)) return invalidInput('phone_words');
   const count = digitsIn(text);
   if (count < fewestDigits) return invalidInput('phone_short', { count });
-  return country === ''
-    ? invalidInput('phone_country')
-    : invalidInput('phone_impossible', { country: { country } });
+  if (country === '') return invalidInput('phone_country');
+  const problem = isAmbiguous(parsed(text, country), text) ? 'phone_ambiguous' : 'phone_impossible';
+  return invalidInput(problem, { country: { country } });
 };
 
 /** Where a value was found that is not a number we may text. */

@@ -1,3 +1,10 @@
+import {
+  getCountries,
+  getCountryCallingCode,
+  getExampleNumber,
+  parsePhoneNumberFromString,
+} from 'libphonenumber-js';
+import examples from 'libphonenumber-js/examples.mobile.json';
 import should from 'should';
 import { wordsIn } from '../../../lib/runtime/language';
 import { notANumber, phoneNumber } from '../../../lib/texting/recipients';
@@ -35,6 +42,12 @@ describe('the error for an invalid phone number', () => {
       '555 0142',
       'US',
       /fit the country of the environment \(United States\): write/,
+    ],
+    [
+      'one that lost its + or its zero in a spreadsheet',
+      491717654321,
+      'DE',
+      /may or may not start with the country/,
     ],
     ['a number with hardly any digits', '(999) 12', '', /^The phone number is too short \(5 digits\)/],
     ['a number with hardly any digits in a country', '(999) 12', 'US', /^The phone number is too short/],
@@ -78,6 +91,27 @@ describe('the error for an invalid phone number', () => {
       should(phoneNumber(written, 'DE')).equal('+12025550113');
     });
   }
+
+  for (const written of ['+49 (0)171 7654321', '+49(0)171-7654321', '+49 0171 7654321', '+4901717654321'])
+    it(`reads ${written} without its zero, as it is on the do-not-text list`, () => {
+      should(phoneNumber(written, '')).equal('+491717654321');
+    });
+
+  it('reads a zero after the country code as the country does, in every country', () => {
+    for (const country of getCountries()) {
+      const national = getExampleNumber(country, examples)?.nationalNumber;
+      if (national === undefined) continue;
+      const written = `+${getCountryCallingCode(country)} (0)${national}`;
+      should(phoneNumber(written, '')).equal(parsePhoneNumberFromString(written)?.number, written);
+    }
+  });
+
+  it('reads a number without + that can only start with its country code, or only without it', () => {
+    should(phoneNumber('15125550142', 'US')).equal('+15125550142');
+    should(phoneNumber('34612345678', 'ES')).equal('+34612345678');
+    should(phoneNumber('481234567', 'PL')).equal('+48481234567');
+    should(phoneNumber('04917 123456', 'DE')).equal('+494917123456');
+  });
 
   for (const written of ['tel:202-555-0113', 'Tel. 202 555 0113'])
     it(`is not raised for ${written}`, () => {
