@@ -38,8 +38,8 @@ interface Settings {
  * who was texted and asked are lost with a store: nobody is texted until somebody has confirmed that.
  */
 export class StoreRecognition {
-  /** The store is another than the one that this place had, and nobody has confirmed it. */
-  isLost = false;
+  /** The ids of the stores that this one was found in place of, and nobody has confirmed that. */
+  private missed: readonly unknown[] = [];
   private readonly listeners = new Listeners();
   readonly onChange = this.listeners.add;
 
@@ -53,6 +53,11 @@ export class StoreRecognition {
     return this.known !== undefined;
   }
 
+  /** The store is another than the one that was used, and nobody has confirmed it. */
+  get isLost(): boolean {
+    return this.missed.length > 0;
+  }
+
   private get known(): unknown {
     return this.remembered()[this.place];
   }
@@ -62,41 +67,52 @@ export class StoreRecognition {
     return isRecord(found) ? found : {};
   }
 
-  private async remember(id: string): Promise<void> {
+  private async remember(id?: string): Promise<void> {
+    const { [this.place]: _, ...others } = this.remembered();
     try {
-      await this.settings.set(property, { ...this.remembered(), [this.place]: id });
+      await this.settings.set(property, id === undefined ? others : { ...others, [this.place]: id });
     } catch {
       // The next start takes the store for the first one.
     }
   }
 
-  /** Compares the store with the one that this place had, and remembers it where there was none. */
-  async look(store: Store): Promise<void> {
+  /**
+   * Compares the store with the one that this place had, and remembers it where there was none. A new place takes over
+   * from all others, unless an environment beside this one shares its do-not-text list: then it is not alone.
+   */
+  async look(store: Store, isAlone: boolean): Promise<void> {
     // A store in memory is new in each process, and every status says so.
     const identity = store.engine.durable ? await identityOf(store) : undefined;
     if (!identity) return;
-    const { known } = this;
+    const { known, isLost: wasLost } = this;
     const { id, replaces } = identity.value;
-    const isLost = known !== undefined && known !== id && !replaces.includes(known);
-    if (!isLost && known !== id) await this.remember(id);
-    if (isLost === this.isLost) return;
-    this.isLost = isLost;
-    this.listeners.call();
+    const others = isAlone ? Object.values(this.remembered()) : [];
+    const before = known === undefined ? others : [known];
+    this.missed = before.filter((each) => each !== id && !replaces.includes(each));
+    if (!this.isLost && known !== id) await this.remember(id);
+    if (this.isLost !== wasLost) this.listeners.call();
   }
 
   /** Takes the store for that of this place from now on; false when there is nothing to confirm. */
-  async confirm(store: Store): Promise<boolean> {
-    const { known } = this;
-    if (!this.isLost || known === undefined || !(await identityOf(store))) return false;
+  async confirm(store: Store, isAlone: boolean): Promise<boolean> {
+    const { missed } = this;
+    if (!this.isLost || !(await identityOf(store))) return false;
     // Other processes on the same database read this, and go on too.
     await changeRecord<Identity>(
       store,
       table,
       identityKey,
-      (identity) => identity && { ...identity, replaces: [...identity.replaces, known] },
+      (identity) => identity && { ...identity, replaces: [...identity.replaces, ...missed] },
     );
-    await this.look(store);
+    await this.look(store, isAlone);
     return true;
+  }
+
+  /** Called when the do-not-text list has moved to another store: if this one is used again, it is a new one. */
+  async leave(store: Store): Promise<void> {
+    if (!this.isKnown) return;
+    await store.write([{ table, remove: identityKey }]);
+    await this.remember();
   }
 }
 

@@ -167,7 +167,7 @@ export class RunningEnvironment implements SharedStoreHost {
 
   /** The state of all uses of a subflow is in one place. */
   private async place(shared: SharedServices): Promise<void> {
-    const [other] = this.otherUses();
+    const other = this.otherUses().find((use) => use.shared);
     await other?.placing;
     if (other ? !other.isInDatabase : await this.staysInFile(shared)) this.ownServices = this.inFile;
     this.placing = undefined;
@@ -179,7 +179,7 @@ export class RunningEnvironment implements SharedStoreHost {
     if (!file) return false;
     const { recognition: ofFile, log } = this.inFile;
     try {
-      if (!recognition.isKnown) await ofFile.look(file);
+      if (!recognition.isKnown && ofFile.isKnown) await ofFile.look(file, false);
       if (!recognition.isKnown && ofFile.isLost) return true;
       const { items, waits } = await unfinishedIn(file, this.id);
       if (items + waits === 0) return false;
@@ -365,6 +365,11 @@ export class RunningEnvironment implements SharedStoreHost {
     );
   }
 
+  /** No other environment that texts real people had a store, and so none shares its do-not-text list. */
+  private get isAlone(): boolean {
+    return !this.otherServices().some(({ services }) => services.recognition.isKnown);
+  }
+
   async isBlocked(phone: string, isOwnEnough = false): Promise<boolean> {
     if (isOwnEnough) return (await (await ownListOf(this)).getOwn(phone)) !== undefined;
     return (await (await doNotTextOf(this)).get(phone)) !== undefined;
@@ -498,7 +503,7 @@ export class RunningEnvironment implements SharedStoreHost {
     const handle = openDatabase();
     this.giveUpStore = () => handle.abandon();
     const lookAgain = async (): Promise<void> => {
-      if (this.isStoreLost) await this.ownServices.recognition.look(await this.store());
+      if (this.isStoreLost) await this.ownServices.recognition.look(await this.store(), this.isAlone);
     };
     this.endings.push(
       () => shared.close(),
@@ -519,6 +524,7 @@ export class RunningEnvironment implements SharedStoreHost {
       await this.placed();
       const withList = this.otherServices().every(({ isInDatabase }) => isInDatabase);
       const count = await moveToDatabase(file, store, this.id, connectionIn(this.id, this.values), withList);
+      if (withList) await this.inFile.recognition.leave(file);
       if (count > 0)
         this.ownServices.log.info(
           `${this.name}: moved ${count} records from the user directory to the database.`,
@@ -555,14 +561,14 @@ export class RunningEnvironment implements SharedStoreHost {
 
   /** Accepts the empty store as this environment's; false when there is nothing to confirm. */
   async confirmStore(): Promise<boolean> {
-    return this.ownServices.recognition.confirm(await this.store());
+    return this.ownServices.recognition.confirm(await this.store(), this.isAlone);
   }
 
   private async recognize(store: Store): Promise<void> {
     // Texts of a simulator reach nobody, and it may be reset at any time.
     if (this.service === 'simulator') return;
     const { recognition, log } = this.ownServices;
-    await recognition.look(store);
+    await recognition.look(store, this.isAlone);
     if (!recognition.isLost || this.isClosing) return;
     log.error(`${this.name}: ${lostTrouble(this.id)}`);
     forgetLists();

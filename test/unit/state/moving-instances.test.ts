@@ -176,6 +176,14 @@ describe('instances whose environment moves from their user directories to Postg
     should(uses.map(({ isInDatabase }) => isInDatabase)).eql([false, false, false]);
   });
 
+  it('move where another use of the subflow keeps nothing in the database: a simulator, or one with a fault', async () => {
+    for (const other of [{ service: 'simulator' }, { storeUrl: '' }]) {
+      const where = { userDir: freshFolder(), running: new Set<RunningEnvironment>() };
+      environments.start('one', 'a', other, where);
+      should((await start('postgres', where)).isInDatabase).be.true();
+    }
+  });
+
   it('leave the do-not-text list to an environment that stays, and share it', async () => {
     const where = { userDir: freshFolder(), running: new Set<RunningEnvironment>() };
     await once('embedded', { userDir: where.userDir, id: 'staying' } as Where, async (environment, store) => {
@@ -200,6 +208,7 @@ describe('instances whose environment moves from their user directories to Postg
       id: 'other',
       service: 'sandbox',
       isInDatabase: true,
+      services: { recognition: { isKnown: true } },
       get placing() {
         return Promise.resolve().then(() => (this.isInDatabase = false));
       },
@@ -212,6 +221,39 @@ describe('instances whose environment moves from their user directories to Postg
       should(await environment.isBlocked(phone)).be.true();
     });
   });
+
+  it('text nobody when they go back, each time, until somebody confirms that the list stays behind', async () => {
+    const where = { userDir: freshFolder() };
+    const isLost = ({ isStoreLost }: RunningEnvironment): boolean => isStoreLost;
+    await once('embedded', where, async (environment) => {
+      await (await doNotTextOf(environment)).block(phone, null, 1);
+    });
+    for (const _ of [1, 2]) {
+      should(await once('postgres', where, isLost)).be.false();
+      should(await once('embedded', where, isLost)).be.true();
+      await once('embedded', where, async (environment) => {
+        should(await environment.confirmStore()).be.true();
+      });
+      should(await once('embedded', where, isLost)).be.false();
+    }
+    should(await once('postgres', where, (environment) => environment.isBlocked(phone))).be.true();
+  });
+
+  for (const store of ['embedded', 'postgres'] as const)
+    it(`leave the do-not-text list to one beside them (${store}), and text nobody from one in their place`, async () => {
+      for (const isBeside of [true, false]) {
+        const where = { userDir: freshFolder(), running: new Set<RunningEnvironment>() };
+        const id = `${store} ${String(isBeside)}`;
+        const first = await start('postgres', { ...where, id: `first ${id}` } as Where);
+        await (await doNotTextOf(first)).block(phone, null, 1);
+        if (!isBeside) {
+          await first.close();
+          where.running.clear();
+        }
+        const second = await start(store, { ...where, id: `second ${id}` } as Where);
+        should([second.isStoreLost, await second.isBlocked(phone)]).eql([!isBeside, isBeside]);
+      }
+    });
 
   it('stay if what was there is lost, and text nobody until somebody confirms that', async () => {
     const where = { userDir: freshFolder() };
