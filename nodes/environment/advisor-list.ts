@@ -8,6 +8,15 @@ import { systemClock } from '../../lib/service/clock';
 import { connectionIn, serviceOf, type EnvironmentValues } from './config';
 import type { Services } from './services';
 
+/** A refresh token is what keeps an advisor signed in: some servers issue it without naming the scope, or the reverse. */
+const grantedScopes = ({ scopes, refreshToken }: Grant): readonly string[] =>
+  refreshToken !== null && scopes.includes('offline_access')
+    ? scopes
+    : [
+        ...scopes.filter((scope) => scope !== 'offline_access'),
+        ...(refreshToken === null ? [] : ['offline_access']),
+      ];
+
 const advisorItem = (
   advisor: string,
   state: AdvisorItem['state'],
@@ -17,7 +26,7 @@ const advisorItem = (
   advisor,
   state,
   identity: grant?.identity?.label ?? null,
-  scopes: grant?.scopes ?? [],
+  scopes: grant ? grantedScopes(grant) : [],
   missingScopes: grant?.accessToken ? missingScopes(asked, grant.scopes) : [],
   expiresAt: grant?.expiresAt ?? null,
   refreshedAt: grant?.refreshedAt ?? null,

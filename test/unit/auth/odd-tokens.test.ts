@@ -2,6 +2,7 @@ import type { OAuth2Server } from 'oauth2-mock-server' with { 'resolution-mode':
 import should from 'should';
 import type { Connection } from '../../../lib/auth/connection';
 import { newGrant } from '../../../lib/auth/vault';
+import { listAdvisors } from '../../../nodes/environment/advisor-list';
 import type { MovableClock } from '../../../simulator/movable-clock';
 import { postForm } from '../../../lib/service/transport';
 import {
@@ -151,6 +152,21 @@ describe('odd answers of a third-party token endpoint', () => {
     answering({ body: { ...good, id_token: claims({ sub: 'ann', name: 'Ann Lee' }) } });
     await token();
     should(red.vault.get(connection, 'default')?.grant.identity?.label).equal('Ann Lee');
+  });
+
+  it('shows that an advisor stays signed in if there is a refresh token, whether or not its scope is named', async () => {
+    const shown = async (scope: string, refreshToken?: string): Promise<unknown> => {
+      const grant = { ...newGrant(connection, 'default'), scopes: scope.split(' '), accessToken: 'a' };
+      await red.vault.authorized(connection, { ...grant, refreshToken: refreshToken ?? null });
+      return (await listAdvisors(red, connection.environment, undefined))[0]?.scopes;
+    };
+    should(await shown('openid text.messaging.read', 'refresh-9')).eql([
+      'openid',
+      'text.messaging.read',
+      'offline_access',
+    ]);
+    should(await shown('offline_access openid', 'refresh-9')).eql(['offline_access', 'openid']);
+    should(await shown('openid offline_access')).eql(['openid']);
   });
 
   it('knows no end of a token whose end would be no date', async () => {
