@@ -9,7 +9,7 @@ import { atNextStart, madeLate, outputsOf } from './delivery';
 import type { Environment } from './environment';
 import { invalidInput, problemOf } from './errors';
 import { faultInSettings, noSource, plainSettings, source, type Source } from './inputs';
-import { asText, isNothing, tried } from '../kinds';
+import { asText, isNothing, sameName, tried } from '../kinds';
 import { wordsOf } from './language';
 import type { Message, Red, RunningNode } from './red';
 import type { Config } from './register';
@@ -68,8 +68,12 @@ const authorized = (environment: Environment, advisor: string): string => {
       return advisor;
     case 'authorize_again':
       throw serviceError('authorization_required', 'authorization_ended', { advisor, name });
-    case 'unknown':
-      throw serviceError('authorization_required', 'advisor_unauthorized', { advisor, environment: name });
+    case 'unknown': {
+      const known = environment.advisors().find((each) => sameName(each, advisor));
+      throw known === undefined
+        ? serviceError('authorization_required', 'advisor_unauthorized', { advisor, environment: name })
+        : serviceError('authorization_required', 'advisor_case', { advisor, known, environment: name });
+    }
   }
 };
 

@@ -31,7 +31,12 @@ const actionTexts = new Map<string, string>([
   ['not_configured', 'status.notConfigured'],
 ]);
 
-const neverAuthorized = new Set(['not_authorized', 'nobody_authorized', 'advisor_unauthorized']);
+const neverAuthorized = new Set([
+  'not_authorized',
+  'nobody_authorized',
+  'advisor_unauthorized',
+  'advisor_case',
+]);
 
 /** The kind of a failure: its code, or for an invalid input the kind of value that is invalid. */
 const kindOf = ({ code, wording }: Problem): string =>

@@ -158,7 +158,7 @@ export const notANumber = (
 ): ServiceError => {
   if (isNothing(given))
     return invalidInput(list ? 'phone_entry' : 'phone_missing', { where, row, column: field });
-  if (typeof given !== 'string' && typeof given !== 'number') return invalidInput('phone_kind');
+  if (typeof given !== 'string' && typeof given !== 'number') return invalidInput('phone_kind', { column: field });
   const text = String(given);
   return isJsonText(text) ? invalidInput('phone_json', { where }) : wrongNumber(text, country);
 };

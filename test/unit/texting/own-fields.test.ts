@@ -108,6 +108,14 @@ describe("a recipient's own fields", () => {
       should(requests()).eql([`alex ${ann}`]);
     });
 
+    it('says that a key is written differently, rather than to authorize', async () => {
+      const { flow, requests } = await sendOn({}, { advisors: ['alex', 'maria'] });
+      const { msg } = only(await flow.ask({ phone: [{ phone: ann, advisor: 'Maria' }] }));
+      should(errorOf(msg).code).equal('authorization_required');
+      should(errorOf(msg).message).match(/^The advisor "Maria" has not .+ but "maria" has: write the key/);
+      should(requests()).be.empty();
+    });
+
     it('makes the same text of two advisors two texts', async () => {
       const { flow, requests } = await sendOn();
       const phone = ['alex', 'maria', 'maria'].map((advisor) => ({ phone: ann, advisor }));

@@ -141,6 +141,13 @@ describe('send text node, recipients that cannot be found', () => {
     );
   });
 
+  it('names the chosen column to somebody whose rows are lists of cells', async () => {
+    const { environment } = alsoClose(await startSimulated());
+    const flow = await sendNode(environment, { phoneField: 'Handy' });
+    const { msg } = only(await flow.ask({ phone: [['Ann', numbers.consented]], text: 'Hi' }));
+    should(errorOf(msg).message).match(/may contain numbers, or objects with the field "Handy"/);
+  });
+
   it('names the field of the form where no message property was chosen', async () => {
     const { environment } = alsoClose(await startSimulated());
     const flow = await sendNode(environment, { phone: '', phoneType: 'msg' });
