@@ -80,11 +80,15 @@ const prefix = /^tel[:.]?\s*/i;
 /** Whether there are words beside a number, such as a name: the parser would ignore them, wherever they belong. */
 const hasWords = (text: string): boolean => /\p{L}/u.test(text.trim().replace(prefix, ''));
 
+/** A csv node that parses values turns 2.18555E+09 into 2185550000, which somebody else may have. */
+const isRounded = (value: unknown): boolean => typeof value === 'number' && value % 10_000 === 0;
+
 /**
  * A value that starts with + is checked by the contract's pattern alone (*Limits*), without the zero that people write
  * after the country code: with and without it must be one number on the do-not-text list. Others need a country.
  */
 export const phoneNumber = (value: unknown, country: string): string | undefined => {
+  if (isRounded(value)) return undefined;
   const text =
     typeof value === 'number' ? String(value) : typeof value === 'string' ? withoutMarks(value) : '';
   if (text.startsWith('+')) {
@@ -160,6 +164,7 @@ export const notANumber = (
     return invalidInput(list ? 'phone_entry' : 'phone_missing', { where, row, column: field });
   if (typeof given !== 'string' && typeof given !== 'number') return invalidInput('phone_kind', { column: field });
   const text = String(given);
+  if (isRounded(given) && digitsIn(text) >= fewestDigits) return invalidInput('phone_zeros');
   return isJsonText(text) ? invalidInput('phone_json', { where }) : wrongNumber(text, country);
 };
 
