@@ -78,13 +78,19 @@ describe('the example flows, as files', () => {
     should(injects.filter(hasLines).map(nameOf)).eql([]);
   });
 
-  it('text on weekdays, wherever Node-RED runs, and its button is never too late', async () => {
+  it('have schedules that the inject form shows: it drops all others when it is closed', () => {
+    const crontabs = [...examples, ...examplesWithDashboard, ...recipes].flatMap(({ nodes }) =>
+      nodes.flatMap((node) => (node['crontab'] ? [node['crontab']] : [])),
+    );
+    should(crontabs.length).be.above(1);
+    for (const crontab of crontabs) should(crontab).match(/^\d\d \d\d \* \* (\*|[0-6](,[0-6])*)$/);
+  });
+
+  it('text once each weekday, wherever Node-RED runs and at whatever hour it is started', async () => {
     const { nodes } = recipes.find(({ title }) => title.includes('weekday')) ?? { nodes: [] };
-    const { crontab, props } = nodes.find(({ type }) => type === 'inject') as unknown as {
-      crontab: string;
+    const { props } = nodes.find(({ type }) => type === 'inject') as unknown as {
       props: { p: string; v: string }[];
     };
-    should(crontab).equal('00 01 * * 1-5');
     const expression = util.prepareJSONataExpression(
       props.find(({ p }) => p === 'deliveryDate')?.v ?? '',
       {} as never,
@@ -106,7 +112,8 @@ describe('the example flows, as files', () => {
         'Pacific/Honolulu',
         'Pacific/Kiritimati',
       ])
-        for (const start of ['2026-03-05T00:00Z', '2026-10-29T00:00Z'])
+        for (const start of ['2026-03-05T00:00Z', '2026-06-01T00:00Z', '2026-10-29T00:00Z']) {
+          const byHour = new Map<string, string[]>();
           for (let hours = 0; hours < 7 * 24; hours++) {
             now = real.parse(start) + hours * 3_600_000;
             process.env['TZ'] = zone;
@@ -114,9 +121,17 @@ describe('the example flows, as files', () => {
               util.evaluateJSONataExpression(expression, {}, (_fault, value) => resolve(String(value)));
             });
             should(epochOf(date, 'America/Chicago')).be.above(now);
+            const weekday = (of: string): number => new real(of.slice(0, 10)).getUTCDay();
+            should(weekday(date)).be.within(1, 5);
             const [day = '', time = ''] = wallTimeIn(now, zone).split('T');
-            if (time.startsWith('01')) should(date).startWith(day);
+            if (time.startsWith('01') && weekday(day) % 6 !== 0) should(date).startWith(day);
+            const hour = time.slice(0, 2);
+            if (weekday(day) % 6 !== 0) byHour.set(hour, [...(byHour.get(hour) ?? []), date]);
           }
+          // Where the clocks change between two runs at one hour, nine is before the one and after the other.
+          if (start.includes('-06-'))
+            for (const dates of byHour.values()) should(new Set(dates)).have.size(5);
+        }
     } finally {
       globalThis.Date = real;
       if (TZ === undefined) delete process.env['TZ'];
