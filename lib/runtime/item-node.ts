@@ -77,7 +77,7 @@ export interface ItemNodeOptions<D extends ItemData, S extends Shared> {
   readonly waits?: NodeWaits<D, S>;
   /** With it, every message is a search. */
   readonly search?: PrepareSearch | undefined;
-  /** The work makes no request, so its items belong to no service. */
+  /** The work makes no request: its items belong to the simulator, or to all real services. */
   readonly isLocal?: boolean;
 }
 
@@ -307,7 +307,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     const openQueue = async (from: Environment, store: Store): Promise<() => Promise<void>> => {
       const { maxConcurrent, resumeWithin } = from.settings;
       let starting: Promise<void> | undefined;
-      const space = isLocal ? `${from.id}/local` : from.space;
+      const space = isLocal && from.service !== 'simulator' ? `${from.id}/local` : from.space;
       const opened: Queue<D, S> = new Queue<D, S>({
         store,
         node: node.id,

@@ -15,6 +15,7 @@ import * as listRuntime from '../../../nodes/do-not-text/runtime';
 import { spec as listSpec } from '../../../nodes/do-not-text/spec';
 import { readBlocked } from '../../../nodes/environment/blocked';
 import type { RouteRequest } from '../../../nodes/environment/form';
+import { startSimulator } from '../../../simulator';
 import { sealerOf } from '../../support/state/sealer';
 import { alsoClose } from '../../support/closing';
 import { environmentOn, type TestEnvironment } from '../../support/environment';
@@ -26,6 +27,7 @@ import { only } from '../../support/only';
 import { errorOf, inOrder } from '../../support/outcomes';
 import { sent } from '../../support/sent';
 import { startServer } from '../../support/server';
+import { Started } from '../../support/guards/started';
 import { simulatedForEach, startSimulated } from '../../support/simulated';
 import { checkFolder, requestFolder, sendFolder } from '../../support/texting/setup';
 import { peers } from '../../support/state/peers';
@@ -425,6 +427,23 @@ describe('the do-not-text list', () => {
     await sandbox.block(unasked, null, begin);
     should(await (await on2('production', 'other')).get(unasked)).have.property('phone', unasked);
     should(await (await doNotTextOf(on.environment)).get(unasked)).be.undefined();
+  });
+
+  it('of the real services is not changed by what a node was told on the simulator', async () => {
+    const simulator = await startSimulator();
+    const userDir = mkdtempSync(join(tmpdir(), 'advisor-list-'));
+    const phone = Array.from({ length: 100 }, (_, n) => `+1312555${String(1000 + n)}`);
+    const tried = await Started.on(simulator, userDir, { service: 'simulator' });
+    tried.flow.send({ phone }, 'block');
+    await tried.stop();
+    const real = await Started.on(simulator, userDir);
+    const left = phone.length - tried.flow.arrivals.all.length;
+    await real.until(() => real.flow.arrivals.all.length === left);
+    should(real.flow.arrivals.all.map(({ msg }) => errorOf(msg).code)).eql(Array(left).fill('cancelled'));
+    should((await (await doNotTextOf(real.environment)).page(0, 1)).total).equal(0);
+    await real.stop();
+    await simulator.close();
+    rmSync(userDir, { recursive: true });
   });
 
   it('blocks texts and waits of other environments, and waits for their requests', async () => {
