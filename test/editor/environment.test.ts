@@ -269,7 +269,7 @@ for (const version of versions) {
         })()`);
       await disable(true);
       const told = page.locator('.red-ui-notification', { hasText: '2 unsent texts or requests' });
-      await told.getByText('due longer ago than “Resume within” of the environment allows').waitFor();
+      await told.getByText('overdue by more than the environment’s “Resume within”').waitFor();
       await page.unroute('**/simulated/pending*');
       await disable(false);
       await told.waitFor({ state: 'detached', timeout: 10_000 });

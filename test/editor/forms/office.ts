@@ -208,10 +208,10 @@ export const office = inSharedEditor('an office in the editor of', flows, () => 
       .getByText(/^These start on their own: Every day\W+$/)
       .waitFor();
     await environmentForm(page)
-      .getByText('The do-not-text list of simulators does not apply there')
+      .getByText('The simulators’ do-not-text list does not apply there')
       .waitFor();
     await environmentForm(page)
-      .getByText(/^Ids of contacts and groups mean others there. Choose again in: members of “4711”\.$/)
+      .getByText(/^Contact and group ids are different there. Choose them again in: members of “4711”\.$/)
       .waitFor();
     should(await violations(page)).deepEqual([]);
 
