@@ -135,7 +135,7 @@ export class Leases {
     return this.read();
   }
 
-  /** In the common row, `doubt` is what the group adds to the server's clock, and `seq` its highest time on record. */
+  /** In the common row, `doubt` is what the group adds to the server's clock, and `seq` its highest time saved. */
   async read() {
     const { rows } = await this.pool().query<LeaseRow & { readonly time: string }>(
       `select ${rowOf}, extract(epoch from clock_timestamp()) * 1000 as time

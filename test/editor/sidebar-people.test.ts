@@ -24,6 +24,7 @@ import { until } from '../support/until';
 
 const password = adminAuth.users[0]?.password;
 const hostile = '<img src=x onerror="window.hacked=1">';
+const unseen = '\u009b2J\u202e';
 const languages = (
   [
     ['en-US', 'right'],
@@ -71,7 +72,7 @@ describe('the sidebar, for each kind of user', function () {
       launchBrowser(),
     ]);
     await red.login();
-    await red.send('in', { phone: [{ phone: silent, name: hostile }, { phone: unasked }] });
+    await red.send('in', { phone: [{ phone: silent, name: `${hostile}${unseen}` }, { phone: unasked }] });
     await red.send('elsewhere', { phone: numbered(1) });
     await red.send('text env', { phone: forbidden, text: 'confidential' });
     await red.send('text slow', { phone: [2, 3, 4].map(numbered), text: 'confidential' });
@@ -186,13 +187,15 @@ describe('the sidebar, for each kind of user', function () {
       route.fulfill({
         status: 400,
         contentType: 'application/json',
-        body: JSON.stringify({ message: hostile }),
+        body: JSON.stringify({ message: `${hostile}${unseen}` }),
       }),
     );
     await admin.named(admin.wait(silent), 'Check now').click();
     await admin.page.locator('.red-ui-notification', { hasText: 'onerror' }).waitFor();
     await admin.page.unroute('**/check');
     await admin.wait(hostile).waitFor();
+    for (const shown of await admin.page.locator('.advisor-sidebar, .red-ui-notification').allTextContents())
+      should(shown).not.match(/[\u009b\u202e]/);
     should(await admin.page.evaluate('window.hacked')).equal(undefined);
     should(await admin.page.locator('.advisor-sidebar img, .red-ui-notification img').count()).equal(0);
   });

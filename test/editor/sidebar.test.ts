@@ -468,7 +468,9 @@ for (const version of versions) {
       await red.deploy(flows.map((node) => (node.id === 'send quiet' ? { ...node, d: true } : node)));
       await page.evaluate(acceptsDeploy);
       await paused.waitFor();
-      should(await paused.textContent()).match(/overdue by more than the environment’s “Resume within” are not sent/);
+      should(await paused.textContent()).match(
+        /overdue by more than the environment’s “Resume within” are not sent/,
+      );
       await red.deploy(flows);
       await page.evaluate(acceptsDeploy);
       await paused.waitFor({ state: 'hidden' });

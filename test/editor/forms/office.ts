@@ -207,9 +207,7 @@ export const office = inSharedEditor('an office in the editor of', flows, () => 
     await environmentForm(page)
       .getByText(/^These start on their own: Every day\W+$/)
       .waitFor();
-    await environmentForm(page)
-      .getByText('The simulators’ do-not-text list does not apply there')
-      .waitFor();
+    await environmentForm(page).getByText('The simulators’ do-not-text list does not apply there').waitFor();
     await environmentForm(page)
       .getByText(/^Contact and group ids are different there. Choose them again in: members of “4711”\.$/)
       .waitFor();

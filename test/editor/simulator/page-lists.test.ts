@@ -127,7 +127,8 @@ describe("the lists of the simulator's page", () => {
   });
 
   it('treat hostile names and texts as text, everywhere', async () => {
-    const hostile = '<img src=x onerror="window.struck = true"><script>window.struck = true</script>';
+    const hostile =
+      '<img src=x onerror="window.struck = true"><script>window.struck = true</script>\u009b2J\u202e';
     on.bench.simulator.change({ consentRequired: false });
     await on.bench.call('POST', '/core/contact/contacts', {
       firstName: hostile,
@@ -143,6 +144,7 @@ describe("the lists of the simulator's page", () => {
       await tab(name).click();
       await on.page.locator('[role=tabpanel]:visible').getByText('<img src=x').first().waitFor();
       should(await count('main img, main script, main svg')).equal(0);
+      should(await on.page.locator('main').textContent()).not.match(/[\u009b\u202e]/);
     }
     should(await on.page.evaluate(() => 'struck' in globalThis)).be.false();
   });

@@ -1,8 +1,12 @@
+import { EventEmitter } from 'node:events';
+import type { RequestHandler, Response } from 'express';
 import should from 'should';
 import { hideNumbers, logOf } from '../../../lib/runtime/log';
 import { ownWords, plainCode } from '../../../lib/runtime/errors';
 import { serviceError } from '../../../lib/service/errors';
+import { register } from '../../../lib/runtime/register';
 import { createStatus, look } from '../../../lib/runtime/status';
+import { routes } from '../../../nodes/environment/routes';
 import { wordsIn } from '../../../lib/runtime/language';
 import { languages } from '../../../lib/languages';
 import { visible } from '../../../lib/visible';
@@ -75,6 +79,39 @@ describe('external text', () => {
     for (const line of lines) should(line).containEql('forged').and.not.match(unseen);
   });
 
+  it('is one line in the log where a node cannot be made, or the package cannot be loaded', async () => {
+    const lines: string[] = [];
+    const log = { error: (said: Error | string) => void lines.push(String(said)) };
+    const fail = (): never => {
+      throw new Error(said);
+    };
+    const types: ((this: object, config: object) => void)[] = [];
+    const nodes = {
+      createNode: () => undefined,
+      registerType: (_: string, type: (typeof types)[number]) => void types.push(type),
+      eachNode: () => undefined,
+    };
+    const handlers: RequestHandler[] = [];
+    const get = (_: string, handler: RequestHandler): void => void handlers.push(handler);
+    const app = { get, use: () => undefined };
+    const RED = {
+      nodes,
+      log,
+      httpNode: app,
+      httpAdmin: app,
+      events: new EventEmitter(),
+      settings: {},
+    } as never;
+    register(RED, { type: 'test', credentials: {} } as never, fail);
+    types[0]?.call({ ...log, status: () => undefined, on: () => undefined }, {});
+    routes(RED, fail);
+    const response = { sendStatus: () => undefined } as unknown as Response;
+    for (const handler of handlers) await handler({} as never, response, () => undefined);
+    should(handlers).have.length(6);
+    should(lines).have.length(1 + handlers.length);
+    for (const line of lines) should(line).containEql('forged').and.not.match(unseen);
+  });
+
   it('shows four digits of a number in the log, however it is written', () => {
     for (const written of notations) {
       const hidden = hideNumbers(`Call ${written} now`);
@@ -134,6 +171,8 @@ describe("the service's words, on a real Node-RED", function () {
     red = await startRed({
       version: 5,
       settings: {
+        // Errors are logged with their stacks.
+        verbose: true,
         logging: { console: { level: 'trace', metrics: true, audit: true } },
         adminAuth: {
           type: 'credentials',

@@ -7,6 +7,7 @@ import { installedVersions } from '../../../nodes/environment/bundle';
 import { bundle } from '../../../command/bundle';
 import { settingsTold } from '../../../nodes/environment/bundle';
 import { spec } from '../../../nodes/environment/spec';
+import { visible } from '../../../lib/visible';
 import { Canaries, place } from '../../support/security/canaries';
 import { listen } from '../../support/server';
 import { listenTo } from '../../support/command/setup';
@@ -110,6 +111,16 @@ describe('the command bundle', () => {
   it('says what to do when there is no flow file', async () => {
     should(await run(['--user-dir', directory])).equal(2);
     should(said.err).match(/no flow file in .*--user-dir/);
+  });
+
+  it('escapes what is invisible in a terminal', async () => {
+    const hostile = 'a\u009b31m\u202e';
+    withFlows({ id: hostile, type: spec.type });
+    should(await run(['--user-dir', directory])).equal(0);
+    should(said.out).containEql(visible(hostile)).and.not.containEql(hostile);
+    should(JSON.parse(said.out)).match({ environments: [{ environment: hostile }] });
+    should(await run(['--user-dir', join(directory, hostile)])).equal(2);
+    should(said.err).containEql(visible(hostile)).and.not.containEql(hostile);
   });
 });
 

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import should from 'should';
 import { operationScopes } from '../../../lib/contract-values';
 import { startSimulator, type Simulator } from '../../../simulator';
+import { visible } from '../../../lib/visible';
 import { listen } from '../../support/server';
 import { runCheck } from '../../support/command/setup';
 
@@ -468,6 +469,24 @@ describe('the command check on a user directory', function () {
     both.err.should.match(/ignores ADVISOR_TEXTING_BASE_URL/);
     server.closeAllConnections();
     server.close();
+  });
+
+  it('escapes what is invisible in a terminal, whether it prints lines, JSON or a mistake', async () => {
+    const hostile = 'a\u009b31m\u202e';
+    const answer = JSON.stringify([{ check: 'token', ok: true, message: hostile }]);
+    const server = createServer((_, response) => {
+      response.setHeader('content-type', 'application/json').end(answer);
+    });
+    const url = `http://127.0.0.1:${String(await listen(server))}/`;
+    const { out: json } = await run(['--url', url]);
+    const { out } = await runCheck(['--user-dir', directory, '--url', url], {
+      TOKEN_ADDRESS: simulator.tokenUrl,
+    });
+    const { err } = await runCheck(['--user-dir', directory, '--environment', hostile], {});
+    server.closeAllConnections();
+    server.close();
+    for (const printed of [json, out, err])
+      should(printed).containEql(visible(hostile)).and.not.containEql(hostile);
   });
 
   it('says what to name if the environment is ambiguous', async () => {
