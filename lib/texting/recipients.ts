@@ -66,9 +66,8 @@ const national = (number: string, country: string): string | undefined => {
   return found.ext === undefined ? found.number : undefined;
 };
 
-/** The calling codes of all countries, with a zero after them. Only few countries keep it: +49 (0)171 is +49 171. */
-const zeroAfterCode =
-  /^\+(1|7|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]|(2[1-689]|3[578]|42|5[09]|6[7-9]|8[03578]|9[679])\d)0/;
+/** The zero that only callers within the country dial: +49 (0)171 is +49 171. */
+const zeroWithin = '(0)';
 
 /** No number that is written without its country code is shorter. */
 const fewestDigits = 6;
@@ -83,17 +82,14 @@ const hasWords = (text: string): boolean => /\p{L}/u.test(text.trim().replace(pr
 /** A csv node that parses values turns 2.18555E+09 into 2185550000, which somebody else may have. */
 const isRounded = (value: unknown): boolean => typeof value === 'number' && value % 10_000 === 0;
 
-/**
- * A value that starts with + is checked by the contract's pattern alone (*Limits*), without the zero that people write
- * after the country code: with and without it must be one number on the do-not-text list. Others need a country.
- */
+/** A value that starts with + is checked by the contract's pattern alone (*Limits*); others need a country. */
 export const phoneNumber = (value: unknown, country: string): string | undefined => {
   if (isRounded(value)) return undefined;
   const text =
     typeof value === 'number' ? String(value) : typeof value === 'string' ? withoutMarks(value) : '';
   if (text.startsWith('+')) {
     const number = digitsTogether(text);
-    const read = zeroAfterCode.test(number) ? (parsed(number)?.number ?? number) : number;
+    const read = text.includes(zeroWithin) ? (parsed(number)?.number ?? number) : number;
     return e164.test(read) ? read : undefined;
   }
   // The parser would find one number in these, and the rest would be lost.
@@ -162,7 +158,8 @@ export const notANumber = (
 ): ServiceError => {
   if (isNothing(given))
     return invalidInput(list ? 'phone_entry' : 'phone_missing', { where, row, column: field });
-  if (typeof given !== 'string' && typeof given !== 'number') return invalidInput('phone_kind', { column: field });
+  if (typeof given !== 'string' && typeof given !== 'number')
+    return invalidInput('phone_kind', { column: field });
   const text = String(given);
   if (isRounded(given) && digitsIn(text) >= fewestDigits) return invalidInput('phone_zeros');
   return isJsonText(text) ? invalidInput('phone_json', { where }) : wrongNumber(text, country);

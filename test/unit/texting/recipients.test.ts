@@ -95,12 +95,17 @@ describe('the error for an invalid phone number', () => {
     });
   }
 
-  for (const written of ['+49 (0)171 7654321', '+49(0)171-7654321', '+49 0171 7654321', '+4901717654321'])
+  it('leaves a number that starts with + as it is written', () => {
+    for (const written of ['+4901717654321', '+390612345678'])
+      should(phoneNumber(written, 'DE')).equal(written);
+  });
+
+  for (const written of ['+49 (0)171 7654321', '+49(0)171-7654321'])
     it(`reads ${written} without its zero, as it is on the do-not-text list`, () => {
       should(phoneNumber(written, '')).equal('+491717654321');
     });
 
-  it('reads a zero after the country code as the country does, in every country', () => {
+  it('reads a zero in parentheses as the country does, in every country', () => {
     for (const country of getCountries()) {
       const national = getExampleNumber(country, examples)?.nationalNumber;
       if (national === undefined) continue;
