@@ -8,8 +8,8 @@ import type { Form } from './red';
 interface Suggestion {
   readonly value: string;
   readonly label: string;
-  /** What a person may type for it, if that is not the label. */
-  readonly name?: string;
+  /** What a person may type for it, if that is not the label alone. */
+  readonly names?: readonly string[];
 }
 
 const letters = Array.from('ABCDEFGHIJKLMNOPQRSTUVWXYZ');
@@ -19,13 +19,18 @@ const firstOf = (all: readonly Suggestion[], first: string): Suggestion[] => [
   ...all.filter(({ value }) => value !== first),
 ];
 
-export const countryName = (code: string): string =>
-  isCountry(code) ? (new Intl.DisplayNames(locale(), { type: 'region' }).of(code.toUpperCase()) ?? '') : '';
+export const countryName = (code: string, style: 'long' | 'short' = 'long'): string =>
+  isCountry(code)
+    ? (new Intl.DisplayNames(locale(), { type: 'region', style }).of(code.toUpperCase()) ?? '')
+    : '';
 
 /** All countries by name, that of the browser first. */
 export const countries = (): Suggestion[] => {
   const codes = letters.flatMap((one) => letters.map((other) => one + other)).filter(isCountry);
-  const all = codes.map((value) => ({ value, label: countryName(value) }));
+  const all = codes.map((value) => {
+    const label = countryName(value);
+    return { value, label, names: [label, countryName(value, 'short')] };
+  });
   const { compare } = new Intl.Collator(locale());
   all.sort((one, other) => compare(one.label, other.label));
   return firstOf(all, new Intl.Locale(navigator.language).maximize().region ?? '');
@@ -43,7 +48,7 @@ export const timeZones = (): Suggestion[] => {
   const city = (zone: string): string => (zone.split('/').at(-1) ?? zone).replaceAll('_', ' ');
   const named = [...all].map((value) => {
     const name = city(value);
-    return { value, label: `${name} · ${timeNameOf(value)}`, name };
+    return { value, label: `${name} · ${timeNameOf(value)}`, names: [name] };
   });
   return firstOf(named, ownTimeZone());
 };
@@ -69,7 +74,9 @@ export const addSuggestions = (
   });
   input.on('change', () => {
     const text = folded(valueIn(input).trim());
-    const named = known.find(({ label, name = label }) => folded(name) === text);
+    // Not a code that is another country's short name: RU is the United Kingdom in Spanish.
+    if (known.some(({ value }) => folded(value) === text)) return;
+    const named = known.find(({ label, names = [label] }) => names.some((name) => folded(name) === text));
     if (named) form.set(name, named.value);
   });
   form.onChange((values) => chosen.text(nameOf(String(values[name]).trim())));

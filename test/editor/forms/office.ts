@@ -97,6 +97,9 @@ export const office = inSharedEditor('an office in the editor of', flows, () => 
     await field('timeZone').focus();
     should(await isWrong()).be.false();
     should(await field('country').inputValue()).equal('GB');
+    await field('country').fill('UK');
+    await field('timeZone').focus();
+    should(await field('country').inputValue()).equal('GB');
     should(await offered('timeZone', 'America/Phoenix')).equal('Phoenix · Mountain Standard Time');
     await field('timeZone').fill('new york');
     await field('country').focus();
