@@ -38,7 +38,7 @@ const recipientsByMember = (value: unknown, { where }: Source): Recipients => {
 /** The failure that an outcome of the third output becomes when nothing is wired there: its code and its sentence. */
 const failures = {
   not_accepted: ['consent_required', 'not_accepted'],
-  dry_run: ['consent_required', 'not_accepted'],
+  dry_run: ['consent_required', 'consent_required'],
   expired: ['consent_required', 'consent_expired'],
   cancelled: ['cancelled', 'wait_cancelled'],
   unknown_number: ['not_found', 'unknown_number'],
