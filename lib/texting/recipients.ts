@@ -109,12 +109,15 @@ const entryOf = (entry: unknown, { country, field }: PhoneRules): PhoneEntry => 
   return { phone: phoneNumber(given, country), given, record };
 };
 
+/** The step from an object to its field, as Node-RED reads it in the name of a property. */
+const stepTo = (name: string): string => (/^[\p{L}_$][\p{L}\d_$]*$/u.test(name) ? `.${name}` : `["${name}"]`);
+
 /** One number, or the entries of a list. Throws `invalid_input` when it is neither, or an empty list. */
 const givenIn = (value: unknown, where: MessageValue, column: string): ReturnType<typeof oneOrList> => {
   if (typeof value === 'string' || typeof value === 'number' || Array.isArray(value))
     return oneOrList(value, where);
   throw isRecord(value)
-    ? invalidInput('phones_object', { where, column: nameToChoose(value, column) })
+    ? invalidInput('phones_object', { where, step: stepTo(nameToChoose(value, column)) })
     : invalidInput('phones_kind', { where });
 };
 
@@ -194,7 +197,7 @@ const likelyField = (record: Readonly<Record<string, unknown>>): string | undefi
 /** The field to choose in an object that is not in a list. */
 const nameToChoose = (record: Readonly<Record<string, unknown>>, column: string): string => {
   const likely = column in record ? column : likelyField(record);
-  return likely !== undefined && /^[\p{L}_][\p{L}\d_]{0,40}$/u.test(likely) ? likely : column;
+  return likely !== undefined && /^[\p{L}_][\p{L}\d_ -]{0,40}$/u.test(likely) ? likely : column;
 };
 
 const noNumberIn = (
@@ -307,8 +310,8 @@ const checkPayload = (payload: unknown, phone: string | undefined, advisor: stri
   const column = Object.keys(record).find((each) => sameName(each, 'advisor'));
   const named = column === undefined ? undefined : asText(record[column])?.trim();
   if (column === undefined || named === undefined || named === '' || named === advisor) return;
-  const where = column === column.trim() ? `payload.${column}` : `payload["${column}"]`;
-  throw invalidInput('advisor_in_payload', { advisor: excerpt(named), where: `msg.${where}` });
+  const where = `msg.payload${stepTo(column)}`;
+  throw invalidInput('advisor_in_payload', { advisor: excerpt(named), where });
 };
 
 /** One recipient of a message, and what is used for it; or why nothing can be done. */

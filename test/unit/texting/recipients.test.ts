@@ -197,6 +197,8 @@ describe('send text node, recipients that cannot be found', () => {
     should(errorOf(row?.msg ?? {}).message).match(
       /^msg\.phone contains an object, .+ such as msg\.phone\.phone,/,
     );
+    const [spaced] = await flow.ask({ phone: { 'Mobile Phone': numbers.consented }, text: 'Hi' });
+    should(errorOf(spaced?.msg ?? {}).message).match(/ such as msg\.phone\["Mobile Phone"\],/);
   });
 
   it('fails a hole of a sparse array once, at its index, and sends to all others', async () => {
