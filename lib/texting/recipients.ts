@@ -82,11 +82,18 @@ const hasWords = (text: string): boolean => /\p{L}/u.test(text.trim().replace(pr
 /** A csv node that parses values turns 2.18555E+09 into 2185550000, which somebody else may have. */
 const isRounded = (value: unknown): boolean => typeof value === 'number' && value % 10_000 === 0;
 
+/** A column of numbers with gaps in it is exported as 1717654321.0: with its last zero, somebody else may have it. */
+const decimals = /(?<=^\+?\d{7,})[.,]0{1,2}$/;
+
 /** A value that starts with + is checked by the contract's pattern alone (*Limits*); others need a country. */
 export const phoneNumber = (value: unknown, country: string): string | undefined => {
   if (isRounded(value)) return undefined;
   const text =
-    typeof value === 'number' ? String(value) : typeof value === 'string' ? withoutMarks(value) : '';
+    typeof value === 'number'
+      ? String(value)
+      : typeof value === 'string'
+        ? withoutMarks(value).replace(decimals, '')
+        : '';
   if (text.startsWith('+')) {
     const number = digitsTogether(text);
     const read = text.includes(zeroWithin) ? (parsed(number)?.number ?? number) : number;

@@ -105,6 +105,13 @@ describe('the error for an invalid phone number', () => {
       should(phoneNumber(written, '')).equal('+491717654321');
     });
 
+  it('leaves out decimal places that a column of numbers was exported with, but no zeros that were dialed', () => {
+    for (const written of ['1717654321.0', '1717654321.00', '1717654321,0', '+491717654321.0'])
+      should(phoneNumber(written, 'DE')).equal('+491717654321', written);
+    should(phoneNumber('+33 6.12.34.56.00', '')).equal('+33612345600');
+    should(phoneNumber('0171.765.43.0', 'DE')).equal('+49171765430');
+  });
+
   it('reads a zero in parentheses as the country does, in every country', () => {
     for (const country of getCountries()) {
       const national = getExampleNumber(country, examples)?.nationalNumber;
