@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { serviceError } from '../service/errors';
 import type { ResultPage } from '../service/endpoints';
 
@@ -78,7 +78,7 @@ const lastPage = (answer: ResultPage, page: number, read: number, pageSize: numb
 const longestId = 64;
 
 const briefly = (id: number | string): number | string =>
-  typeof id === 'string' && id.length > longestId ? createHash('sha256').update(id).digest('base64') : id;
+  typeof id === 'string' && id.length > longestId ? hash('sha256', id, 'base64') : id;
 
 /** The ids that were added last: two generations bound the memory, and at least the last `generation` are known. */
 export class RecentIds {

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { generateChallenge } from 'pkce-challenge';
 import { day, minute, second } from '../durations';
 import { ServiceError } from '../service/errors';
@@ -70,7 +70,7 @@ export const authorizationUrl = async (
     scope: onTheWire(connection.scopes, connection),
   });
 
-const hashOf = (secret: string): string => createHash('sha256').update(secret).digest('base64url');
+const hashOf = (secret: string): string => hash('sha256', secret);
 
 const denied = 'access_denied';
 

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Clock } from '../service/clock';
 import { type ReasonWord, serviceError, ServiceError } from '../service/errors';
 import { Limits } from '../service/limits';
@@ -361,9 +361,8 @@ export class TokenEndpoints {
   /** A corrected secret or scope makes another `EndpointAccess`: the remembered failure does not hold for it. */
   private accessOf(connection: Connection): EndpointAccess {
     const { tokenUrl, clientId, clientSecret, scopes } = connection;
-    const name = createHash('sha256')
-      .update(JSON.stringify([tokenUrl, clientId, clientSecret, onTheWire(scopes, connection)]))
-      .digest('base64');
+    const about = [tokenUrl, clientId, clientSecret, onTheWire(scopes, connection)];
+    const name = hash('sha256', JSON.stringify(about));
     const { clock, random = Math.random } = this.options;
     return orMake(this.accesses, name, () => new EndpointAccess(clock, new Retries(clock, random)));
   }

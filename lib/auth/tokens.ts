@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { defaultAdvisor } from '../default-advisor';
 import { elapsedBy, late, within, type Clock } from '../service/clock';
 import type { Connection } from './connection';
@@ -42,7 +42,7 @@ const names = new WeakMap<Connection, string>();
 
 /** The name of a connection, computed once, because every request needs it. */
 const connectionName = (connection: Connection): string =>
-  orMake(names, connection, () => createHash('sha256').update(JSON.stringify(connection)).digest('hex'));
+  orMake(names, connection, () => hash('sha256', JSON.stringify(connection)));
 
 const isOfClient = ({ grant }: Connection): boolean => grant === 'client_credentials';
 

@@ -1,5 +1,5 @@
 import { defaultAdvisor } from '../default-advisor';
-import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { hash, randomBytes, randomUUID } from 'node:crypto';
 import { late, within, type Clock } from '../service/clock';
 import { oneAtATime } from '../service/concurrency';
 import { backoff } from '../service/retry';
@@ -183,9 +183,7 @@ const entryName = (environment: string, advisor: string): string => JSON.stringi
  * would end those of the others.
  */
 const seedName = ({ tokenUrl, clientId, seed }: Connection): string =>
-  `seed:${createHash('sha256')
-    .update(JSON.stringify([tokenUrl, clientId, seed]))
-    .digest('base64url')}`;
+  `seed:${hash('sha256', JSON.stringify([tokenUrl, clientId, seed]), 'base64url')}`;
 
 const isSeed = (name: string): boolean => name.startsWith('seed:');
 
@@ -222,7 +220,7 @@ const isSetBack = ({ grant: { refreshToken, refreshedAt } }: VaultEntry, { spent
   spent?.includes(refreshToken) === true &&
   (refreshedAt ?? 0) <= (entry.grant.refreshedAt ?? 0);
 
-const hashOf = (secret: string): Buffer => createHash('sha256').update(secret).digest();
+const linkKey = (token: string): Buffer => key(linkKind, hash('sha256', token, 'buffer'));
 
 /** What every text asks about a connection. */
 interface View {
@@ -551,7 +549,7 @@ export class Vault {
   async createLink(environment: string, advisor: string, lifetime = day): Promise<string> {
     const token = randomBytes(24).toString('base64url');
     const value: Link = { environment, advisor, expiresAt: this.options.clock.now() + lifetime };
-    await (await this.store()).write([{ table, put: key(linkKind, hashOf(token)), value }]);
+    await (await this.store()).write([{ table, put: linkKey(token), value }]);
     return token;
   }
 
@@ -562,13 +560,13 @@ export class Vault {
   }
 
   async link(token: string): Promise<Link | undefined> {
-    return (await (await this.store()).get<Link>(table, key(linkKind, hashOf(token))))?.value;
+    return (await (await this.store()).get<Link>(table, linkKey(token)))?.value;
   }
 
   /** False when the link was used before. */
   async spendLink(token: string): Promise<boolean> {
     const store = await this.store();
-    const place = key(linkKind, hashOf(token));
+    const place = linkKey(token);
     const found = await store.get<Link>(table, place);
     return found !== undefined && store.write([{ table, remove: place }], [unchanged(table, place, found)]);
   }

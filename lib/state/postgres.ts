@@ -1,4 +1,4 @@
-import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { hash, randomBytes, randomUUID } from 'node:crypto';
 import type { Pool } from 'pg';
 import { CommitQueue, TakenOver, type Batch, type Committer, type Table } from './commit-queue';
 import { GatheredReads } from './postgres-reads';
@@ -324,15 +324,11 @@ class SlotRegister implements Committer {
   isGone = false;
 
   constructor(readonly options: PostgresOptions) {
-    this.group = createHash('sha256').update(options.group).digest().subarray(0, 8);
-    const { leaseFor } = this;
-    this.connection = new PostgresConnection(options.url, this.group, options.sealer, leaseFor);
+    this.group = hash('sha256', options.group, 'buffer').subarray(0, 8);
+    const { url, sealer, leaseFor = 15 * second } = options;
+    this.connection = new PostgresConnection(url, this.group, sealer, leaseFor);
     this.leases = new Leases(() => this.connection.writing, this.group, this.holder, leaseFor);
     this.watch = new LeaseWatch(leaseFor);
-  }
-
-  private get leaseFor(): number {
-    return this.options.leaseFor ?? 15 * second;
   }
 
   /** A commit under a lease that was lost before is not tried: without an answer it would be in doubt. */
