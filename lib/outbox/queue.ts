@@ -160,7 +160,6 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
   private readonly cancels = new Cancels();
   private readonly lanes: Lane<Item<D, S>>[];
   private readonly held: Lane<Item<D, S>>;
-  private readonly later: Lane<Item<D, S>>;
   private readonly waitClock: Clock;
   private readonly memory: QueueMemory<D, S>;
   private readonly tools: ItemTools;
@@ -196,11 +195,10 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     this.careful = carefulTurnsOf(store);
     this.waitClock = waitClock;
     this.held = new Lane(heldLane, keys.lane(heldLane), clock);
-    this.later = new Lane(laterLane, keys.lane(laterLane), waitClock);
-    this.lanes = Array.from({ length: laterLane + 1 }, (_, number) => {
-      if (number === heldLane) return this.held;
-      return number === laterLane ? this.later : new Lane(number, keys.lane(number));
-    });
+    this.lanes = Array.from({ length: laterLane }, (_, number) =>
+      number === heldLane ? this.held : new Lane(number, keys.lane(number)),
+    );
+    this.lanes.push(new Lane(laterLane, keys.lane(laterLane), waitClock));
     this.tools = { node, keys, store, service };
     this.memory = memoryOf(store, node);
     this.items = this.memory.items;
@@ -798,7 +796,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     const firstLater = clock ? found.findIndex((each) => dueIn(each).time > clock.now()) : -1;
     const dues = firstLater < 0 ? [...found] : found.slice(0, firstLater);
     const next = found[dues.length];
-    const isEarly = next !== undefined && lane === this.later && (await this.isTooFar(next));
+    const isEarly = next !== undefined && lane.number === laterLane && (await this.isTooFar(next));
     if (lane === this.held) await this.countHeld(next);
     if (isEarly) dues.push(next);
     const last = dues.at(-1);

@@ -3,7 +3,7 @@ import { closeLimit, elapsedBy, late, systemClock, within, type Clock } from './
 import { wokenBy, type Waker } from './concurrency';
 import { endpoints, type EndpointName, type RequestOf, type ResponseOf } from './endpoints';
 import { serviceError, ServiceError } from './errors';
-import { Limits, RetryBudget, type QueuePlace } from './limits';
+import { Limits, RetryBudget } from './limits';
 import type { Prefixes } from './prefixes';
 import { doubtAfter, pauseAfter, Retries, type RepeatSends } from './retry';
 import { connectLimit, createTransport, trustedBase, type Result } from './transport';
@@ -154,7 +154,7 @@ export class Call {
   /** Takes a turn and a token, and makes one request, without waiting where that is possible. Resolves as `check` returns. */
   private async attempt(): Promise<Completed | number> {
     const { limits, transport, clock, onRequest } = this.shared;
-    const { signal } = this.options;
+    const { advisor, lane = advisor, priority = 'normal', signal } = this.options;
     await this.takeToken(true);
     let release: (() => void) | undefined;
     let endAttempt: (() => void) | undefined;
@@ -166,7 +166,8 @@ export class Call {
         release = clock.keepStill?.();
         if (!this.hasBegun) await this.begin();
       }
-      const entered = limits.enter(this.place());
+      const front = this.attempts > 0 || this.hasWaited;
+      const entered = limits.enter({ lane, priority, front, signal });
       if (entered !== true) {
         release?.();
         release = undefined;
@@ -198,7 +199,7 @@ export class Call {
         endpoint: this.plan.name,
         status: result.state === 'answered' ? result.status : result.state,
         duration: performance.now() - sentAt,
-        isPoll: this.options.priority === 'poll',
+        isPoll: priority === 'poll',
       });
       // The answer is evaluated before the turn is given up: a pause must apply to the next request.
       return this.check(result);
@@ -301,11 +302,6 @@ export class Call {
       if (this.attempts === 0 || !(fault instanceof ServiceError)) throw fault;
       throw this.mayBeDone() ? this.stopped() : fault.after(this.attempts);
     }
-  }
-
-  private place(): QueuePlace {
-    const { advisor, lane = advisor, priority = 'normal', signal } = this.options;
-    return { lane, priority, front: this.attempts > 0 || this.hasWaited, signal };
   }
 
   /** A token that was rejected right after a refresh is not refreshed again, neither by this call nor by the next. */
