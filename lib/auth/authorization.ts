@@ -76,21 +76,16 @@ const denied = 'access_denied';
 
 const attemptOf = (environment: string, advisor: string): string => JSON.stringify([environment, advisor]);
 
-interface AuthorizationResponse {
-  readonly state: string;
-  readonly code: string;
-  readonly error: string;
-}
+type AuthorizationResponse = NonNullable<ReturnType<typeof readReturn>>;
 
 /**
  * The three parameters that we read; undefined when one is repeated (RFC 6749, section 3.1) or neither code nor error
  * is there.
  */
-const readReturn = (query: URLSearchParams): AuthorizationResponse | undefined => {
-  const [state, code, error] = ['state', 'code', 'error'].map((name) => query.getAll(name));
-  if (!state || !code || !error || [state, code, error].some((values) => values.length > 1)) return undefined;
-  const returned = { state: state[0] ?? '', code: code[0] ?? '', error: error[0] ?? '' };
-  return returned.code === '' && returned.error === '' ? undefined : returned;
+const readReturn = (query: URLSearchParams) => {
+  if (['state', 'code', 'error'].some((name) => query.getAll(name).length > 1)) return undefined;
+  const [state, code, error] = [query.get('state') ?? '', query.get('code') ?? '', query.get('error') ?? ''];
+  return code === '' && error === '' ? undefined : { state, code, error };
 };
 
 /** Adds our parameters at top level beside the address's own query, which stays as it is (contract, *Authentication*, 6). */

@@ -13,15 +13,11 @@ const visitsMark = Symbol.for('advisor-texting.visits');
 type Marked = Record<PropertyKey, unknown>;
 
 /** How often a message came back to a node within a minute, and when that minute began. */
-interface Returns {
-  readonly count: number;
-  readonly since: number;
-}
+export const noReturns = { count: 0, since: -Infinity };
+type Returns = Readonly<typeof noReturns>;
 
 /** By node id. Never changed, because messages share it. */
 export type Visits = ReadonlyMap<string, Returns>;
-
-export const noReturns: Returns = { count: 0, since: -Infinity };
 
 export const oneMore = (before: Returns, now: number, period: number): Returns => {
   const { count, since } = before;

@@ -13,11 +13,7 @@ import {
   type SharedRecord,
 } from './records';
 
-/** How many items have not been emitted, and how many waits. */
-export interface Pending {
-  readonly items: number;
-  readonly waits: number;
-}
+export type Pending = Awaited<ReturnType<typeof pendingIn>>;
 
 export const sumOfPending = (counts: readonly Pending[]): Pending =>
   counts.reduce((sum, { items, waits }) => ({ items: sum.items + items, waits: sum.waits + waits }), {
@@ -27,7 +23,8 @@ export const sumOfPending = (counts: readonly Pending[]): Pending =>
 
 const readAtOnce = 100;
 
-export const pendingIn = async (store: Store, node: string): Promise<Pending> => {
+/** How many items have not been emitted, and how many waits. */
+export const pendingIn = async (store: Store, node: string) => {
   const { items, waits } = keysOf(node);
   const count = (prefix: Buffer): Promise<number> => store.count(records, prefix, endOf(prefix));
   return { items: await count(items), waits: await count(waits) };

@@ -225,16 +225,10 @@ export const indexOf = (
   return key(kind, space, ...parts);
 };
 
-/** An item of any node, from the key of an index. */
-export interface Indexed {
-  /** The first bytes of the key, the same for all items of a subject and an advisor. */
-  readonly group: Buffer;
-  readonly node: string;
-  readonly arrival: Buffer;
-  readonly index: number;
-}
+export type Indexed = ReturnType<typeof indexedIn>;
 
-export const indexedIn = (found: Buffer): Indexed => {
+/** An item of any node, from the key of an index; `group` is the same for all items of a subject and an advisor. */
+export const indexedIn = (found: Buffer) => {
   const space = found.indexOf(0) + 1;
   const group = found.indexOf(0, space) + 1 + subjectLength + advisorLength;
   const end = group + arrivalLength + indexLength;

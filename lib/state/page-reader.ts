@@ -21,19 +21,8 @@ const pageSizes = [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536];
 const noPage = 0xffffffffffffffffn;
 const deepest = 32;
 
-export interface Tree {
-  readonly name: string;
-  readonly pages: number;
-  readonly records: number;
-  readonly root: number | undefined;
-}
-
-interface Meta {
-  readonly transaction: bigint;
-  readonly pageSize: number;
-  readonly free: Tree;
-  readonly main: Tree;
-}
+export type Tree = ReturnType<typeof treeAt>;
+type Meta = NonNullable<ReturnType<typeof metaAt>>;
 
 interface Node {
   readonly key: Buffer;
@@ -43,7 +32,7 @@ interface Node {
 
 export class NotReadable extends Error {}
 
-const treeAt = (bytes: Buffer, at: number, name: string): Tree => {
+const treeAt = (bytes: Buffer, at: number, name: string) => {
   const root = bytes.readBigUInt64LE(at + 40);
   return {
     name,
@@ -53,7 +42,7 @@ const treeAt = (bytes: Buffer, at: number, name: string): Tree => {
   };
 };
 
-const metaAt = (bytes: Buffer, at: number): Meta | undefined => {
+const metaAt = (bytes: Buffer, at: number) => {
   const start = at + headLength;
   if (bytes.length < start + 144 || bytes.readUInt32LE(start) !== magic) return undefined;
   if ((bytes.readUInt32LE(start + 4) & 0xffff) !== dataVersion) return undefined;
