@@ -55,15 +55,7 @@ export interface WaitShared extends Shared {
   readonly pace?: Pace;
 }
 
-export interface Wait {
-  readonly advisor: string;
-  readonly subject: Subject;
-  readonly start: number;
-  readonly pace: Pace;
-  readonly seen: ConsentStatus | undefined;
-  /** The person's name, from the message. */
-  readonly name: string | undefined;
-}
+export type Wait = ReturnType<typeof waitOf>;
 
 export const subjectOf = ({ phone, memberId = 0 }: WaitItem): Subject =>
   phone === undefined ? { memberId } : { phone };
@@ -72,7 +64,7 @@ export const waitOf = ({
   data,
   shared,
   seen,
-}: Pick<Item<WaitItem, WaitShared>, 'data' | 'shared' | 'seen'>): Wait => ({
+}: Pick<Item<WaitItem, WaitShared>, 'data' | 'shared' | 'seen'>) => ({
   advisor: data.advisor ?? shared.advisor,
   subject: subjectOf(data),
   start: shared.start ?? 0,

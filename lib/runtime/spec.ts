@@ -152,17 +152,13 @@ export interface NodeSpec {
   readonly fields: readonly Field[];
 }
 
-/**
- * What Node-RED learns of a node type when it starts. The build writes it to a file, so that no spec is loaded at the
- * start.
- */
-export interface Registered {
-  readonly type: string;
-  /** In the shape that `registerType` takes. */
-  readonly credentials: Record<string, { type: 'text' | 'password' }>;
-}
+export type Registered = ReturnType<typeof registeredOf>;
 
-export const registeredOf = ({ type, fields }: NodeSpec): Registered => {
+/**
+ * What Node-RED learns of a node type when it starts, in the shape that `registerType` takes. The build writes it to a
+ * file, so that no spec is loaded at the start.
+ */
+export const registeredOf = ({ type, fields }: NodeSpec) => {
   const credentials = fields.filter((field) => field.kind === 'credential');
   const kinds = credentials.map(
     ({ name, secret }) => [name, { type: secret ? 'password' : 'text' }] as const,

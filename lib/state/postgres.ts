@@ -724,14 +724,7 @@ class SlotRegister implements Committer {
 }
 
 /** The store of a group of processes, for one of its users in this process. */
-export interface PostgresHandle {
-  readonly database: SlotRegister;
-  /** Resolves when the database is open. After `isLost`, this is a new promise, for a new slot. */
-  readonly opened: Promise<Slot>;
-  /** Ends the waiting for a database that has not been reached yet. */
-  abandon(): void;
-  readonly close: () => Promise<void>;
-}
+export type PostgresHandle = ReturnType<typeof openPostgres>;
 
 /** The store of a handle; it closes with the handle. */
 export const storeOf = (slot: Slot, close: () => Promise<void>): Store => new Slot(slot.engine, close);
@@ -745,7 +738,7 @@ interface SharedDatabase {
 const sharedDatabases = processMemory('stores', new Map<string, Shared<SharedDatabase, readonly Lease[]>>());
 
 /** Opens the database for a group. A process has one for each pair, however many use it; it closes with its last user. */
-export const openPostgres = (options: PostgresOptions): PostgresHandle => {
+export const openPostgres = (options: PostgresOptions) => {
   const name = JSON.stringify([options.url, options.group]);
   const open = (before: Promise<readonly Lease[]> = Promise.resolve([])): SharedDatabase => {
     const database = new SlotRegister(options);
@@ -757,10 +750,12 @@ export const openPostgres = (options: PostgresOptions): PostgresHandle => {
   const { database } = made;
   return {
     database,
-    get opened() {
+    /** Resolves when the database is open. After `isLost`, this is a new promise, for a new slot. */
+    get opened(): Promise<Slot> {
       made.opened = made.opened.then((slot) => (slot.peers.isLost ? database.open([]) : slot));
       return made.opened;
     },
+    /** Ends the waiting for a database that has not been reached yet. */
     abandon: () => {
       if (database.slots.size > 0 || sharedDatabases.get(name)?.made !== made) return;
       sharedDatabases.delete(name);

@@ -6,7 +6,6 @@ import {
   hkdfSync,
   randomBytes,
   randomFillSync,
-  type KeyObject,
 } from 'node:crypto';
 import { deserialize, serialize } from 'node:v8';
 
@@ -111,21 +110,16 @@ const headLength = tagAt + tagLength;
 /** The first bytes of an HMAC that are used. */
 const hashLength = 16;
 
-export interface DataKey {
-  /** 16 hex digits. */
-  readonly id: string;
-  readonly bytes: Buffer;
-  /** On newer versions of Node, making a cipher from bytes takes ten times as long as from a `KeyObject`. */
-  readonly secret: KeyObject;
-  readonly hashSecret: KeyObject;
-}
+export type DataKey = ReturnType<typeof dataKey>;
 
 const derive = (secret: string | Buffer, salt: Buffer | string, purpose: string): Buffer =>
   Buffer.from(hkdfSync('sha256', secret, salt, purpose, 32));
 
-export const dataKey = (id: string, bytes: Buffer): DataKey => ({
+/** `id` has 16 hex digits. */
+export const dataKey = (id: string, bytes: Buffer) => ({
   id,
   bytes,
+  // On newer versions of Node, making a cipher from bytes takes ten times as long as from a `KeyObject`.
   secret: createSecretKey(bytes),
   hashSecret: createSecretKey(derive(bytes, '', 'advisor-texting hashed keys')),
 });
@@ -205,15 +199,12 @@ export const sealingWith = (sealer: Sealer): Sealing => {
   };
 };
 
-export interface Wrapped {
-  readonly salt: string;
-  readonly sealed: string;
-}
+export type Wrapped = ReturnType<typeof wrap>;
 
 const wrappingKey = (secret: string, salt: string, id: string): DataKey =>
   dataKey(id, derive(secret, Buffer.from(salt, 'base64'), 'advisor-texting data key'));
 
-export const wrap = (key: DataKey, secret: string): Wrapped => {
+export const wrap = (key: DataKey, secret: string) => {
   const salt = randomBytes(16).toString('base64');
   return { salt, sealed: seal(wrappingKey(secret, salt, key.id), key.bytes, key.id).toString('base64') };
 };

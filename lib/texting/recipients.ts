@@ -28,13 +28,7 @@ import type { ItemData } from '../outbox/records';
 import type { Message } from '../runtime/red';
 import { ServiceError, type MessageValue } from '../service/errors';
 
-export interface PhoneEntry {
-  /** In E.164; undefined when the given value is not a number that may be texted. */
-  readonly phone: string | undefined;
-  readonly given: unknown;
-  /** The whole object that the list held for this recipient. */
-  readonly record: Record<string, unknown> | undefined;
-}
+export type PhoneEntry = ReturnType<typeof entryOf>;
 
 let parsePhoneNumber: typeof parse | undefined;
 
@@ -110,7 +104,11 @@ export interface PhoneRules {
   readonly field: string;
 }
 
-const entryOf = (entry: unknown, { country, field }: PhoneRules): PhoneEntry => {
+/**
+ * The number of an entry in E.164, undefined when the given value is not one that may be texted; `record` is the object that
+ * the list held for this recipient.
+ */
+const entryOf = (entry: unknown, { country, field }: PhoneRules) => {
   const record = typeof entry === 'object' && isRecord(entry) ? entry : undefined;
   const given = record ? fieldOf(record, field) : entry;
   return { phone: phoneNumber(given, country), given, record };
