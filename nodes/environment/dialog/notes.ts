@@ -66,7 +66,7 @@ const freeName = (name: string): string => {
   return free;
 };
 
-/** Suggests another name for an environment that is called a simulator and is none, or the other way round. */
+/** Suggests another name for an environment that is called by another service than its own. */
 export const addNameNote = (form: Form): void => {
   let proposed = '';
   const use = button('tag', '', () => {
@@ -79,7 +79,7 @@ export const addNameNote = (form: Form): void => {
   );
   form.row('name').append(note);
   form.onChange(({ name, service }) => {
-    const others = isReal(service) ? ['simulator'] : ['sandbox', 'production'];
+    const others = ['simulator', 'sandbox', 'production'].filter((other) => other !== service);
     const isStale = !isVariable(service) && others.some((other) => isCalled(name, other));
     note.toggle(isStale);
     if (!isStale) return;

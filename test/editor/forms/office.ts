@@ -190,6 +190,12 @@ export const office = inSharedEditor('an office in the editor of', flows, () => 
     await page.locator('#node-config-input-service').selectOption('simulator');
     await environmentForm(page).getByRole('button', { name: 'Call it “Simulator”' }).click();
     should(await page.locator('#node-config-input-name').inputValue()).equal('Simulator');
+    await page.locator('#node-config-input-service').selectOption('sandbox');
+    await environmentForm(page).getByRole('button', { name: 'Call it “Sandbox”' }).click();
+    await page.locator('#node-config-input-service').selectOption('production');
+    await use.waitFor();
+    await page.locator('#node-config-input-service').selectOption('simulator');
+    await environmentForm(page).getByRole('button', { name: 'Call it “Simulator”' }).click();
     await page.evaluate(`RED.nodes.node('real').name = 'Production'`);
     await page.locator('#node-config-input-service').selectOption('production');
     await environmentForm(page).getByRole('button', { name: 'Call it “Production 2”' }).waitFor();
