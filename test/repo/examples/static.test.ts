@@ -139,6 +139,28 @@ describe('the example flows, as files', () => {
     }
   });
 
+  it('say in a row what a dry run did not send, and what had been sent before', async () => {
+    const { nodes } = recipes.find(({ title }) => title === 'Get a list of who failed') ?? { nodes: [] };
+    const [rule] = nodes.find(({ name }) => name === 'row')?.['rules'] as { to: string }[];
+    const row = (msg: Record<string, unknown>): Promise<unknown> =>
+      new Promise((resolve) => {
+        const expression = util.prepareJSONataExpression(rule?.to ?? '', {} as never);
+        util.evaluateJSONataExpression(expression, msg, (_fault, value) => resolve(value));
+      });
+    const sent = { outcome: 'sent', phone: numbers.consented };
+    should(await row({ ...sent, payload: {} })).containEql({ outcome: 'sent', why: '' });
+    for (const payload of [{ alreadySent: true }, { duplicateOf: 0 }])
+      should(await row({ ...sent, payload })).containEql({
+        outcome: 'sent',
+        why: 'sent before, so not again',
+      });
+    should(await row({ ...sent, payload: { dryRun: true } })).containEql({ outcome: 'dry run: sent' });
+    const failed = { outcome: 'failed', error: { message: 'No.', dryRun: true }, payload: [] };
+    should(await row(failed)).containEql({ outcome: 'dry run: failed', why: 'No.' });
+    const asked = { outcome: 'needsConsent', payload: { dryRun: true } };
+    should(await row(asked)).containEql({ outcome: 'dry run: needsConsent', why: 'no consent yet' });
+  });
+
   it('that need more than this package are in a separate folder, and say first what they need', () => {
     should(examplesWithDashboard.length).be.above(0);
     for (const { nodes } of examplesWithDashboard) {
