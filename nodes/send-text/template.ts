@@ -15,6 +15,8 @@ import { fieldNames, type PhoneEntry } from '../../lib/texting/recipients';
 /** JSON is sent as UTF-8, which has no lone surrogates (RFC 8259, section 8): another text would arrive than was written. */
 const wholeText = (text: string): string => {
   if (!isWellFormed(text)) throw invalidInput('text_broken');
+  // A file that was read in another encoding than its own has it in place of each umlaut.
+  if (text.includes('\ufffd')) throw invalidInput('text_garbled');
   return text;
 };
 

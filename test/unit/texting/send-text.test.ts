@@ -325,6 +325,17 @@ describe('send text node', () => {
       should(bodies()).eql([{ phone: '+12025550102', text: 'Hi 😀' }]);
     });
 
+    it('from a file that was read in another encoding fails for the recipients with an umlaut', async () => {
+      const { environment, bodies } = await scripted(() => ({ body: sent }));
+      const flow = await sendNode(environment, { phone: 'payload', text: 'Hi {{name}}', textType: 'str' });
+      const names = Buffer.from('Müller,Ann', 'latin1').toString('utf8').split(',');
+      const payload = names.map((name, index) => ({ phone: `+1202555010${String(index)}`, name }));
+      const arrived = inOrder(await flow.ask({ payload }, 2));
+      should(arrived.map(({ port }) => port)).eql([1, 0]);
+      should(errorOf(arrived[0]?.msg ?? {}).message).match(/in place of a letter.*choose the encoding/);
+      should(bodies()).eql([{ phone: '+12025550101', text: 'Hi Ann' }]);
+    });
+
     for (const text of [undefined, '', '  \n', {}, 'half \ud83d']) {
       it(`${inspect(text)} is invalid_input`, async () => {
         const flow = await sendNode(on.environment);
