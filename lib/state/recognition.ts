@@ -121,5 +121,4 @@ export const lostTrouble = (environment: string): string =>
   'The store of this environment is gone or was changed for another, and an empty one was found in its place: the ' +
   'do-not-text list, queued texts, waits, authorizations, and the record of who was texted and asked are lost. Nobody is ' +
   'texted. Stop Node-RED, restore a backup or the earlier setting, and start it; or enter the blocked numbers again, then ' +
-  'confirm the empty store in the dialog of the ' +
-  `environment, or with POST advisor-texting/${environment}/store/confirm.`;
+  `confirm the empty store in the dialog of the environment, or with POST advisor-texting/${environment}/store/confirm.`;

@@ -429,7 +429,7 @@ describe('the do-not-text list', () => {
     should(await (await doNotTextOf(on.environment)).get(unasked)).be.undefined();
   });
 
-  it('of the real services is not changed by what a node was told on the simulator', async () => {
+  it('of the real services is not changed by what a node accepted on the simulator', async () => {
     const simulator = await startSimulator();
     const userDir = mkdtempSync(join(tmpdir(), 'advisor-list-'));
     const phone = Array.from({ length: 100 }, (_, n) => `+1312555${String(1000 + n)}`);
