@@ -57,7 +57,7 @@ export interface FailureReport {
   readonly msg: Readonly<Record<string, unknown>>;
 }
 
-const mostFailuresKept = 1000;
+export const mostFailuresKept = 1000;
 /** Characters: an answer of the service may have megabytes. */
 const longestKept = 1000;
 const inShort = (said: unknown): string | null => {
@@ -376,16 +376,7 @@ export class Activity {
     return (await pageOf(await this.waitParts(), asked, isRunning)).data;
   }
 
-  async failures(asked: ActivityQuery): Promise<Listed<Failure>> {
-    const { data, pageInfo } = await this.failureRecords(asked);
-    return { data: data.map(({ problem: _, ...failure }) => failure), pageInfo };
-  }
-
-  async allFailures(): Promise<readonly Failure[]> {
-    return (await this.failures({ page: 1, pageSize: mostFailuresKept })).data;
-  }
-
-  async failureRecords(asked: ActivityQuery, isGathered = false): Promise<Listed<FailureRecord>> {
+  async failures(asked: ActivityQuery, isGathered = false): Promise<Listed<FailureRecord>> {
     await Promise.all(this.all().map((activity) => activity.flush()));
     const store = await this.environment.store();
     const range = { ...this.failureRange, limit: mostFailuresKept, reverse: true };

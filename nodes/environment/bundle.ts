@@ -95,7 +95,7 @@ export const bundleOf = async (RED: Red, services: Services, asked: RouteRequest
   if (!running) return { ...whole, settings, state: null, advisors: [], failures: [] };
   const { store, pausedUntil, lateBy, trouble, fault } = await serviceState(RED, asked);
   const known = await listAdvisors(services, id, running.values, running.values).catch(() => []);
-  const failures = activityOf(running).failureRecords({ page: 1, pageSize: mostFailuresTold });
+  const failures = activityOf(running).failures({ page: 1, pageSize: mostFailuresTold });
   // An unavailable store is a finding of its own (`isStoreInTrouble`): the bundle is made without failures.
   const found = await soon(failures).catch(() => ({ data: [] }));
   return {

@@ -177,7 +177,7 @@ export const readActivity = async (
     return { ...found, data: shown(found.data) };
   }
   const { data: all, pageInfo } = await soon(
-    activity.failureRecords(wanted, textIn(request, 'gathered') !== ''),
+    activity.failures(wanted, textIn(request, 'gathered') !== ''),
   );
   const failures = mayWrite ? all : all.map(maskedFailure);
   const data = failures.map(({ problem: _, ...failure }) => failure);

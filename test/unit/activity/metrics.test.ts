@@ -149,7 +149,7 @@ describe('metrics', () => {
       });
       const activity = activityOf(on.environment);
       await activity.flush();
-      should(await activity.allFailures()).have.length(1);
+      should((await activity.failures({ page: 1, pageSize: 50 })).data).have.length(1);
     } finally {
       await Flow.unload();
       await on.close();

@@ -116,6 +116,10 @@ describe('texting activity node', () => {
     should(
       arrived.every(({ port, msg }) => port === 0 && (msg.parts as { count: number }).count === 45),
     ).be.true();
+    for (const { msg } of arrived)
+      should(msg.payload)
+        .containEql({ code: 'invalid_input' })
+        .and.match({ message: /^This is not a phone/ });
   });
 
   it('lists the advisors', async () => {
