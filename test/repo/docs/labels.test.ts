@@ -57,4 +57,16 @@ describe('the docs', () => {
       .filter(({ words }) => !others.has(words) && !said.some((text) => text.startsWith(words)))
       .should.eql([]);
   });
+
+  it('name statuses as the nodes show them', () => {
+    const { status } = JSON.parse(readFileSync(join(folder, 'common.json'), 'utf8')) as { status: object };
+    const shown = stringsIn(status);
+    const named = pagesOfDocs().flatMap((page) =>
+      [
+        ...readFileSync(page, 'utf8').matchAll(/status(?:es)?(?: (?!with)\w+)? `([^`]+)`(?: or `([^`]+)`)?/g),
+      ].flatMap(([, one = '', other = one]) => [one, other]),
+    );
+    should(named.length).be.above(8);
+    named.filter((words) => !words.startsWith('sim ') && !shown.includes(words)).should.eql([]);
+  });
 });
