@@ -198,7 +198,9 @@ for (const run of runs) {
       const [, heading, ...lines] = payloadText(await flow.one('the report')).split('\n');
       should(heading).equal('Failed since yesterday: 302');
       should(lines.filter((line) => line.includes('nobody'))).have.length(phone.length);
-      should(lines.filter((line) => / {2}no number {2}There is no phone number in .+$/.test(line))).have.length(1);
+      should(
+        lines.filter((line) => / {2}no number {2}There is no phone number in .+$/.test(line)),
+      ).have.length(1);
     });
 
     it('14: the mail names the advisor and has the link', async () => {
