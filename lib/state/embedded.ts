@@ -115,10 +115,6 @@ class EmbeddedEngine implements Engine, Committer {
 
   readonly now = (): number => Math.floor(this.epoch + elapsedBy(this.clock));
 
-  fullKey(key: Buffer): Buffer {
-    return key;
-  }
-
   private get isWritable(): boolean {
     return this.file !== undefined && this.owned !== undefined && !this.isGone && !this.hasFailed;
   }

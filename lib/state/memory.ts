@@ -113,10 +113,6 @@ export class MemoryEngine implements Engine, Committer {
 
   readonly now = (): number => (this.latest = Math.max(this.latest, this.clock.now()));
 
-  fullKey(key: Buffer): Buffer {
-    return key;
-  }
-
   get(table: Table, key: Buffer): Buffer | undefined {
     return this.tables[table].records.get(asName(key));
   }

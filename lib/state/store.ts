@@ -48,7 +48,7 @@ export interface Engine {
   readonly onChange: (listener: () => void) => () => void;
   readonly now: () => number;
   /** The key among those of all processes, where several share the database. */
-  fullKey(key: Buffer): Buffer;
+  fullKey?(key: Buffer): Buffer;
   // A range is never empty.
   get(table: Table, key: Buffer): Answer<Buffer | undefined>;
   range(table: Table, range: Range): Answer<readonly Row[]>;
@@ -400,7 +400,7 @@ export class Store {
       fences: [engine.fence],
       changes: this.changesOf(operations),
       conditions: conditions.map(({ table, key, version = this.unreadable.get(recordName(table, key)) }) => ({
-        ...{ table, key: engine.fullKey(key) },
+        ...{ table, key: engine.fullKey?.(key) ?? key },
         ...(version !== undefined && { version }),
       })),
     });
@@ -471,7 +471,7 @@ export class Store {
       const key = 'put' in each ? each.put : each.remove;
       checkKey(key);
       const bytes = 'put' in each ? engine.sealing.seal(each.table, key, each.value) : undefined;
-      return { table: each.table, key: engine.fullKey(key), bytes };
+      return { table: each.table, key: engine.fullKey?.(key) ?? key, bytes };
     });
     checkSize(bytesIn(changes));
     return changes;
