@@ -95,6 +95,21 @@ describe('the docs', () => {
     for (const check of serviceChecks) ticks.should.containEql(`\`${check}\``);
   });
 
+  it('name every event of the audit log', () => {
+    const routes = readFileSync(join(root, 'nodes', 'environment', 'admin-routes.ts'), 'utf8');
+    const events = [...routes.matchAll(/audit: '(\w+)'/g)].map(([, event = '']) => event);
+    const [, named = ''] =
+      /every action of a user is logged: (.*), with the user/.exec(
+        readFileSync(join(root, 'docs', 'operations.md'), 'utf8'),
+      ) ?? [];
+    should(
+      named
+        .replaceAll(/advisor-texting|[.`]/g, '')
+        .split(', ')
+        .sort(),
+    ).eql([...new Set(events)].sort());
+  });
+
   it('name only npm scripts that exist', () => {
     const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
       scripts: Record<string, string>;
