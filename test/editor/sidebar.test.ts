@@ -269,6 +269,9 @@ for (const version of versions) {
       await sure.click();
       should((await removed).status()).equal(200);
       await row(numbered(40)).waitFor({ state: 'detached' });
+      await page
+        .locator('.red-ui-notification', { hasText: `${numbered(40)} can be texted again` })
+        .waitFor();
       await search.fill('');
       await row(numbered(41)).waitFor();
       should(await list.locator('li').count()).equal(1);

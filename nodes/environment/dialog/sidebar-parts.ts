@@ -84,9 +84,9 @@ const copy = (text: string): void => {
   if (RED.clipboard.copyText(text)) notify(say('sidebar.copied'), 'success');
 };
 
-const act = (host: SidebarSection, method: 'POST' | 'DELETE', path: string): void => {
+const act = (host: SidebarSection, method: 'POST' | 'DELETE', path: string, done?: string): void => {
   ask(method, `${host.id}/${path}`)
-    .catch(complain)
+    .then(() => done === undefined || notify(done, 'success', 20 * second), complain)
     .finally(() => host.read());
 };
 
@@ -404,7 +404,13 @@ export const blockedPart = (host: SidebarSection, title: string) =>
         const view = {
           head: phone,
           facts: [sinceWords(since, host), reason],
-          actions: [careful(host, 'undo', say('sidebar.unblock'), path, say('sidebar.unblockReally'))],
+          actions: [
+            {
+              ...careful(host, 'undo', say('sidebar.unblock'), path, say('sidebar.unblockReally')),
+              // Whoever took off the wrong person could not find the number again.
+              act: () => act(host, 'DELETE', path, say('sidebar.unblocked', { phone })),
+            },
+          ],
         };
         return [`${phone} ${String(since)}`, view];
       }),
