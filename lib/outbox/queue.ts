@@ -356,7 +356,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
         if (isWait && Buffer.compare(accepted.arrival, this.memory.born) > 0)
           this.memory.waitCount -= items.length;
         // The process that took over emits the outcome again that came with it, where that is in the same store.
-        const isKept = this.isClosing || (isTaken && together !== undefined);
+        const isKept = isTaken ? together !== undefined : this.isClosing;
         if (isKept) claim?.keep();
         else claim?.conclude();
         if (!isKept && (isTaken || !isLeftToStart))

@@ -76,6 +76,25 @@ describe('a message that a node accepts while another process takes its store ov
       assert.deepEqual(node.faults, []);
     });
 
+  for (const count of [1, 250])
+    it(`leaves as not carried out if its node has gone on with another store by then: ${count}`, async () => {
+      const [asked, heard] = [gate(), gate()];
+      const write = async (): Promise<never> => {
+        asked.open();
+        await heard.opened;
+        throw new TakenOver(false);
+      };
+      const node = nodeOn(overStore(createMemoryStore(), { write }));
+      await node.outbox.start();
+      node.accept(count);
+      await asked.opened;
+      const closed = node.outbox.close();
+      heard.open();
+      await closed;
+      assert.deepEqual(new Set(node.told.map(({ outcome }) => outcome)), new Set(['refused']));
+      assert.equal(node.told.length, count);
+    });
+
   it('leaves as unknown if it may be saved', async () => {
     const node = nodeOn(lost(true));
     await node.outbox.start();
