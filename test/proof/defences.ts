@@ -879,6 +879,26 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
         ],
       },
     },
+    {
+      what: 'a store whose do-not-text list has moved away counts as a new one',
+      file: 'nodes/environment/environment.ts',
+      changes: [['      if (withList) await this.inFile.recognition.leave(file);\n', '']],
+      shownBy: {
+        'unit/state/moving-instances.test.ts': [
+          'text nobody when they go back, each time, until somebody confirms that the list stays behind',
+        ],
+      },
+    },
+    {
+      what: 'a new store takes over from those of all other places, unless their list is shared',
+      file: 'lib/state/recognition.ts',
+      changes: [['isAlone ? Object.values(this.remembered()) : []', '[]']],
+      shownBy: {
+        'unit/state/moving-instances.test.ts': [
+          'leave the do-not-text list to one beside them (${store}), and text nobody from one in their place',
+        ],
+      },
+    },
   ],
   21: [
     {

@@ -320,6 +320,10 @@ export const threats: Readonly<Record<number, Threat>> = {
         'is noticed by all instances where somebody empties the tables while they run',
         'is noticed where another instance makes the tables again, and both read what either writes',
       ],
+      'unit/state/moving-instances.test.ts': [
+        'text nobody when they go back, each time, until somebody confirms that the list stays behind',
+        'leave the do-not-text list to one beside them (${store}), and text nobody from one in their place',
+      ],
     },
   },
   21: {
