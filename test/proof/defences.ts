@@ -182,7 +182,12 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'a repeated parameter is ignored',
       file: authorization,
-      changes: [[' || [state, code, error].some((values) => values.length > 1)', '']],
+      changes: [
+        [
+          "  if (['state', 'code', 'error'].some((name) => query.getAll(name).length > 1)) return undefined;\n",
+          '',
+        ],
+      ],
       shownBy: {
         'unit/auth/authorization.test.ts': ['when ${name} occurs twice, which leaves the request valid'],
       },
@@ -493,7 +498,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'an answer ends at 5 MB',
       file: 'lib/service/transport.ts',
-      changes: [['if (this.size <= this.limit &&', 'if (this.size <= 100 * this.limit &&']],
+      changes: [['if (this.size <= answerLimit &&', 'if (this.size <= 100 * answerLimit &&']],
       shownBy: {
         'unit/service/hostile.test.ts': [
           'that never stops answering is cut off after 5 MB, and the connection is closed',
