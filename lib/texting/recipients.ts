@@ -77,17 +77,14 @@ const hasWords = (text: string): boolean => /\p{L}/u.test(text.trim().replace(pr
 const isRounded = (value: unknown): boolean => typeof value === 'number' && value % 10_000 === 0;
 
 /** A column of numbers with gaps in it is exported as 1717654321.0: with its last zero, somebody else may have it. */
-const decimals = /(?<=^\+?\d{7,})[.,]0{1,2}$/;
+const decimals = /(?<=^\d{7,})[.,]0{1,2}$/;
 
 /** A value that starts with + is checked by the contract's pattern alone (*Limits*); others need a country. */
 export const phoneNumber = (value: unknown, country: string): string | undefined => {
   if (isRounded(value)) return undefined;
   const text =
-    typeof value === 'number'
-      ? String(value)
-      : typeof value === 'string'
-        ? withoutMarks(value).replace(decimals, '')
-        : '';
+    typeof value === 'number' ? String(value) : typeof value === 'string' ? withoutMarks(value) : '';
+  if (e164.test(text)) return text;
   if (text.startsWith('+')) {
     const number = digitsTogether(text);
     const read = text.includes(zeroWithin) ? (parsed(number)?.number ?? number) : number;
@@ -95,7 +92,7 @@ export const phoneNumber = (value: unknown, country: string): string | undefined
   }
   // The parser would find one number in these, and the rest would be lost.
   if (isJsonText(text) || hasWords(text)) return undefined;
-  return text !== '' && country !== '' ? national(text, country) : undefined;
+  return text !== '' && country !== '' ? national(text.replace(decimals, ''), country) : undefined;
 };
 
 export interface PhoneRules {

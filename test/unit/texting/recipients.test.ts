@@ -106,7 +106,7 @@ describe('the error for an invalid phone number', () => {
     });
 
   it('leaves out decimal places that a column of numbers was exported with, but no zeros that were dialed', () => {
-    for (const written of ['1717654321.0', '1717654321.00', '1717654321,0', '+491717654321.0'])
+    for (const written of ['1717654321.0', '1717654321.00', '1717654321,0'])
       should(phoneNumber(written, 'DE')).equal('+491717654321', written);
     should(phoneNumber('+33 6.12.34.56.00', '')).equal('+33612345600');
     should(phoneNumber('0171.765.43.0', 'DE')).equal('+49171765430');
