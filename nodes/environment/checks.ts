@@ -138,6 +138,6 @@ export const runChecks = async (
     const { check, ok: verdict } = spoken(finding, words);
     // There is a token; other lines say why it was not sent to the service.
     const ok = finding.key === 'check.tokenUnproven' ? true : verdict;
-    return { check, ok, message: findings.map((each) => spoken(each, words).message).join(' ') };
+    return { check, ok, message: findings.map((each) => spoken(each, words).message).join('\n') };
   });
 };
