@@ -36,6 +36,7 @@ export type SignInRefusal =
   | 'expired'
   | 'denied'
   | 'declined'
+  | 'scopes'
   | 'refused'
   | 'client'
   | 'tokenType'
@@ -73,6 +74,10 @@ export const authorizationUrl = async (
 const hashOf = (secret: string): string => hash('sha256', secret);
 
 const denied = 'access_denied';
+const reasonsGiven = new Map<string, SignInRefusal>([
+  [denied, 'denied'],
+  ['invalid_scope', 'scopes'],
+]);
 
 const attemptOf = (environment: string, advisor: string): string => JSON.stringify([environment, advisor]);
 
@@ -203,7 +208,7 @@ export class Authorizations {
   ): Promise<Finished> {
     const { clock, vault } = this.options;
     if (clock.now() >= expiresAt) return { ok: false, why: 'expired' };
-    if (error !== '') return { ok: false, why: error === denied ? 'denied' : 'declined' };
+    if (error !== '') return { ok: false, why: reasonsGiven.get(error) ?? 'declined' };
     // A visit that began in time may end after the link has expired.
     if (link !== undefined && !(await vault.link(link))) return { ok: false, why: 'spentLink' };
     const result = await this.ask(connection, code, verifier);

@@ -176,9 +176,7 @@ export const readActivity = async (
     const found = await soon(activity.queue(state === undefined ? wanted : { ...wanted, state }));
     return { ...found, data: shown(found.data) };
   }
-  const { data: all, pageInfo } = await soon(
-    activity.failures(wanted, textIn(request, 'gathered') !== ''),
-  );
+  const { data: all, pageInfo } = await soon(activity.failures(wanted, textIn(request, 'gathered') !== ''));
   const failures = mayWrite ? all : all.map(maskedFailure);
   const data = failures.map(({ problem: _, ...failure }) => failure);
   return { data, pageInfo, ...failuresInWords(failures, request) };

@@ -85,7 +85,7 @@ interface WindowState {
 }
 
 /** Why an authorization failed, where there is more to say than that it did. */
-const reasons = ['denied', 'expired', 'declined', 'client', 'later', 'storeAway'];
+const reasons = ['denied', 'expired', 'declined', 'scopes', 'client', 'later', 'storeAway'];
 
 /** One advisor: what is known, and what can be done. The card is changed in place, so that no button loses the focus. */
 export const cardOf = (

@@ -145,8 +145,13 @@ describe('authorization', () => {
         ok: false,
         why: 'denied',
       });
-      const state = new URL(await begin()).searchParams.get('state') ?? '';
-      should(await finish(`state=${state}&error=server_error`)).deepEqual({ ok: false, why: 'declined' });
+      for (const [error, why] of [
+        ['server_error', 'declined'],
+        ['invalid_scope', 'scopes'],
+      ] as const) {
+        const state = new URL(await begin()).searchParams.get('state') ?? '';
+        should(await finish(`state=${state}&error=${error}`)).deepEqual({ ok: false, why });
+      }
     });
 
     it('when access was denied without a state, which leaves every request valid', async () => {
