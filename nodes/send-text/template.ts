@@ -37,6 +37,9 @@ const fieldsOf =
 /** What the flow's author wrote is filled from the message too; a text that came in with the message is not. */
 const isAuthored = ({ type }: Source): boolean => type !== 'msg';
 
+/** What a formula without a result leaves in a cell: #N/A, #NV, #REF!, #¿NOMBRE? and the like. */
+const cellError = /^#(N\/[AD]|NV|[¡¿]?[A-Z/0]{3,}[!?])$/;
+
 /** Compiles a text: each `{{field}}` is filled from the first of the sources that has it, else `missing` is thrown. */
 export const compileTemplate = (
   template: string,
@@ -60,6 +63,8 @@ export const compileTemplate = (
       if (value === undefined) throw missing(name);
       // Braces never reach a phone, not even those in a badly filled table.
       if (value.includes('{{')) throw invalidInput('placeholder_braces', { field: excerpt(name) });
+      if (cellError.test(value.trim()))
+        throw invalidInput('placeholder_error', { field: excerpt(name), value });
       text += (pieces[index] ?? '') + value.trim();
     }
     return text + tail;

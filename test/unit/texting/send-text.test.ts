@@ -312,6 +312,18 @@ describe('send text node', () => {
       should({ port, code: errorOf(msg).code }).eql({ port: 1, code: 'invalid_input' });
     });
 
+    it('is not sent with the error of a formula where a name was meant', async () => {
+      const { environment, bodies } = await scripted(() => ({ body: sent }));
+      const flow = await sendNode(environment, { phone: 'payload', text: 'Hi {{name}}', textType: 'str' });
+      const errors = ['#N/A', '#NV', '#REF!', '#BEZUG!', '#DIV/0!', '#¿NOMBRE?', ' #VALUE! '];
+      const names = [...errors, '#1', 'NV'];
+      const payload = names.map((name, index) => ({ phone: `+1202555010${String(index)}`, name }));
+      const arrived = inOrder(await flow.ask({ payload }, names.length));
+      should(arrived.map(({ port }) => port)).eql([...errors.map(() => 1), 0, 0]);
+      should(errorOf(arrived[0]?.msg ?? {}).message).match(/"name" is an error of the spreadsheet \(#N\/A\)/);
+      should(bodies()).have.length(2);
+    });
+
     it('cut in the middle of a character fails for that recipient alone', async () => {
       const { environment, bodies } = await scripted(() => ({ body: sent }));
       const flow = await sendNode(environment, { phone: 'payload' });
