@@ -128,7 +128,7 @@ const asGiven = ({ given }: PhoneEntry): string | number | null =>
   typeof given === 'string' || typeof given === 'number' ? given : null;
 
 /** What to tell the user about a text that is not a number we may use. */
-export const wrongNumber = (text: string, country: string): ServiceError => {
+const wrongNumber = (text: string, country: string): ServiceError => {
   if (!/\d/.test(text)) return invalidInput('phone_none');
   const numbers = text.split(/[,;\n]/).filter((part) => digitsIn(part) >= fewestDigits);
   if (numbers.length > 1) return invalidInput('phone_several');

@@ -2,7 +2,7 @@ import { compile, type Source } from '../../lib/runtime/inputs';
 import type { Tools } from '../../lib/runtime/flow-node';
 import { hideNumbers } from '../../lib/runtime/log';
 import { invalidInput } from '../../lib/runtime/errors';
-import { phoneNumber, wrongNumber } from '../../lib/texting/recipients';
+import { notANumber, phoneNumber } from '../../lib/texting/recipients';
 import { fieldsGiven } from '../../lib/address-book/record-fields';
 import { isLeftOut, isRecord } from '../../lib/kinds';
 import type { Message } from '../../lib/runtime/red';
@@ -75,8 +75,9 @@ const givenFields = (record: Readonly<Record<string, unknown>>, country: string)
   const { phone: given, ...body } = fieldsGiven(record, contactFieldKinds);
   if (body.emailAddress !== undefined) body.emailAddress = body.emailAddress.trim();
   if (given === undefined || isEmptyText(given)) return body;
-  const phone = phoneNumber(given, country);
-  if (phone === undefined) throw wrongNumber(given, country);
+  // As it was given: only a number may have been rounded.
+  const phone = phoneNumber(record['phone'], country);
+  if (phone === undefined) throw notANumber(record['phone'], country, { where: 'phone', list: false });
   return { ...body, phone };
 };
 

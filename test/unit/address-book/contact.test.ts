@@ -204,6 +204,14 @@ describe('contact node', () => {
       should(requests()).be.empty();
     });
 
+    it('is rejected without a request when a spreadsheet has probably rounded it', async () => {
+      const { environment, requests } = await scripted(() => ({ body: { id: 7 } }), inUS);
+      const flow = await contactNode(environment, { operation: 'create' });
+      const { msg } = only(await flow.ask({ payload: { firstName: 'Hiro', phone: 2_185_550_000 } }));
+      should(errorOf(msg).message).match(/^This phone number ends in 0000/);
+      should(requests()).be.empty();
+    });
+
     it('may contain spaces if it starts with +', async () => {
       const { environment, requests } = await scripted(() => ({ body: { id: 7 } }));
       const flow = await contactNode(environment, { operation: 'create' });
