@@ -286,7 +286,9 @@ for (const version of versions) {
       await rememberFor.waitFor();
       await hint.filter({ hasText: /^A second identical text to the same number/ }).waitFor();
       await page.evaluate(`$('#node-input-onceKey').typedInput('type', 'msg')`);
-      await hint.filter({ hasText: /^A second text from this node with the same key to the same number/ }).waitFor();
+      await hint
+        .filter({ hasText: /^A second text from this node with the same key to the same number/ })
+        .waitFor();
       await closeNode(page, 'cancel');
     });
 
