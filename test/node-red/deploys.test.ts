@@ -1,4 +1,5 @@
 import should from 'should';
+import { versions } from '../support/extent';
 import type { DeployType, FlowNode } from '../support/node-red';
 import { numbers, Sandbox, senderId, toldOf, waiterId } from '../support/sandbox';
 
@@ -12,7 +13,7 @@ const deploys: readonly (readonly [type: DeployType, name: string])[] = [
   ['reload', 'renamed again'],
 ];
 
-for (const version of [4, 5] as const) {
+for (const version of versions) {
   describe(`deploys on Node-RED ${version.toString()}`, function () {
     this.timeout(180_000);
     let on: Sandbox;

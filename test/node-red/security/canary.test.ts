@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs';
 import should from 'should';
 import { closeAll } from '../../support/closing';
+import { versions } from '../../support/extent';
 import { place } from '../../support/security/canaries';
 import {
   addressBook,
@@ -23,7 +24,7 @@ const ownWords = (error: unknown): unknown => {
   return { ...own, ...(typeof cause === 'object' && { cause: ownWords(cause) }) };
 };
 
-for (const version of [4, 5] as const) {
+for (const version of versions) {
   describe(`canaries pushed through every path of Node-RED ${version.toString()}`, function () {
     this.timeout(120_000);
     let run: CanaryRun;
