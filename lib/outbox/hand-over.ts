@@ -92,17 +92,18 @@ interface Offer {
 }
 
 const offers = processMemory('handOvers', new Map<number, Offer>());
-/** Outcomes that have arrived, and count as emitted unless another node of ours claims them first. */
 const concluding = processMemory('handOvers', {
   lastOffer: 0,
-  arrived: [] as number[],
-  /** Those that had arrived before the timer was set. */
-  earlier: [] as number[],
+  /** The outcomes that have arrived, by the tick in which they did, the last first. */
+  arrived: [[]] as number[][],
   timer: undefined as NodeJS.Timeout | undefined,
 });
 
-/** An outcome counts as emitted after once to twice so many milliseconds, unless it has reached another node of ours. */
-const grace = 100;
+/**
+ * An outcome counts as emitted after so many ticks, 100 milliseconds at least, unless it has reached another node of ours.
+ * A process that stands still loses one of them, not all: its messages are on their way meanwhile.
+ */
+const graceTicks = { count: 5, ms: 25 };
 
 const conclude = (id: number, save?: Save): void => {
   const offer = offers.get(id);
@@ -111,12 +112,8 @@ const conclude = (id: number, save?: Save): void => {
   else offer?.giver.emitted(save);
 };
 
-const concludeEarlier = (): void => {
-  const { earlier, arrived } = concluding;
-  concluding.earlier = arrived;
-  concluding.arrived = [];
-  concluding.timer = arrived.length > 0 ? setTimeout(concludeEarlier, grace).unref() : undefined;
-  for (const id of earlier) {
+const concludeThese = (ids: readonly number[]): void => {
+  for (const id of ids) {
     const offer = offers.get(id);
     if (!offer) continue;
     offer.awaited = 0;
@@ -124,11 +121,21 @@ const concludeEarlier = (): void => {
   }
 };
 
+const tick = (): void => {
+  const { arrived } = concluding;
+  arrived.unshift([]);
+  const over = arrived.splice(graceTicks.count).flat();
+  const isAny = arrived.some((ids) => ids.length > 0);
+  concluding.timer = isAny ? setTimeout(tick, graceTicks.ms).unref() : undefined;
+  concludeThese(over);
+};
+
 const concludeAll = (): void => {
   clearTimeout(concluding.timer);
-  concludeEarlier();
-  clearTimeout(concluding.timer);
-  concludeEarlier();
+  concluding.timer = undefined;
+  const ids = concluding.arrived.flat();
+  concluding.arrived = [[]];
+  concludeThese(ids);
 };
 
 /**
@@ -163,8 +170,8 @@ export const handOver = {
       conclude(id);
       return;
     }
-    concluding.arrived.push(id);
-    concluding.timer ??= setTimeout(concludeEarlier, grace).unref();
+    concluding.arrived[0]?.push(id);
+    concluding.timer ??= setTimeout(tick, graceTicks.ms).unref();
   },
   /** The messages did not arrive. */
   withdraw(id: number): void {
