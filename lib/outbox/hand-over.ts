@@ -12,8 +12,8 @@ const visitsMark = Symbol.for('advisor-texting.visits');
 
 type Marked = Record<PropertyKey, unknown>;
 
-/** How often a message came back to a node within a minute, and when that minute began. */
 export const noReturns = { count: 0, since: -Infinity };
+/** How often a message came back to a node within a minute, and when that minute began. */
 type Returns = Readonly<typeof noReturns>;
 
 /** By node id. Never changed, because messages share it. */

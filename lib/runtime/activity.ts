@@ -11,6 +11,7 @@ import { day, minute, second } from '../durations';
 import type { Problem } from '../service/errors';
 import { endOf, key, type Store, type StoreCommand } from '../state/store';
 import type { Environment } from './environment';
+import type { Words } from './language';
 import { visible } from '../visible';
 import { folded, tried } from '../kinds';
 import type { NodeName, WaitItem, QueueItem, ListItem, Failure, Listed } from './activity-items';
@@ -45,6 +46,10 @@ export interface FailureRecord extends Failure {
   readonly count?: number;
   readonly problem?: Pick<Problem, 'message' | 'wording'>;
 }
+
+/** The sentence that says what happened and what to do; null where only the code is known. */
+export const sentenceOf = ({ code, problem }: FailureRecord, words: Words): string | null =>
+  problem ? words.problem({ code, retryable: false, attempts: 0, ...problem }) : null;
 
 interface SavedFailure extends FailureRecord {
   /** Missing when the environment was incomplete. */

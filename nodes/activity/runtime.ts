@@ -1,13 +1,7 @@
 import { operationNode, type SearchOperation } from '../../lib/address-book/operation';
 import type { ResultPage } from '../../lib/service/endpoints';
 import { runSearch, searchSettings, type Search } from '../../lib/address-book/search';
-import {
-  activityOf,
-  mostFailuresKept,
-  pageIn,
-  type Activity,
-  type FailureRecord,
-} from '../../lib/runtime/activity';
+import { activityOf, mostFailuresKept, pageIn, sentenceOf, type Activity } from '../../lib/runtime/activity';
 import type { Environment } from '../../lib/runtime/environment';
 import { failedOutcome, invalidInput, problemOf } from '../../lib/runtime/errors';
 import { serviceError } from '../../lib/service/errors';
@@ -27,12 +21,6 @@ interface ActivityReading {
   page(asked: { page: number; pageSize: number; advisor?: string }): Promise<ResultPage<ActivityItem>>;
 }
 
-/** A failure in a sentence, as the sidebar shows it. */
-const withMessage = ({ problem, ...failure }: FailureRecord, { words }: Tools) => ({
-  ...failure,
-  message: problem ? words.problem({ code: failure.code, retryable: false, attempts: 0, ...problem }) : null,
-});
-
 const readingOf = (what: string, activity: Activity, tools: Tools): ActivityReading => {
   switch (what) {
     case 'waits':
@@ -42,7 +30,11 @@ const readingOf = (what: string, activity: Activity, tools: Tools): ActivityRead
     case 'failures': {
       const page: ActivityReading['page'] = async (asked) => {
         const { data, pageInfo } = await activity.failures(asked);
-        return { data: data.map((failure) => withMessage(failure, tools)), pageInfo };
+        const shown = data.map((failure) => {
+          const { problem: _, ...rest } = failure;
+          return { ...rest, message: sentenceOf(failure, tools.words) };
+        });
+        return { data: shown, pageInfo };
       };
       return { all: async () => (await page({ page: 1, pageSize: mostFailuresKept })).data, page };
     }

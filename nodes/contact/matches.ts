@@ -8,7 +8,7 @@ import { invalidInput, problemOf } from '../../lib/runtime/errors';
 import { serviceError } from '../../lib/service/errors';
 import type { Id, ResponseOf } from '../../lib/service/endpoints';
 import { fieldsGiven } from '../../lib/address-book/record-fields';
-import { isRecord } from '../../lib/kinds';
+import { isRecord, tried } from '../../lib/kinds';
 import type { ContactBody } from './input';
 import { contactFieldKinds } from './spec';
 
@@ -49,11 +49,8 @@ export const matchValueOf = (contact: ContactBody, matchBy: MatchBy): string => 
 export const matchValuesOf = (contacts: readonly unknown[], matchBy: MatchBy): ReadonlySet<string> =>
   new Set(
     contacts.map((contact) => {
-      try {
-        return isRecord(contact) ? valueOf(fieldsGiven(contact, contactFieldKinds), matchBy) : '';
-      } catch {
-        return '';
-      }
+      if (!isRecord(contact)) return '';
+      return tried(() => valueOf(fieldsGiven(contact, contactFieldKinds), matchBy)) ?? '';
     }),
   );
 

@@ -5,6 +5,7 @@ import { countPaused } from '../../lib/outbox/removed-nodes';
 import {
   activityOf,
   pageIn,
+  sentenceOf,
   type Activity,
   type ActivityQuery,
   type FailureRecord,
@@ -199,9 +200,7 @@ const failuresInWords = (
     words.find(`failed.${code}`) ?? words.say(wordsOfOthers.get(code) ?? 'failed.other');
   return {
     codes: Object.fromEntries([...codes].map((code) => [code, wordOf(code)])),
-    advice: failures.map(({ code, problem }) =>
-      problem ? words.problem({ code, retryable: false, attempts: 0, ...problem }) : null,
-    ),
+    advice: failures.map((failure) => sentenceOf(failure, words)),
   };
 };
 
