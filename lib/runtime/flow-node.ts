@@ -86,11 +86,12 @@ export const ownAdvisor = (environment: Environment, value: unknown): string | u
 };
 
 /** The advisor of the chosen source, else `msg.advisor`; empty when neither names one. */
-export const anyAdvisor = (chosen: Source, value: unknown, msg: Message): string => {
+export const anyAdvisor = (chosen: Source, value: unknown, msg: Message, isOfList = false): string => {
   const isChosen = !isEmpty(chosen.value);
   const given = isChosen ? value : msg.advisor;
   const where = isChosen ? chosen.where : 'msg.advisor';
-  if (isChosen && isEmpty(given)) throw invalidInput('advisor_empty', { where });
+  if (isChosen && isEmpty(given))
+    throw invalidInput(isOfList ? 'advisor_of_rows' : 'advisor_empty', { where });
   const key = isEmpty(given) ? '' : asText(given)?.trim();
   if (key === undefined) throw invalidInput('advisor_value', { where });
   return key;
@@ -165,11 +166,12 @@ export const toolsOf = (RED: Red, node: RunningNode, spec: NodeSpec, config: Con
       value: unknown,
       msg: Message,
       items: readonly Mutable<Pick<ItemData, 'advisor' | 'wrong'>>[] = [],
+      isList = false,
     ): string {
       const from = environment();
       checkSettings();
       try {
-        const asked = anyAdvisor(advisorSource, value, msg);
+        const asked = anyAdvisor(advisorSource, value, msg, isList);
         if (lastAdvisor?.asked !== asked)
           lastAdvisor = { asked, found: authorized(from, asked || theOnlyOne(from)) };
         return lastAdvisor.found;

@@ -140,8 +140,7 @@ const wrongNumber = (text: string, country: string): ServiceError => {
   }
   if (/^\d[\d.,]*e\+?\d+$/i.test(text.trim())) return invalidInput('phone_rounded');
   if (hasWords(text)) return invalidInput('phone_words');
-  const count = digitsIn(text);
-  if (count < fewestDigits) return invalidInput('phone_short', { count });
+  if (digitsIn(text) < fewestDigits) return invalidInput('phone_short');
   if (country === '') return invalidInput('phone_country');
   const problem = isAmbiguous(parsed(text, country), text) ? 'phone_ambiguous' : 'phone_impossible';
   return invalidInput(problem, { country: { country } });
@@ -482,7 +481,7 @@ export const texting = <T extends Recipient, S extends TextShared>(
           const shared = sharedIn(msg, read.list) as Mutable<S>;
           const named = read.list ? items : items.map((each) => withName(each, msg));
           const check = (): void => {
-            const used = tools.advisor(advisor, msg, named);
+            const used = tools.advisor(advisor, msg, named, read.list);
             if (!read.list && anyAdvisor(tools.advisorSource, advisor, msg) === '')
               checkPayload(msg.payload, named[0]?.phone, used);
             // Not before: a retry of the failure would find it in the message.

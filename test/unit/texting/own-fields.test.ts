@@ -116,6 +116,21 @@ describe("a recipient's own fields", () => {
       should(requests()).be.empty();
     });
 
+    it('is explained to somebody who chose a column of the list for it', async () => {
+      const { flow, requests } = await sendOn({
+        phone: 'payload',
+        advisor: 'payload.Berater',
+        advisorType: 'msg',
+      });
+      const { msg } = only(await flow.ask({ payload: [{ phone: ann, Berater: 'maria' }] }));
+      should(errorOf(msg).message).match(
+        /^msg\.payload\.Berater names no advisor\. For a list, leave "Advisor" empty/,
+      );
+      const single = only(await flow.ask({ payload: ann }));
+      should(errorOf(single.msg).message).match(/: put the key of an advisor there\.$/);
+      should(requests()).eql([]);
+    });
+
     it('makes the same text of two advisors two texts', async () => {
       const { flow, requests } = await sendOn();
       const phone = ['alex', 'maria', 'maria'].map((advisor) => ({ phone: ann, advisor }));
