@@ -43,14 +43,16 @@ export interface Grant {
   readonly refused: boolean;
 }
 
+const isOfService = ({ tokenUrl, service }: Grant, connection: Connection): boolean =>
+  (service === undefined || service === connection.service) &&
+  (tokenUrl === connection.tokenUrl || new URL(tokenUrl).origin === new URL(connection.tokenUrl).origin);
+
 /**
  * Whether a grant was issued to this application at this service. If not, it is never sent, and somebody must authorize
  * again.
  */
-export const isGrantFor = ({ tokenUrl, clientId, service }: Grant, connection: Connection): boolean =>
-  clientId === connection.clientId &&
-  (service === undefined || service === connection.service) &&
-  (tokenUrl === connection.tokenUrl || new URL(tokenUrl).origin === new URL(connection.tokenUrl).origin);
+export const isGrantFor = (grant: Grant, connection: Connection): boolean =>
+  grant.clientId === connection.clientId && isOfService(grant, connection);
 
 export const newGrant = (connection: Connection, advisor: string): Grant => ({
   environment: connection.environment,
@@ -136,7 +138,7 @@ export interface Link {
 }
 
 interface GrantRecord extends VaultEntry {
-  /** The name under which environments share an authorization that was made from a refresh token. */
+  /** Its name, when environments share it (made from a refresh token), or the advisor has one for another service. */
   readonly seed?: string;
   /** The process that is about to use the refresh token, by a name that is unique for each start, and the store's time. */
   readonly renewing?: { readonly by: string; readonly at: number };
@@ -194,7 +196,7 @@ const placeOf = (store: Store, name: string): Buffer => key(grantKind, store.has
 const recordOf = (name: string, { grant, awaiting }: VaultEntry): GrantRecord => ({
   grant,
   awaiting,
-  ...(isSeed(name) && { seed: name }),
+  ...(name !== entryName(grant.environment, grant.advisor) && { seed: name }),
 });
 
 const seeded = (connection: Connection): Grant => ({
@@ -306,9 +308,32 @@ export class Vault {
 
   /** The name of an advisor's authorization: equal names mean one authorization. */
   name(connection: Connection, advisor: string): string {
-    const own = entryName(connection.environment, advisor);
+    const own = this.ownName(connection, advisor);
     const isSeeded = connection.seed !== '' && advisor === defaultAdvisor && !this.kept.has(own);
     return isSeeded ? seedName(connection) : own;
+  }
+
+  /** An authorization in an undeployed dialog must not replace one for another service that running flows use. */
+  private ownName(connection: Connection, advisor: string): string {
+    const { environment, service, clientId, tokenUrl } = connection;
+    const name = entryName(environment, advisor);
+    const first = this.kept.get(name)?.entry.grant;
+    return !first || isGrantFor(first, connection)
+      ? name
+      : JSON.stringify([environment, advisor, service, clientId, new URL(tokenUrl).origin]);
+  }
+
+  private entryOf(connection: Connection, advisor: string): VaultEntry | undefined {
+    const name = this.name(connection, advisor);
+    const fresh = isSeed(name) ? { grant: seeded(connection), awaiting: null } : undefined;
+    return this.kept.get(name)?.entry ?? fresh;
+  }
+
+  /** The names of an advisor's own authorizations, one for each service. */
+  private ownNames(environment: string, advisor: string): string[] {
+    const isOwn = ([name, { entry }]: [string, Kept]): boolean =>
+      !isSeed(name) && entry.grant.environment === environment && entry.grant.advisor === advisor;
+    return [...this.kept].filter(isOwn).map(([name]) => name);
   }
 
   get(connection: Connection, advisor: string): VaultEntry | undefined {
@@ -318,25 +343,33 @@ export class Vault {
   /** The advisors of an environment; with a connection, also the one of its refresh token. */
   list(environment: string, connection?: Connection): [advisor: string, entry: VaultEntry][] {
     if (connection) return [...this.view(connection).entries];
-    return [...this.kept].flatMap(([name, { entry }]): [string, VaultEntry][] =>
+    const own = [...this.kept].flatMap(([name, { entry }]): [string, VaultEntry][] =>
       !isSeed(name) && entry.grant.environment === environment ? [[entry.grant.advisor, entry]] : [],
     );
+    return [...new Map(own)];
   }
 
-  /** The keys of the advisors in the list. There may be many, and each message without an advisor asks. */
+  /**
+   * The keys of the advisors in the list, without those known from another service alone, unless all are. There may be
+   * many, and each message without an advisor asks.
+   */
   advisors(connection: Connection): readonly string[] {
     return this.view(connection).advisors;
   }
 
   private view(connection: Connection): View {
-    const known = this.views.get(connection);
-    if (known) return known;
+    const made = this.views.get(connection);
+    if (made) return made;
     const entries = new Map(this.list(connection.environment));
-    if (connection.seed !== '' && !entries.has(defaultAdvisor)) {
-      const kept = this.kept.get(seedName(connection))?.entry;
-      entries.set(defaultAdvisor, kept ?? { grant: seeded(connection), awaiting: null });
-    }
-    const view = { entries, advisors: [...entries.keys()] };
+    for (const [advisor, entry] of entries)
+      if (!isGrantFor(entry.grant, connection))
+        entries.set(advisor, this.entryOf(connection, advisor) ?? entry);
+    const given = entries.has(defaultAdvisor) ? undefined : this.entryOf(connection, defaultAdvisor);
+    if (given) entries.set(defaultAdvisor, given);
+    const known = [...entries].flatMap(([advisor, { grant }]) =>
+      isOfService(grant, connection) ? [advisor] : [],
+    );
+    const view = { entries, advisors: known.length > 0 ? known : [...entries.keys()] };
     this.views.set(connection, view);
     return view;
   }
@@ -353,7 +386,7 @@ export class Vault {
       return entry;
     }
     const entry = { grant, awaiting: null };
-    await this.save(entryName(grant.environment, grant.advisor), entry);
+    await this.save(this.ownName(connection, grant.advisor), entry);
     return entry;
   }
 
@@ -372,13 +405,16 @@ export class Vault {
    */
   confirm(environment: string, advisor: string, connection?: Connection): Promise<boolean> {
     return this.inTurn(async () => {
-      const own = entryName(environment, advisor);
-      const name = connection ? this.name(connection, advisor) : own;
-      const entry = this.kept.get(name)?.entry;
-      if (entry?.awaiting?.environment !== environment) return false;
-      await this.save(own, { grant: entry.awaiting, awaiting: null });
-      if (name !== own) await this.setAwaiting(name, { ...entry, awaiting: null });
-      return true;
+      const used = connection ? [this.name(connection, advisor)] : [];
+      for (const name of [...used, ...this.ownNames(environment, advisor)]) {
+        const entry = this.kept.get(name)?.entry;
+        if (entry?.awaiting?.environment !== environment) continue;
+        const own = isSeed(name) && connection ? this.ownName(connection, advisor) : name;
+        await this.save(own, { grant: entry.awaiting, awaiting: null });
+        if (name !== own) await this.setAwaiting(name, { ...entry, awaiting: null });
+        return true;
+      }
+      return false;
     });
   }
 
@@ -388,15 +424,13 @@ export class Vault {
    */
   disconnect(environment: string, advisor: string, connection?: Connection): Promise<boolean> {
     return this.inTurn(async () => {
-      const name = connection ? this.name(connection, advisor) : entryName(environment, advisor);
-      const entry = connection ? this.get(connection, advisor) : this.kept.get(name)?.entry;
-      if (!entry) return false;
-      if (isSeed(name)) {
-        const grant = { ...entry.grant, accessToken: null, refreshToken: null, refused: true };
-        await this.save(name, { grant, awaiting: null });
-      } else {
-        await this.remove(name);
-      }
+      const names = this.ownNames(environment, advisor);
+      const name = connection ? this.name(connection, advisor) : '';
+      const entry = connection && isSeed(name) ? this.entryOf(connection, advisor) : undefined;
+      for (const own of names) await this.remove(own);
+      if (!entry) return names.length > 0;
+      const grant = { ...entry.grant, accessToken: null, refreshToken: null, refused: true };
+      await this.save(name, { grant, awaiting: null });
       return true;
     });
   }
@@ -686,7 +720,7 @@ export const movableGrants = (
   const ofSeed = connection?.seed ? seedName(connection) : '';
   return {
     prefix: key(grantKind),
-    isMeant: ({ seed, grant }) => (seed === undefined ? grant.environment === environment : seed === ofSeed),
+    isMeant: ({ seed = '', grant }) => (isSeed(seed) ? seed === ofSeed : grant.environment === environment),
     copy: ({ value }, to) => {
       const name = nameIn(value);
       return { put: placeOf(to, name), value: recordOf(name, value) };

@@ -749,6 +749,21 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
+      what: 'an authorization for one service does not replace that for another',
+      file: 'lib/auth/vault.ts',
+      changes: [
+        [
+          'await this.save(this.ownName(connection, grant.advisor), entry);',
+          'await this.save(entryName(grant.environment, grant.advisor), entry);',
+        ],
+      ],
+      shownBy: {
+        'unit/auth/vault.test.ts': [
+          'keeps the authorization that flows use, and uses each with its service, also after a restart',
+        ],
+      },
+    },
+    {
       what: 'an authorization belongs to its service',
       file: 'lib/auth/vault.ts',
       changes: [['  (service === undefined || service === connection.service) &&\n', '']],

@@ -306,6 +306,21 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     await red.request('DELETE', route('advisors/erin'));
   });
 
+  it('keep the authorization of the deployed service while a form that is not deployed has another', async () => {
+    await authorizeOn(red, 'ivan', 'Ivan');
+    const [, form] = sandboxFlow(red, simulator, { service: 'production' });
+    await authorizeOn(red, 'ivan', 'Judy', { ...form, ...simulator.credentials });
+    const listed = async (): Promise<unknown[]> =>
+      (await advisorsOf(red)).map(({ identity, state }) => [identity, state]);
+    should(await listed()).deepEqual([['Ivan', 'authorized']]);
+    await deployOn(red, sandboxFlow(red, simulator, { service: 'production' }));
+    should(await listed()).deepEqual([['Judy', 'authorized']]);
+    await deployOn(red, sandboxFlow(red, simulator));
+    should(await listed()).deepEqual([['Ivan', 'authorized']]);
+    await red.request('DELETE', route('advisors/ivan'));
+    should(await advisorsOf(red)).be.empty();
+  });
+
   it('log in the audit log who authorized, linked, confirmed, tested and disconnected whom, and no secret', async () => {
     const from = red.lines.length;
     await authorizeOn(red, 'grace', 'Grace');

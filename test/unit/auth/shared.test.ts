@@ -52,6 +52,20 @@ describe('an environment that several Node-RED instances keep in PostgreSQL', fu
     await until(() => one.advisorState('alice') === 'unknown');
   });
 
+  it('keeps the authorization that all use when somebody authorizes for another service on one', async () => {
+    const [one, two] = [start('one', 'a'), start('two', 'a')];
+    await Promise.all([one.opening, two.opening]);
+    await authorize(one.services, one.connection(), 'alice');
+    await authorize(one.services, { ...one.connection(), service: 'production' }, 'alice', 'Bob');
+    await authorize(one.services, one.connection(), 'carol');
+    await until(() => two.advisorState('carol') === 'authorized');
+    should(two.advisorState('alice')).equal('authorized');
+    await two.close();
+    const after = start('two', 'a', { service: 'production' });
+    await after.opening;
+    should(after.services.vault.get(after.connection(), 'alice')?.grant.identity?.label).equal('Bob');
+  });
+
   it('refreshes a token once for all', async () => {
     const [one, two] = [start('one', 'a'), start('two', 'a')];
     await Promise.all([one.opening, two.opening]);

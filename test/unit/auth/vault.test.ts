@@ -2,11 +2,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import should from 'should';
 import { day } from '../../../lib/durations';
-import { newGrant, type Grant, Vault } from '../../../lib/auth/vault';
+import { movableGrants, newGrant, type Grant, Vault } from '../../../lib/auth/vault';
 import type { MovableClock } from '../../../simulator/movable-clock';
 import { postForm } from '../../../lib/service/transport';
 import { Listeners } from '../../../lib/listeners';
 import { createMemoryStore } from '../../../lib/state/memory';
+import { moveRecords, type Movable } from '../../../lib/state/moving';
 import type { Store } from '../../../lib/state/store';
 import { startSimulator, type Simulator } from '../../../simulator';
 import { runChild, type Child } from '../../support/state/child';
@@ -254,6 +255,84 @@ describe('the vault', () => {
     const second = { ...newGrant(production, 'alice'), refreshToken: 'second', identity: person('a1') };
     await vault.authorized(production, second);
     should(vault.get(production, 'alice')).containDeep({ grant: second, awaiting: null });
+  });
+
+  describe('when somebody authorizes for another service in a dialog that is not deployed', () => {
+    const production = (): ReturnType<typeof connection> => ({ ...connection(), service: 'production' });
+    const sandbox = (): ReturnType<typeof connection> => ({ ...connection(), service: 'sandbox' });
+    const grant = (from: ReturnType<typeof connection>, refreshToken: string, subject = 'Alice'): Grant => ({
+      ...newGrant(from, 'default'),
+      refreshToken,
+      identity: { subject, label: subject },
+    });
+    const tokenIn = ({ vault }: Process, from: ReturnType<typeof connection>): string | null | undefined =>
+      vault.get(from, 'default')?.grant.refreshToken;
+
+    it('keeps the authorization that flows use, and uses each with its service, also after a restart', async () => {
+      const first = await start();
+      await authorize(first, production());
+      await authorize(first, sandbox(), 'default', 'Bob');
+      await clock.move(lifetime * 1000);
+      for (const from of [production(), sandbox()]) await first.tokens.token(from, 'default');
+      const later = await restart();
+      await clock.move(lifetime * 1000);
+      for (const [from, person] of [
+        [production(), 'Alice'],
+        [sandbox(), 'Bob'],
+      ] as const) {
+        should(await later.tokens.token(from, 'default')).be.a.String();
+        should(later.vault.list('env1', from)).have.length(1);
+        should(later.vault.get(from, 'default')?.grant.identity?.label).equal(person);
+      }
+      should(known(later)).deepEqual(['default']);
+      should(later.posted).have.length(2);
+    });
+
+    it('keeps that of a refresh token from the credentials', async () => {
+      const seeded = { ...production(), seed: 'given' };
+      const { vault } = await start();
+      await vault.authorized(sandbox(), grant(sandbox(), 'of the sandbox'));
+      should(vault.get(seeded, 'default')?.grant.refreshToken).equal('given');
+      should(vault.get(sandbox(), 'default')?.grant.refreshToken).equal('of the sandbox');
+    });
+
+    it('counts nobody as an advisor of the deployed service who authorized only there', async () => {
+      const red = await start();
+      await red.vault.authorized(production(), grant(production(), 'first'));
+      await red.vault.authorized(sandbox(), { ...grant(sandbox(), 'second'), advisor: 'bob' });
+      should(red.vault.advisors(production())).deepEqual(['default']);
+      should(red.vault.list('env1', production()).map(([advisor]) => advisor)).deepEqual(['default', 'bob']);
+    });
+
+    it('lets another person be confirmed there, and disconnects the advisor from both', async () => {
+      const red = await start();
+      await red.vault.authorized(production(), grant(production(), 'first'));
+      await red.vault.authorized(sandbox(), grant(sandbox(), 'second'));
+      await red.vault.authorized(sandbox(), grant(sandbox(), 'third', 'Bob'));
+      should(tokenIn(red, sandbox())).equal('second');
+      should(await red.vault.confirm('env1', 'default', production())).be.true();
+      should(await red.vault.confirm('env1', 'default', production())).be.false();
+      const later = await restart();
+      should([production(), sandbox()].map((from) => tokenIn(later, from))).deepEqual(['first', 'third']);
+      should(await later.vault.disconnect('env1', 'default', production())).be.true();
+      should(known(await restart())).be.empty();
+    });
+
+    it('moves both to a database', async () => {
+      const red = await start();
+      await red.vault.authorized(production(), grant(production(), 'first'));
+      await red.vault.authorized(sandbox(), grant(sandbox(), 'second'));
+      const store = createMemoryStore();
+      const file = await red.openStore();
+      await moveRecords(file, store, [movableGrants('env1', production()) as Movable]);
+      await file.close();
+      const vault = new Vault({ openStore: async () => store, clock, startId: 'a', warn: () => undefined });
+      await vault.opening;
+      should([production(), sandbox()].map((from) => tokenIn({ ...red, vault }, from))).deepEqual([
+        'first',
+        'second',
+      ]);
+    });
   });
 
   it('forgets no missing environment early because the clock was wrong when it was missed', async () => {
