@@ -82,15 +82,18 @@ const mostScanned = 20_000;
 /** Milliseconds between two failures of one stopped list. */
 const stoppedWithin = minute;
 
-/** What was cancelled together is one failure, the latest: a stopped list would push those that need a decision out. */
+/** Failures of a list that was stopped, or that a long standstill made too late. */
+const oftenTogether = new Set(['cancelled', 'stale']);
+
+/** What failed together is one failure, the latest: a stopped list would push those that need a decision out. */
 const gathered = (failures: readonly FailureRecord[]): FailureRecord[] => {
   const found: (FailureRecord & { count: number })[] = [];
   let before: FailureRecord | undefined;
   for (const failure of failures) {
     const last = found.at(-1);
     const isSame =
-      failure.code === 'cancelled' &&
-      before?.code === 'cancelled' &&
+      oftenTogether.has(failure.code) &&
+      before?.code === failure.code &&
       before.node.id === failure.node.id &&
       before.at - failure.at <= stoppedWithin;
     if (last && isSame) last.count += 1;

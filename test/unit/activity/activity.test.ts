@@ -395,7 +395,7 @@ describe('activity: queue and failures', () => {
     should(data.map((failure) => failure.phone)).deepEqual(phone.toReversed());
   });
 
-  it('counts what was cancelled together as one failure where failures are gathered', async () => {
+  it('counts what was cancelled or came too late together as one failure where failures are gathered', async () => {
     const { environment } = await failing(createMemoryStore(), await failingServer());
     const activity = activityOf(environment);
     const fail = (code: string, id = 'send'): void =>
@@ -407,17 +407,19 @@ describe('activity: queue and failures', () => {
     fail('outcome_unknown');
     for (let n = 0; n < 3; n++) fail('cancelled');
     fail('cancelled', 'other');
+    for (let n = 0; n < 4; n++) fail('stale', 'other');
     for (let n = 0; n < 2; n++) fail('rejected');
     const { data, pageInfo } = await activity.failures(some, true);
     should(data.map(({ code, count }) => [code, count])).deepEqual([
       ['rejected', 1],
       ['rejected', 1],
+      ['stale', 4],
       ['cancelled', 1],
       ['cancelled', 3],
       ['outcome_unknown', 1],
     ]);
-    should(pageInfo.totalRecord).equal(5);
-    should((await activity.failures(some)).pageInfo.totalRecord).equal(7);
+    should(pageInfo.totalRecord).equal(6);
+    should((await activity.failures(some)).pageInfo.totalRecord).equal(11);
   });
 
   it('shows the failures of the service that the environment points to, and of no other', async () => {
