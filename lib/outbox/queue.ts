@@ -373,13 +373,16 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   /** Cancels items that have not started: all, or those for these numbers. `at` is when another process received the reset. */
   reset(phones?: readonly string[], at?: number): void {
-    this.cancelAll(phones ? { phones } : {}, at === undefined ? undefined : arrivalAt(at));
+    void this.cancelAll(phones ? { phones } : {}, at === undefined ? undefined : arrivalAt(at));
   }
 
-  /** Cancels one item that has not started, or all such items of a list; false when it has started or finished. */
+  /**
+   * Cancels one item that has not started, or all such items of a list; false when it has started or finished. Resolves
+   * when that is saved.
+   */
   async cancel(arrival: Buffer, index?: number, isWait = false): Promise<boolean> {
     if (!(await this.reader.isWaiting(arrival, index, isWait))) return false;
-    this.cancelAll(index === undefined ? { list: arrival } : { list: arrival, index });
+    await this.cancelAll(index === undefined ? { list: arrival } : { list: arrival, index });
     return true;
   }
 
@@ -1213,7 +1216,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
 
   // Cancelling.
 
-  private cancelAll(record: CancelRecord, arrival = newArrival(this.store)): void {
+  private cancelAll(record: CancelRecord, arrival = newArrival(this.store)): Promise<unknown> {
     this.cancels.add([arrival, record]);
     const { cancelling } = this.memory;
     const written = this.store.write([{ table: records, put: this.keys.cancel(arrival), value: record }]);
@@ -1228,6 +1231,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     for (const item of this.items.values()) if (this.isCancelled(item)) item.cancel(true);
     if (this.isStarted) this.cancelSaved();
     this.pump();
+    return written;
   }
 
   /** Carries out the cancellations. One pass runs at a time: the next one meets what comes meanwhile. */

@@ -1,11 +1,13 @@
 import should from 'should';
 import type { WaitItem, WaitShared } from '../../../lib/consent/consent';
 import { Cancels } from '../../../lib/outbox/queue-memory';
+import { itemAt, keysOf } from '../../../lib/outbox/records';
 import { createMemoryStore } from '../../../lib/state/memory';
-import type { Store } from '../../../lib/state/store';
+import { under, type Store } from '../../../lib/state/store';
 import { World } from '../../support/consent/world';
 import { nextIteration } from '../../support/event-loop';
 import { isLong } from '../../support/extent';
+import { gate } from '../../support/gate';
 import { acceptOne, requestsOn, tellingWhom } from '../../support/outbox/requests';
 import { WaitingQueue } from '../../support/outbox/waiting';
 import { overStore } from '../../support/state/over-store';
@@ -30,6 +32,33 @@ describe(`${count} resets, each of one number`, () => {
     await after.close();
     should(told.filter((each) => each.endsWith(' sent'))).eql([`${phoneOf(count)} sent`]);
     should(told.filter((each) => each.endsWith(' reset')).length).equal(count);
+  });
+});
+
+describe('a cancel', () => {
+  it('is confirmed when it is saved, so that a crash after that carries nothing out', async () => {
+    const saved = createMemoryStore();
+    let before = Promise.resolve();
+    const store = overStore(saved, {
+      write: async (...args: Parameters<Store['write']>) => {
+        await before;
+        return saved.write(...args);
+      },
+    });
+    const outbox = requestsOn(store, { work: async () => 'sent', ...tellingWhom([]) });
+    acceptOne(outbox, phoneOf(1));
+    await outbox.whenSaved();
+    const [key = Buffer.alloc(0)] = await saved.keys('work', { ...under(keysOf('node').items), limit: 1 });
+    const saving = gate();
+    before = saving.opened;
+    let isConfirmed = false;
+    const cancelling = outbox.cancel(itemAt(key).arrival, 0).then((isDone) => (isConfirmed = isDone));
+    await nextIteration();
+    await nextIteration();
+    should(isConfirmed).be.false();
+    saving.open();
+    should(await cancelling).be.true();
+    await outbox.close();
   });
 });
 
