@@ -84,10 +84,13 @@ const noText = (source: Source, value: unknown, msg: Message): ServiceError => {
 const isBlank = (value: unknown): boolean =>
   value === undefined || value === null || (typeof value === 'string' && value.trim() === '');
 
-/** An address book node gives the contact as the payload, and users who wire it to a text try the field's bare name. */
+/**
+ * An address book node gives the contact as the payload, and an outcome of a list has its row as the recipient: users who
+ * wire them to a text try the field's bare name.
+ */
 const noField = (
   name: string,
-  { payload }: Message,
+  { payload, recipient }: Message,
   record: PhoneEntry['record'],
   authored: boolean,
 ): ServiceError => {
@@ -95,7 +98,10 @@ const noField = (
   if (record && Object.keys(record).some((own) => sameName(own, name)) && isBlank(fieldOf(record, name)))
     return invalidInput('placeholder_empty', { field });
   if (!authored) return invalidInput('placeholder_own', { field });
-  if (asText(pick(payload, name)) !== undefined) return invalidInput('placeholder_in_payload', { field });
+  // A row without the field must not be filled from another one.
+  const held = record ? { payload } : { payload, recipient };
+  const holder = Object.entries(held).find(([, value]) => asText(pick(value, name)) !== undefined);
+  if (holder) return invalidInput('placeholder_elsewhere', { field, holder: holder[0] });
   if (record) return invalidInput('placeholder_of_recipient', { field, fields: fieldNames(record) });
   const results = isRecord(payload) && Array.isArray(payload.data) ? payload.data : undefined;
   const isPage = results && (name.startsWith('payload.') || asText(pick(results[0], name)) !== undefined);

@@ -290,6 +290,17 @@ describe('send text node', () => {
       should(bodies()).eql([{ phone: '+12025550101', text: 'Dear Ann' }]);
     });
 
+    it('says how to write a field of the row that an outcome of a list is about, but fills no other row from it', async () => {
+      const { environment, bodies } = await scripted(() => ({ body: sent }));
+      const flow = await sendNode(environment, { text: 'Dear {{name}}', textType: 'str' });
+      const outcome = { phone: '+12025550101', recipient: { name: 'Ann' } };
+      const { msg } = only(await flow.ask(outcome));
+      should(errorOf(msg).message).match(/msg\.recipient has one: write recipient\.name between the braces/);
+      const list = only(await flow.ask({ ...outcome, phone: [{ phone: outcome.phone }] }));
+      should(errorOf(list.msg).message).match(/The recipient has these: phone\.$/);
+      should(bodies()).be.empty();
+    });
+
     it('names the fields that the recipient has, where one is missing', async () => {
       const flow = await sendNode(on.environment, { text: 'Hi {{firstName}}', textType: 'str' });
       const { msg } = only(await flow.ask({ phone: [{ 'First Name': 'Ann', phone: numbers.consented }] }));
