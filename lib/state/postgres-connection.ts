@@ -40,6 +40,8 @@ export const isPgInstalled = (): boolean => tried(() => require.resolve('pg')) !
 const readCommitted = 'set session characteristics as transaction isolation level read committed';
 /** With `off`, the server confirms commits that it loses when it crashes; what others choose waits for a standby. */
 const durably = `select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'`;
+/** Row-level security would hide records without a fault: the do-not-text list would look empty. */
+const nothingHidden = 'set row_security = off';
 const longestStatement = 30 * second;
 
 const formatVersion = 1;
@@ -113,7 +115,7 @@ export class PostgresConnection {
     const { Pool } = await loadPg();
     // The server frees the locks of a process that hangs in a transaction before its lease ends, so the others can go
     // on. A pooler such as PgBouncer refuses these settings as parameters of the connection.
-    const sessionSettings = `${readCommitted}; ${durably}; set statement_timeout = ${longestStatement};
+    const sessionSettings = `${readCommitted}; ${durably}; ${nothingHidden}; set statement_timeout = ${longestStatement};
       set idle_in_transaction_session_timeout = ${Math.round((this.leaseFor * 2) / 3)}`;
     const settings = {
       connectionString: this.url,

@@ -913,4 +913,22 @@ describe('several processes on one PostgreSQL', () => {
     server.query(grant, 'owned');
     await (await one.opened).write([put('item', 1)]);
   });
+
+  it('report row-level security, which would hide records from them, and resume when it is off', async () => {
+    const url = await server.database('secured');
+    await start('first', 60_000, url).opened;
+    server.query(
+      `create role secured login; grant usage on schema advisor_texting to secured;
+       grant select, insert, update, delete on all tables in schema advisor_texting to secured`,
+      'secured',
+    );
+    const one = start('one', 60_000, url.replace('test@', 'secured@'));
+    const store = await one.opened;
+    await store.write([put('item', 1)]);
+    server.query('alter table advisor_texting.work enable row level security', 'secured');
+    const reading = store.get('work', key('item', 'n'));
+    await until(() => one.database.trouble?.includes('row-level security') === true);
+    server.query('alter table advisor_texting.work disable row level security', 'secured');
+    assert.equal((await reading)?.value, 1);
+  });
 });
