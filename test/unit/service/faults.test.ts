@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import net from 'node:net';
 import should from 'should';
 import type { Client, ClientOptions } from '../../../lib/service/client';
@@ -164,6 +165,15 @@ describe('a failing network', () => {
       server.server.closeIdleConnections();
     }
     should(server.received).have.length(5);
+  });
+
+  it('an idle connection is dropped before a server would close it, however long the server would keep it', async () => {
+    const server = await startServer(() => ({ body: sent }));
+    server.server.keepAliveTimeout = 60_000;
+    const connected = once(server.server, 'connection') as Promise<[net.Socket]>;
+    await clientOf(server.url, { clock: frozenClock() }).call('sendMessage', text, advisor);
+    const [socket] = await connected;
+    await once(socket, 'close', { signal: AbortSignal.timeout(20_000) });
   });
 
   it('an outage does not multiply the load once the retry budget is empty', async () => {
