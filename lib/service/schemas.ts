@@ -19,12 +19,16 @@ const tolerant = <T extends z.ZodType>(schema: T, form: z.ZodType, isRequired = 
   return schema;
 };
 
-/** In answers, all that we can do without may be missing or null, and unknown fields are kept. */
-const maybe = <T extends z.ZodType>(schema: T, form: z.ZodType = schema) => tolerant(schema.nullish(), form);
+const emptyAsNull = (value: unknown): unknown => (value === '' ? null : value);
+
+/** In answers, all that we can do without may be missing, null or empty, and unknown fields are kept. */
+const maybe = <T extends z.ZodType>(schema: T, form: z.ZodType = schema, isRequired = false) =>
+  tolerant(z.preprocess(emptyAsNull, schema.nullable()).nullish(), form, isRequired);
 
 /** The contract requires it, and we do not. */
-const required = <T extends z.ZodType>(schema: T) => tolerant(schema.nullish(), schema, true);
-const text = maybe(z.string());
+const required = <T extends z.ZodType>(schema: T) => maybe(schema, schema, true);
+const textAs = (form: z.ZodType) => tolerant(z.string().nullish(), form);
+const text = textAs(z.string());
 /** A long integer arrives as text, so that ids are not rounded; a number of the contract is converted back. */
 const numberOfDigits = (value: unknown): unknown =>
   typeof value === 'string' && /^-?\d{16,}$/.test(value) ? Number(value) : value;
@@ -100,7 +104,7 @@ export const contactDetail = z.looseObject({
   sourceText: text,
   isCrmLinkedContact: flag,
   emailAddress: text,
-  phone: maybe(z.string(), phone),
+  phone: textAs(phone),
   firstName: text,
   lastName: text,
   nickname: text,

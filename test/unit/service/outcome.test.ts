@@ -125,6 +125,24 @@ describe('the meaning of an answer', () => {
       const asked = { successes: [{ memberId: null, consentState: null }], failures: [] };
       should(meaningOf('requestConsent', answered(200, asked)).happened.what).equal('done');
     });
+
+    it('takes an empty text in place of a number, a flag or a list as nothing, and keeps other empty texts', () => {
+      for (const [name, body, data] of [
+        ['getConsent', { state: 'accepted', lastChanged: '' }, { state: 'accepted', lastChanged: null }],
+        ['sendMessage', { successes: [{ messageId: 7 }], failures: '' }, { failures: null }],
+        ['requestConsent', { successes: '', failures: ['no'] }, { successes: null, failures: ['no'] }],
+        [
+          'getContact',
+          { contactId: 7, gender: '', source: '', disableEmailStatus: '', groupIds: '', phone: '', city: '' },
+          { gender: null, source: null, disableEmailStatus: null, groupIds: null, phone: '', city: '' },
+        ],
+        ['searchGroups', { data: [{ groupId: 7, contactCount: '' }], pageInfo: '' }, { pageInfo: null }],
+      ] as const) {
+        const { happened, data: given } = meaningOf(name, answered(200, body));
+        should(happened.what).equal('done');
+        should(given).containEql(data);
+      }
+    });
   });
 
   describe('invalid_response', () => {
