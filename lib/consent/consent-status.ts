@@ -40,7 +40,12 @@ export const consentStatusOf = ({
   memberId = null,
   state,
   lastChanged = null,
-}: ResponseOf<'getConsent'>): ConsentStatus => ({ memberId, state, lastChanged });
+}: ResponseOf<'getConsent'>): ConsentStatus => ({
+  memberId,
+  // The contract lists values that were seen, and not how every service writes them.
+  state: state.toLowerCase() === 'accepted' ? 'accepted' : state,
+  lastChanged,
+});
 
 /** Statuses that say nothing about the number: unauthorized, timeout, too early, too many requests. */
 const temporaryStatuses = new Set([401, 408, 425, 429]);

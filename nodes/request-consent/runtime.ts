@@ -50,11 +50,11 @@ const request = async (
     const answer = await item.call('requestConsent', { body: { phoneNumbers: [phone] } }, steps);
     const { attempts } = answer;
     const success = answer.data.successes?.[0];
-    if (success) {
-      const { memberId = null, consentState = null } = success;
-      return { memberId, consentState, requested: true };
-    }
     const detail = answer.data.failures?.[0];
+    const { memberId = null, consentState = null } = success ?? {};
+    // There is an entry for each target (contract, *Consent-request result*), perhaps also for one that was refused.
+    const isRefused = detail !== undefined && (consentState ?? 'none') === 'none';
+    if (success && !isRefused) return { memberId, consentState, requested: true };
     if (detail === undefined) throw serviceError('invalid_response', 'no_outcome', {}, { attempts });
     throw serviceError('rejected', 'rejected', { said: detail }, { detail, attempts });
   } catch (fault) {
