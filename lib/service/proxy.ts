@@ -71,7 +71,9 @@ export const tunnelThrough = (proxy: string, timeout: number): buildConnector.co
   };
   return (options, callback) => {
     const { protocol, hostname, port } = options;
-    connectTo(`${hostname}:${port || (protocol === 'https:' ? '443' : '80')}`).then(
+    // undici removes the brackets of an address of IPv6.
+    const host = hostname.includes(':') ? `[${hostname}]` : hostname;
+    connectTo(`${host}:${port || (protocol === 'https:' ? '443' : '80')}`).then(
       (socket) => {
         if (protocol === 'https:') secured({ ...options, httpSocket: socket }, callback);
         else callback(null, socket);

@@ -74,6 +74,13 @@ describe('an HTTP proxy', () => {
     should(server.received.map(({ url }) => url)).eql(['/v1/x', '/v1/x']);
   });
 
+  it('gets an address of IPv6 in brackets', async () => {
+    const server = await startServer(() => ({ body: 'hello' }));
+    const proxy = await startConnectProxy(server.port);
+    should(await through('http://[2001:db8::1]:8080', proxy.url)()).containEql({ text: 'hello' });
+    should(proxy.asked.map(({ target }) => target)).eql(['[2001:db8::1]:8080']);
+  });
+
   it('gets the user and password of its address', async () => {
     const server = await startServer(() => ({ body: 'hello' }));
     const proxy = await startConnectProxy(server.port);
