@@ -2,6 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import should from 'should';
+import { describeInLongRun } from '../support/extent';
 import { addTestPort, install, tarball } from '../support/installation';
 import { leaveOut } from '../support/machine';
 import { type FlowNode, type RealRed, startRed } from '../support/node-red';
@@ -39,7 +40,7 @@ const openFiles = (pid: number): string[] =>
 const timersIn = (resources: readonly string[]): number =>
   resources.filter((name) => name === 'Timeout').length;
 
-describe('the package, removed from the palette', function () {
+describeInLongRun('the package, removed from the palette', function () {
   this.timeout(180_000);
   let userDir: string;
   let red: RealRed;

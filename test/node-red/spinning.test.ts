@@ -1,5 +1,5 @@
 import should from 'should';
-import { versions } from '../support/extent';
+import { describeInLongRun, versions } from '../support/extent';
 import type { FlowNode } from '../support/node-red';
 import { numbers as documented } from '../support/numbers';
 import { environmentId, Sandbox, senderId, twoNodes, waiterId } from '../support/sandbox';
@@ -34,7 +34,7 @@ const loops: FlowNode[] = [
 ];
 
 for (const version of versions) {
-  describe(`a flow that would spin, on Node-RED ${version.toString()}`, function () {
+  describeInLongRun(`a flow that would spin, on Node-RED ${version.toString()}`, function () {
     this.timeout(180_000);
     let on: Sandbox;
 

@@ -296,6 +296,7 @@ export const office = inSharedEditor('an office in the editor of', flows, () => 
     const pasted = at('pasted', 'advisor-send-text', 500, { name: 'Pasted', environment: 'real' });
     await page.evaluate(`RED.nodes.import([${JSON.stringify(pasted)}]) && undefined`);
     await told('Pasted').waitFor();
+    await told('Pasted').click();
     await page.evaluate(`RED.nodes.remove('pasted'), RED.view.redraw(true)`);
   });
 
