@@ -16,8 +16,13 @@ export const noReturns = { count: 0, since: -Infinity };
 /** How often a message came back to a node within a minute, and when that minute began. */
 type Returns = Readonly<typeof noReturns>;
 
+interface Visit extends Returns {
+  /** The environment and service of the node when the message first left it. */
+  readonly space?: string | undefined;
+}
+
 /** By node id. Never changed, because messages share it. */
-export type Visits = ReadonlyMap<string, Returns>;
+export type Visits = ReadonlyMap<string, Visit>;
 
 export const oneMore = (before: Returns, now: number, period: number): Returns => {
   const { count, since } = before;
@@ -47,8 +52,14 @@ export const countReturn = (
   const before = visits?.get(node);
   if (!before) return undefined;
   const returns = oneMore(before, clock.now(), period);
-  setVisits(msg, new Map(visits).set(node, returns));
+  setVisits(msg, new Map(visits).set(node, { ...returns, space: before.space }));
   return returns;
+};
+
+/** Whether a message comes back to a node that belonged to another service when the message left it. */
+export const isFromElsewhere = (msg: object, node: string, space: string | undefined): boolean => {
+  const before = visitsIn(msg)?.get(node)?.space;
+  return before !== undefined && space !== undefined && before !== space;
 };
 
 /** Saves something in one commit with an acceptance. */
@@ -156,9 +167,15 @@ export const handOver = {
    * Called with each message that leaves a node for so many receivers: `received` is the one that it was made from, `id`
    * that of its outcome.
    */
-  mark(msg: object, received: object, node: string, id?: number, receivers = 0): void {
+  mark(
+    msg: object,
+    received: object,
+    { id: node, space }: { readonly id: string; readonly space?: string | undefined },
+    id?: number,
+    receivers = 0,
+  ): void {
     const visits = visitsIn(received);
-    setVisits(msg, visits?.has(node) ? visits : new Map(visits).set(node, noReturns));
+    setVisits(msg, visits?.has(node) ? visits : new Map(visits).set(node, { ...noReturns, space }));
     const offer = id === undefined ? undefined : offers.get(id);
     if (!offer) return;
     offer.isMarked = true;

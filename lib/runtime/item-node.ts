@@ -1,7 +1,7 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { minute, second } from '../durations';
 import type { Mutable } from '../mutable';
-import { countReturn, handOver, noReturns, oneMore } from '../outbox/hand-over';
+import { countReturn, handOver, isFromElsewhere, noReturns, oneMore } from '../outbox/hand-over';
 import type { Item, Items, QueuedMessage } from '../outbox/item';
 import type { Outcome } from '../outbox/outcome';
 import { Later, Queue, QueueFull, type Reason } from '../outbox/queue';
@@ -477,6 +477,9 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       try {
         batch.check?.();
         if (!queue) throw unopened;
+        // A consent that somebody gave on the simulator's phones is none for a real text.
+        if (!isLocal && isFromElsewhere(msg, node.id, activity?.space))
+          throw serviceError('cancelled', 'environment_changed');
         // The entries are saved with the items: the list is not saved twice.
         const message = batch.entries ? withoutList(msg, shared.list?.at) : msg;
         queue.accept(message, batch, job, job.handOver);

@@ -48,7 +48,7 @@ describe('an outcome on its way to another of our nodes', () => {
         [],
       );
       const msg = {};
-      handOver.mark(msg, msg, 'node', offer, 1);
+      handOver.mark(msg, msg, { id: 'node' }, offer, 1);
       handOver.arrived(offer);
       return msg;
     };
@@ -77,7 +77,7 @@ describe('an outcome that another of our nodes has received and not saved yet', 
     const emit: Host['emit'] = async (_message, { phone = '' }, { outcome, repeated, offer = 0 }) => {
       emitted.push(`${phone} ${outcome}${repeated ? ' repeated' : ''}`);
       const msg = {};
-      handOver.mark(msg, msg, 'node', offer);
+      handOver.mark(msg, msg, { id: 'node' }, offer);
       const claim = claimOf(msg);
       if (claim) claims.push(claim);
       return true;
@@ -128,7 +128,7 @@ describe('an outcome that another of our nodes has received and not saved yet', 
     const store = createMemoryStore();
     const emit: Host['emit'] = async (_message, _data, { offer = 0 }) => {
       const msg = {};
-      handOver.mark(msg, msg, 'node', offer);
+      handOver.mark(msg, msg, { id: 'node' }, offer);
       acceptMany(next, 1, claimOf(msg));
       return true;
     };
@@ -153,7 +153,7 @@ describe('an outcome that another of our nodes has received and not saved yet', 
         emitted.push(`${name} ${phone}`);
         if (phone === '') return true;
         const msg = {};
-        handOver.mark(msg, msg, 'node', offer);
+        handOver.mark(msg, msg, { id: 'node' }, offer);
         acceptMany(next(), 1, claimOf(msg));
         return true;
       };
@@ -186,7 +186,7 @@ describe('an outcome that another of our nodes has received and not saved yet', 
     );
     const emit: Host['emit'] = async (_message, _data, { offer = 0 }) => {
       const msg = {};
-      handOver.mark(msg, msg, 'node', offer);
+      handOver.mark(msg, msg, { id: 'node' }, offer);
       commits.length = 0;
       acceptMany(next, 1, claimOf(msg));
       return true;
@@ -214,7 +214,7 @@ describe('an outcome that another of our nodes has received and not saved yet', 
     const nodes = [requestsOn(store, idle, { node: 'second' }), requestsOn(slow, idle)];
     const emit: Host['emit'] = async (_message, _data, { offer = 0 }) => {
       const msg = {};
-      handOver.mark(msg, msg, 'node', offer, nodes.length);
+      handOver.mark(msg, msg, { id: 'node' }, offer, nodes.length);
       // Each receives its copy when the one before it has accepted its own.
       for (const node of nodes) acceptMany(node, 1, claimOf({ ...msg }));
       return true;
@@ -240,7 +240,7 @@ describe('an outcome that another of our nodes has received and not saved yet', 
     const nodeOn = (on: Store, receive: (msg: object) => void): Requests => {
       const emit: Host['emit'] = async (_message, _data, { offer = 0 }) => {
         const msg = {};
-        handOver.mark(msg, msg, 'node', offer, 2);
+        handOver.mark(msg, msg, { id: 'node' }, offer, 2);
         receive(msg);
         return true;
       };

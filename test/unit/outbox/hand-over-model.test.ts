@@ -128,7 +128,7 @@ class Machine {
     const { nth, offer } = told;
     this.told.push(told);
     const msg = {};
-    handOver.mark(msg, msg, 'giver', offer, receivers.length + (this.wiring.hasOther ? 1 : 0));
+    handOver.mark(msg, msg, { id: 'giver' }, offer, receivers.length + (this.wiring.hasOther ? 1 : 0));
     const arriving = nextIteration();
     for (const node of receivers)
       setImmediate(() => {

@@ -197,7 +197,7 @@ describe('what a stopped process has left', () => {
     commits.length = 0;
     first.emitted.push((offer) => {
       const msg = {};
-      handOver.mark(msg, msg, 'node', offer);
+      handOver.mark(msg, msg, { id: 'node' }, offer);
       second.accept(1, claimOf(msg));
     });
     first.accept(1);
@@ -221,7 +221,7 @@ describe('what a stopped process has left', () => {
     await until(() => left.engine.commits.unwritten === 0);
     first.emitted.push((offer) => {
       const msg = {};
-      handOver.mark(msg, msg, 'node', offer);
+      handOver.mark(msg, msg, { id: 'node' }, offer);
       Object.assign(left.engine.fence, { isLost: true });
       second.accept(1, claimOf(msg));
       second.accept(2);

@@ -257,6 +257,24 @@ describe('an environment that is pointed to another service', function () {
     should(told.map(({ msg }) => msg.outcome)).deepEqual(['sent', 'failed', 'failed']);
   });
 
+  it('texts nobody who has consented on the simulator alone: a text that comes back from there is cancelled', async () => {
+    await begin('simulator');
+    send('idle', { phone: numbers.unasked, text: 'A test' });
+    await until(() => (told.length === 1 ? true : undefined), 'The text that needs consent');
+    const [{ msg: back } = { msg: {} }] = told.splice(0);
+    should(back).containEql({ outcome: 'needsConsent' });
+    await deploy('production', 'full', () => undefined);
+    send('idle', back);
+    await until(() => (told.length === 1 ? true : undefined), 'Its outcome');
+    should(told.splice(0).map(({ port, msg }) => [port, (msg.error as { code: string }).code])).eql([
+      [1, 'cancelled'],
+    ]);
+    should(requests(outside)).eql([]);
+    send('idle', { phone: numbers.consented, text: 'A test' });
+    await until(() => (told.length === 1 ? true : undefined), 'A new text');
+    should(told.map(({ msg }) => msg.outcome)).eql(['sent']);
+  });
+
   it('says so while that is not filled in, and cancels when it is', async () => {
     await begin('simulator');
     await work('simulator');

@@ -264,7 +264,7 @@ describe('a message that keeps returning to a node', () => {
 
   it('is counted from zero when the clock was set back, and not delayed until it is as late again', () => {
     const msg = {};
-    handOver.mark(msg, msg, 'node');
+    handOver.mark(msg, msg, { id: 'node' });
     for (const [now, count] of [
       [begin, 1],
       [begin + 1, 2],
@@ -278,7 +278,7 @@ describe('a message that keeps returning to a node', () => {
     const forged = [NaN, 'x', 5n, {}].map((value) => new Map([['node', { count: value, since: value }]]));
     for (const visits of [...forged, new Proxy(forged[0] ?? {}, {}), 5, null]) {
       const msg = { [mark]: visits };
-      handOver.mark(msg, msg, 'node');
+      handOver.mark(msg, msg, { id: 'node' });
       should(countReturn(msg, 'node', { now: () => begin }, minute)).eql({ count: 1, since: begin });
     }
   });
