@@ -475,16 +475,19 @@ for (const version of versions) {
       (await factsOf('bob')).should.containEql(`Signed in as ${hostile}`);
     });
 
-    it('warns of two advisors for whom the same person has authorized', async () => {
+    it('warns of two advisors for whom the same person has authorized, and shows what a key disguises', async () => {
+      const [key, shown] = ['carl\u202e', String.raw`carl\u202e`];
       (await factsOf('bob')).should.not.match(/also authorized/);
-      await add('carl');
-      const { back, cookie } = await decideFrom(await blockedLink('carl', 'Authorize'), hostile);
+      await add(key);
+      const { back, cookie } = await decideFrom(await blockedLink(shown, 'Authorize'), hostile);
       (await fetch(back, { headers: { cookie } })).status.should.equal(200);
-      await card('carl').getByText(`${hostile} has also authorized as “bob”`).waitFor();
-      await card('bob').getByText(`${hostile} has also authorized as “carl”`).waitFor();
+      await card(shown).getByText(`${hostile} has also authorized as “bob”`).waitFor();
+      await card('bob').getByText(`${hostile} has also authorized as “${shown}”`).waitFor();
       (await factsOf('ann')).should.not.match(/also authorized/);
-      await press('carl', 'Disconnect').click();
-      await card('carl').locator('.advisor-panel').getByRole('button', { name: 'Disconnect' }).click();
+      await press(shown, 'Disconnect').click();
+      const question = card(shown).locator('.advisor-panel');
+      (await question.textContent())?.should.containEql(shown);
+      await question.getByRole('button', { name: 'Disconnect' }).click();
       await card('bob').getByText('has also authorized').waitFor({ state: 'detached' });
     });
 

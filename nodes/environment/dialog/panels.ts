@@ -1,6 +1,7 @@
 import { environmentSays as say } from '../../../lib/editor/locale';
 import { editorAddress } from '../../../lib/editor/ask';
 import { button, icon, onKey, textBox, valueIn } from '../../../lib/editor/dom';
+import { visible } from '../../../lib/visible';
 
 /** Focuses what a question or an entry waits for; of several answers the last, which changes nothing. */
 export const focusIn = (panel: JQuery): JQuery =>
@@ -13,7 +14,7 @@ export const question = (
   const look = { type: 'button', class: 'red-ui-button red-ui-button-small' };
   const buttons = answers.map(([text, act]) => $('<button>', { ...look, text }).on('click', act));
   return $('<div>').append(
-    $('<p>', { text: words }),
+    $('<p>', { text: visible(words) }),
     $('<div>', { class: 'advisor-actions' }).append(...buttons),
   );
 };
