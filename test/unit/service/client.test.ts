@@ -80,6 +80,28 @@ describe('a call to the service', () => {
     should(server.received).have.length(1);
   });
 
+  it('has an unknown outcome if it may have been carried out before its retry was forbidden or had no token', async () => {
+    const forbidden = serviceError('blocked', 'token_unusable');
+    for (const kind of ['permit', 'token'] as const) {
+      const server = await startServer(({ index }) =>
+        problemReply(index === 0 ? 'downstream_timeout' : 'unauthorized'),
+      );
+      const clock = frozenClock();
+      const refuse = (): never => {
+        throw forbidden;
+      };
+      const client = clientOf(server.url, {
+        clock,
+        token: (_advisor, rejected) => (rejected === undefined ? 'old' : refuse()),
+      });
+      const permit = async (): Promise<() => void> =>
+        kind === 'permit' && server.received.length > 0 ? refuse() : () => undefined;
+      const call = client.call('sendMessage', text, { ...advisor, permit });
+      const attempts = kind === 'permit' ? 1 : 2;
+      should(await problemOf(settle(clock, call))).containEql({ code: 'outcome_unknown', attempts });
+    }
+  });
+
   it('starts once, after its turn and its token, however often it is retried', async () => {
     const server = await startServer(({ index }) =>
       index < 2 ? problemReply('downstream_timeout') : { body: sent },
@@ -226,6 +248,26 @@ describe('a call to the service', () => {
       const problem = await problemOf(clientOf(server.url).call('sendMessage', text, advisor));
       should(problem).containEql({ code: 'unauthorized', attempts: 2, status: 401, retryable: false });
       should(problem.message).match(/API key/);
+    });
+
+    it('is not refreshed again for half a minute if the refreshed token was rejected too', async () => {
+      const server = await startServer(() => problemReply('unauthorized'));
+      const clock = frozenClock();
+      let refreshes = 0;
+      const token = (_advisor: string, rejected?: string): string => {
+        if (rejected !== undefined) refreshes += 1;
+        return `token-${String(refreshes)}`;
+      };
+      const client = clientOf(server.url, { clock, token });
+      for (const [passed, expected] of [
+        [0, 1],
+        [29_000, 1],
+        [2000, 2],
+      ] as const) {
+        await clock.move(passed);
+        await problemOf(client.call('sendMessage', text, advisor));
+        should(refreshes).equal(expected);
+      }
     });
 
     it('fails like the refresh, and counts the requests made so far', async () => {
