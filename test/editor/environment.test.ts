@@ -10,6 +10,7 @@ import { versions } from '../support/extent';
 import { launchBrowser, type TestBrowser } from '../support/browser';
 import { type FlowNode, type RealRed, startRed } from '../support/node-red';
 import { numbers } from '../support/numbers';
+import { ragged } from '../support/editor/looks';
 import {
   closeEnvironment,
   closeNode,
@@ -525,6 +526,16 @@ for (const version of versions) {
       await press('default', 'Test connection').click();
       await results.filter({ hasText: 'correct it' }).waitFor();
       (await ticks()).should.eql(['OK', 'OK', 'problem', 'OK', 'not tested', 'not tested']);
+    });
+
+    it('shows all of a finding, however long the names are that it proposes', async () => {
+      const message = `Set {${'"content.pageSize":"perPage",'.repeat(9)}}`;
+      const isTest = /advisor-texting\/[^/]+\/test$/;
+      await page.route(isTest, (route) => route.fulfill({ json: [{ check: 'names', ok: false, message }] }));
+      await press('default', 'Test connection').click();
+      await card('default').locator('.advisor-results').getByText('content.pageSize').waitFor();
+      (await ragged(page)).should.eql([]);
+      await page.unroute(isTest);
     });
 
     it('shows what was not granted', async () => {
