@@ -24,16 +24,17 @@ describe('a scheduled text', () => {
     return { environment: alsoClose(environmentOn(service, { settings })), bodies };
   };
 
-  for (const [deliveryDateUnit, unit] of [
-    ['ms', 1],
-    ['s', 1000],
+  for (const [deliveryDateUnit, unit, at] of [
+    ['ms', 1, '13:00:00.600Z'],
+    ['s', 1000, '13:00:01Z'],
   ] as const) {
-    it(`without a zone is in that of the environment, and its payload says when, in ms (${deliveryDateUnit})`, async () => {
+    it(`without a zone is in that of the environment, and its payload says when the service sends it, in ms (${deliveryDateUnit})`, async () => {
       const { environment, bodies } = await serving({ deliveryDateUnit, timeZone: 'America/New_York' });
       const flow = await sendNode(environment, { schedule: 'at' });
-      const { port, msg } = only(await flow.ask({ phone, text: 'Hi', deliveryDate: '2034-04-03T09:00' }));
+      const given = { phone, text: 'Hi', deliveryDate: '2034-04-03T09:00:00.600' };
+      const { port, msg } = only(await flow.ask(given));
       should(port).equal(0);
-      const deliveryDate = Date.parse('2034-04-03T13:00Z');
+      const deliveryDate = Date.parse(`2034-04-03T${at}`);
       should(msg.payload).containEql({ scheduled: true, deliveryDate });
       should(bodies()).deepEqual([
         { phone, text: 'Hi', scheduleDelivery: true, deliveryDate: deliveryDate / unit },
