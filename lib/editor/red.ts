@@ -49,7 +49,7 @@ interface Editor {
     /** Ends when the callback returns false. */
     eachConfig(callback: (node: EditedNode) => boolean): void;
     /** What was loaded or deployed last. */
-    originalFlow(): readonly { readonly id: string }[] | null | undefined;
+    originalFlow(): readonly { readonly id: string; readonly z?: string }[] | null | undefined;
   };
   /** The result says whether it worked. */
   clipboard: { copyText(text: string): boolean };

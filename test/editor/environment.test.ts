@@ -259,6 +259,22 @@ for (const version of versions) {
       });
     }
 
+    it('says, when a node is moved into a subflow, what pauses until that is undone', async () => {
+      const pending = async (): Promise<unknown> =>
+        ((await red.request('GET', 'advisor-texting/simulated/pending')).json as { count: number }).count;
+      await red.send('ask', { phone: '+12145550104' });
+      while ((await pending()) !== 1) await new Promise((resolve) => setTimeout(resolve, 50));
+      const moved = page.locator('.red-ui-notification', { hasText: 'move into a subflow' });
+      const work = moved.filter({ hasText: 'unfinished work: 1 wait for consent.' });
+      await page.evaluate(`RED.view.select({ nodes: [RED.nodes.node('wait')] })`);
+      await page.evaluate(`RED.actions.invoke('core:convert-to-subflow')`);
+      await work.waitFor();
+      await page.evaluate('RED.history.pop()');
+      await work.waitFor({ state: 'detached', timeout: 10_000 });
+      await red.send('ask', { reset: true });
+      while ((await pending()) !== 0) await new Promise((resolve) => setTimeout(resolve, 50));
+    });
+
     it('says, when a node with unsent texts is disabled, which of them are then not sent', async () => {
       const unsent = { count: 2, waits: 0, people: [] };
       await page.route('**/simulated/pending*', (route) => route.fulfill({ json: unsent }));

@@ -126,7 +126,13 @@ export const askBeforeDelete = (form: Form): void => {
   );
 };
 
-/** Says, when nodes or environments are deleted or disabled, what is still in progress there. */
+/** In a subflow, a node runs under another id, in each use of it: its work stays behind. */
+const isMovedIntoSubflow = ({ id, z }: EditedNode): boolean =>
+  typeof z === 'string' &&
+  RED.nodes.subflow(z) !== undefined &&
+  RED.nodes.originalFlow()?.some((each) => each.id === id && each.z !== z) === true;
+
+/** Says, when nodes or environments are deleted, disabled or moved into a subflow, what is still in progress there. */
 export const warnOfRemoval = (): void => {
   /** The ids of removed nodes, by environment. */
   const leaving = new Map<string, Set<string>>();
@@ -181,7 +187,10 @@ export const warnOfRemoval = (): void => {
   });
   RED.events.on('nodes:remove', leaves);
   RED.events.on('nodes:add', returns);
-  RED.events.on('nodes:change', (about) => ((about as EditedNode)['d'] === true ? leaves : returns)(about));
+  RED.events.on('nodes:change', (about) => {
+    const node = about as EditedNode;
+    (node['d'] === true || isMovedIntoSubflow(node) ? leaves : returns)(node);
+  });
   RED.events.on('flows:change', (about) => {
     const { id, disabled } = about as { id?: unknown; disabled?: unknown };
     for (const node of RED.nodes.filterNodes({ z: id })) (disabled === true ? leaves : returns)(node);
