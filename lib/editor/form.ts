@@ -160,7 +160,7 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
       const isShown = applies(field, now);
       if (isShown) control.show?.();
       const block = blockOf(field.name)
-        // Unlike toggle, this does not make the browser compute the style of each field anew.
+        // Unlike toggle, this does not make the browser compute the style of each field again.
         .css('display', isShown ? '' : 'none')
         .toggleClass('advisor-by-field', now[`${field.name}Type`] === 'fields');
       showProblem(block, control.input, field, around, touched.has(field.name));
