@@ -203,8 +203,16 @@ export class Leases {
     }
   }
 
-  /** Ends a lease whose last commits the database has lost, and notes when that was. */
+  /**
+   * Ends a lease whose last commits the database has lost, and notes when that was. It is noted for all slots: the commits
+   * of holders that have ended since are lost too.
+   */
   async doubt({ slot, token, seq }: LeaseRow, now: number): Promise<void> {
+    await this.pool().query(
+      `update ${schema}.lease set doubt = greatest(doubt, $2) where grp = $1 and slot in
+         (select slot from ${schema}.lease where grp = $1 and slot <> ${common} order by slot for update)`,
+      [this.group, now],
+    );
     await this.pool().query(
       `update ${schema}.lease set token = token + 1, seq = seq + 1000, holder = '', until = now(), doubt = $5
        where grp = $1 and slot = $2 and token = $3 and seq = $4`,

@@ -557,6 +557,30 @@ describe('several processes on one PostgreSQL', () => {
     await again.write([put('item', 'new')]);
   });
 
+  it('notice that, and leave in doubt what one had accepted that has ended since', async function () {
+    this.timeout(180_000);
+    const [one, two] = [start('one', 3000), start('two', 3000)];
+    const [store, ended] = [await one.opened, await two.opened];
+    await ended.write([put('item', 'accepted')]);
+    const accepted = ended.now();
+    const { slot } = store.engine.lease;
+    // An older backup is restored: it has the slot of one that is gone, as it was then.
+    await two.close();
+    server.query(
+      `update advisor_texting.lease set seq = seq - 1, holder = case when slot = ${slot} then holder else 'ended' end,
+         until = now() + interval '1 min' where slot > 0 and grp = (select grp from advisor_texting.lease
+         where slot = ${slot} and token = ${store.engine.lease.token})`,
+    );
+    const found = async (): Promise<Slot> => {
+      for (;;) {
+        const other = orphans.get(one)?.find(({ engine }) => engine.lease.slot === ended.engine.lease.slot);
+        if (other) return other;
+        await pause(10);
+      }
+    };
+    assert.equal((await found()).peers.isInDoubt(accepted), true);
+  });
+
   it('all carry out a command given to one, even for what a stopped process has left', async () => {
     const [one, two, three] = [start('one'), start('two'), start('three')];
     const stores = await Promise.all([one, two, three].map((each) => each.opened));
