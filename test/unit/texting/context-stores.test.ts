@@ -1,7 +1,8 @@
 import { mock } from 'node:test';
 import should from 'should';
-import { compile } from '../../../lib/runtime/inputs';
+import { compile, source } from '../../../lib/runtime/inputs';
 import type { Message, Red, RunningNode } from '../../../lib/runtime/red';
+import { spec } from '../../../nodes/send-text/spec';
 import { minute } from '../../../lib/durations';
 import { closeLimit } from '../../../lib/service/clock';
 
@@ -30,6 +31,13 @@ describe('a field that reads a context store', () => {
       mock.timers.tick(closeLimit - 1);
       await should(reading).be.rejectedWith({ code: 'invalid_input', message: /phone.*timeout/ });
     });
+
+  it('is named in errors as in the form, with its store', () => {
+    const where = (text: string): unknown =>
+      source(RED, node, spec, { text, textType: 'flow' }, 'text').where;
+    should(where('#:(file)::greetings.first')).equal('flow.greetings.first (file)');
+    should(where('greetings.first')).equal('flow.greetings.first');
+  });
 
   it('takes whatever value the store answers', async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
