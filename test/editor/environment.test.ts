@@ -271,6 +271,16 @@ for (const version of versions) {
       await work.waitFor();
       await page.evaluate('RED.history.pop()');
       await work.waitFor({ state: 'detached', timeout: 10_000 });
+
+      // Node-RED keeps the id of a node that is cut and pasted.
+      await page.evaluate(`RED.events.emit('nodes:remove', RED.nodes.node('wait'))`);
+      await work.waitFor();
+      const paste = (z: string): Promise<unknown> =>
+        page.evaluate(`RED.events.emit('nodes:add', { ...RED.nodes.node('wait'), z: '${z}' })`);
+      await paste('sub');
+      should(await work.isVisible()).be.true();
+      await paste('tab');
+      await work.waitFor({ state: 'detached', timeout: 10_000 });
       await red.send('ask', { reset: true });
       while ((await pending()) !== 0) await new Promise((resolve) => setTimeout(resolve, 50));
     });

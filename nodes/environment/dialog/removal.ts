@@ -126,7 +126,7 @@ export const askBeforeDelete = (form: Form): void => {
   );
 };
 
-/** In a subflow, a node runs under another id, in each use of it: its work stays behind. */
+/** In a subflow, a node runs under another id, in each use of it: its work stays behind, also when it is cut and pasted. */
 const isMovedIntoSubflow = ({ id, z }: EditedNode): boolean =>
   typeof z === 'string' &&
   RED.nodes.subflow(z) !== undefined &&
@@ -150,6 +150,7 @@ export const warnOfRemoval = (): void => {
     if (loss !== undefined) notice = notify(loss, 'warning', 20 * second);
   };
   const returns = (about: unknown): void => {
+    if (isMovedIntoSubflow(about as EditedNode)) return;
     if (gone.delete((about as EditedNode).id) && gone.size === 0) notice?.close();
   };
   const warnOfNodes = (): void => {
