@@ -721,6 +721,16 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
+      what: 'a text that went for consent at one service is not sent to another',
+      file: 'lib/runtime/item-node.ts',
+      changes: [['        if (!isLocal && isFromElsewhere(', '        if (isLocal && isFromElsewhere(']],
+      shownBy: {
+        'unit/security/switched.test.ts': [
+          'texts nobody who has consented on the simulator alone: a text that comes back from there is cancelled',
+        ],
+      },
+    },
+    {
       what: 'what is waited for at one service is not looked up at another',
       file: 'lib/outbox/queue.ts',
       changes: [['    if (home !== this.home) this.track(this.moveHome(home));\n', '']],

@@ -247,6 +247,7 @@ export const threats: Readonly<Record<number, Threat>> = {
       'unit/security/switched.test.ts': [
         'from ${from} to ${to} takes nothing along: everything is cancelled, and a warning counts it',
         'says so while that is not filled in, and cancels when it is',
+        'texts nobody who has consented on the simulator alone: a text that comes back from there is cancelled',
       ],
     },
   },
