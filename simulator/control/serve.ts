@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { z } from 'zod';
 import { day, second } from '../../lib/durations';
+import { tried } from '../../lib/kinds';
 import { E164 } from '../contract/rules';
 import { faultSchema } from '../faults';
 import { answer, answerJson, parsedBody, readBody, tooLarge } from '../http';
@@ -144,7 +145,7 @@ const findOperation = (method: string, path: string): { operation: ControlHandle
   const operation = operations.get(`${method} ${named}`);
   if (!operation)
     throw new Misuse('not_found', 'control.noSuchOperation', { operation: `${method} control/${path}` });
-  const phone = decodeURIComponent(given ?? '');
+  const phone = tried(() => decodeURIComponent(given ?? '')) ?? '';
   if (given !== undefined && !E164.test(phone)) throw new Misuse('invalid_request', 'control.phone');
   return { operation, phone };
 };

@@ -18,5 +18,6 @@ export const advisorIdentity = (advisor: string): AdvisorIdentity =>
   knownIdentities.find((known) => known.advisor === advisor) ?? {
     advisor,
     name: advisor,
-    email: `${encodeURIComponent(advisor).toLowerCase()}@example.com`,
+    // A key may have half a character in it, which cannot be encoded.
+    email: `${encodeURIComponent(Buffer.from(advisor).toString()).toLowerCase()}@example.com`,
   };

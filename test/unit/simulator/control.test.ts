@@ -149,6 +149,10 @@ describe("the simulator's control API", () => {
     should(caller.textsOn(friend)).eql(['Done']);
   });
 
+  it('knows an advisor whose key was cut in the middle of a character', async () => {
+    should((await new Caller(simulator, 'Zoë 😀'.slice(0, 5)).send(friend, 'Hello')).status).equal(200);
+  });
+
   it('says what is wrong with a fault, a setting or a path', async () => {
     for (const fault of [
       {},
@@ -162,7 +166,8 @@ describe("the simulator's control API", () => {
     }
     should((await caller.control('PUT', 'settings', { nonsense: true })).status).equal(400);
     should((await caller.control('GET', 'nothing')).status).equal(404);
-    should((await caller.control('POST', 'phones/123/accept', {})).status).equal(400);
+    for (const wrong of ['123', '%'])
+      should((await caller.control('POST', `phones/${wrong}/accept`, {})).status).equal(400);
   });
 
   it('changes settings', async () => {
