@@ -250,6 +250,12 @@ describe("a recipient's own fields", () => {
       );
     });
 
+    it('is not suggested where the line that tells Excel the separator was read as the column names', async () => {
+      should(await saidOf({ 'sep=': 'name', '': 'mobile' })).match(
+        /^Entry 1 of the list in msg\.rows has the field "sep=", .+: skip that line in the csv node\.$/,
+      );
+    });
+
     it('is suggested for an object that is in no list', async () => {
       const chosen = async (entry: object): Promise<string> => {
         const { flow } = await sendOn({ phone: 'row' });
