@@ -13,6 +13,7 @@ import {
   readActivity,
   runningIn,
   serviceState,
+  soon,
 } from './sidebar-data';
 import { listAdvisors } from './advisor-list';
 import { readBlocked, unblock } from './blocked';
@@ -216,7 +217,10 @@ const table: readonly AdminRoute[] = [
     path: 'store/confirm',
     audit: 'confirmStore',
     async work(_, { form }) {
-      if (await form.deployed().confirmStore()) return { store: 'confirmed' };
+      const running = form.deployed();
+      // What is found later was not confirmed by whoever has long been told that the store is away.
+      await soon(running.store());
+      if (await soon(running.confirmStore())) return { store: 'confirmed' };
       throw new Refused(404, 'refused.storeNotLost');
     },
   },

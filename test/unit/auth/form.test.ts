@@ -1,5 +1,6 @@
 import { EventEmitter, once } from 'node:events';
 import type { AddressInfo, Server } from 'node:net';
+import { mock } from 'node:test';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import should from 'should';
 import type { Red } from '../../../lib/runtime/red';
@@ -9,6 +10,7 @@ import { runningOf } from '../../../nodes/environment/running';
 import { servicesOf, type Services } from '../../../nodes/environment/services';
 import { startSimulator, type Simulator } from '../../../simulator';
 import { closeAll } from '../../support/closing';
+import { nextIteration } from '../../support/event-loop';
 import { type Scripted, startServer } from '../../support/server';
 import { callbackUri, decide, freshFolder, removeFolders } from '../../support/auth/setup';
 
@@ -211,6 +213,38 @@ describe('what a form may do with stored secrets', () => {
       should(status).equal(404);
       should((json as { message: string }).message).match(/is not running: deploy it or start the flows/);
     });
+
+  it('confirms no store that comes back after the answer that it is away', async () => {
+    run();
+    const [running] = [...runningOf(RED)];
+    let comeBack = (): void => undefined;
+    const away = new Promise<void>((resolve) => {
+      comeBack = resolve;
+    });
+    let confirmed = 0;
+    Object.assign(running ?? {}, {
+      store: () => away,
+      confirmStore: async () => {
+        confirmed += 1;
+        return true;
+      },
+    });
+    mock.timers.enable({ apis: ['setTimeout'] });
+    try {
+      let answer: Answer | undefined;
+      const asking = ask('POST', 'store/confirm').then((each) => (answer = each));
+      while (!answer) {
+        await nextIteration();
+        mock.timers.tick(100);
+      }
+      should((await asking).status).equal(503);
+      comeBack();
+      await nextIteration();
+      should(confirmed).equal(0);
+    } finally {
+      mock.timers.reset();
+    }
+  });
 
   it('sends no secret of a disabled environment either', async () => {
     run();
