@@ -74,13 +74,10 @@ export const readBlocked = async (asked: RouteRequest): Promise<Listed<BlockedIt
 export const unblock = async (asked: RouteRequest): Promise<object> => {
   const running = runningIn(asked);
   const phone = asked.request.params['phone'] ?? '';
-  const remove = async (): Promise<boolean> => {
-    const list = await doNotTextOf(running);
-    if (!(await list.check(phone))) return false;
-    await list.unblock(phone);
-    return true;
-  };
-  if (!(await soon(remove()))) throw new Refused(404, 'refused.notBlocked');
+  const list = await soon(doNotTextOf(running));
+  // Who was told that the store is away must not find the number off the list later.
+  if (!(await soon(list.check(phone)))) throw new Refused(404, 'refused.notBlocked');
+  await soon(list.unblock(phone));
   activityOf(running).changed();
   return { phone };
 };

@@ -1,8 +1,10 @@
 import { EventEmitter, once } from 'node:events';
 import type { AddressInfo, Server } from 'node:net';
 import { mock } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import should from 'should';
+import { doNotTextOf } from '../../../lib/guards/do-not-text';
 import type { Red } from '../../../lib/runtime/red';
 import { adminRoutes } from '../../../nodes/environment/admin-routes';
 import { RunningEnvironment } from '../../../nodes/environment/environment';
@@ -214,36 +216,51 @@ describe('what a form may do with stored secrets', () => {
       should((json as { message: string }).message).match(/is not running: deploy it or start the flows/);
     });
 
-  it('confirms no store that comes back after the answer that it is away', async () => {
-    run();
-    const [running] = [...runningOf(RED)];
-    let comeBack = (): void => undefined;
-    const away = new Promise<void>((resolve) => {
-      comeBack = resolve;
-    });
-    let confirmed = 0;
-    Object.assign(running ?? {}, {
-      store: () => away,
-      confirmStore: async () => {
-        confirmed += 1;
-        return true;
-      },
-    });
-    mock.timers.enable({ apis: ['setTimeout'] });
-    try {
+  describe('while the store is away', () => {
+    afterEach(() => mock.timers.reset());
+
+    /** Asks while the store is away, which comes back after the answer. */
+    const askInVain = async (running: RunningEnvironment, method: string, path: string): Promise<void> => {
+      const store = await running.store();
+      let comeBack = (): void => undefined;
+      const back = new Promise<typeof store>((resolve) => {
+        comeBack = () => resolve(store);
+      });
+      const away = mock.method(running, 'store', () => back);
+      mock.timers.enable({ apis: ['setTimeout'] });
       let answer: Answer | undefined;
-      const asking = ask('POST', 'store/confirm').then((each) => (answer = each));
+      const asking = ask(method, path).then((each) => (answer = each));
       while (!answer) {
         await nextIteration();
         mock.timers.tick(100);
       }
+      mock.timers.reset();
       should((await asking).status).equal(503);
       comeBack();
-      await nextIteration();
-      should(confirmed).equal(0);
-    } finally {
-      mock.timers.reset();
-    }
+      await pause(100);
+      away.mock.restore();
+    };
+    const started = (): RunningEnvironment => {
+      run();
+      const [running] = runningOf(RED);
+      if (!running) throw new Error('it does not run');
+      return running;
+    };
+
+    it('confirms no store that comes back after the answer', async () => {
+      const running = started();
+      const confirm = mock.method(running, 'confirmStore', async () => true);
+      await askInVain(running, 'POST', 'store/confirm');
+      should(confirm.mock.callCount()).equal(0);
+    });
+
+    it('takes nobody off the do-not-text list after the answer', async () => {
+      const running = started();
+      const list = await doNotTextOf(running);
+      await list.block('+12025550142', null, 1);
+      await askInVain(running, 'DELETE', 'do-not-text/%2B12025550142');
+      should(await list.check('+12025550142')).be.ok();
+    });
   });
 
   it('sends no secret of a disabled environment either', async () => {
