@@ -10,6 +10,10 @@ import type { Services } from './services';
 const cookie = 'advisor-texting-simulator';
 const keyLifetime = minute;
 const sessionLifetime = 12 * hour;
+const mostSessions = 8;
+
+/** Cookies do not distinguish ports: that of another Node-RED on the same host has its passes beside ours. */
+const passesOf = (request: Request): string[] => cookieOf(request, cookie).match(/[\w-]{32}/g) ?? [];
 
 /** Secrets that are valid until they expire. */
 class Passes {
@@ -60,7 +64,7 @@ export const simulatorRoutes = (RED: Red, mounts: Mounts, { log, simulator }: Se
   const admit = (request: Request, response: Response): void => {
     const secure = request.secure ? '; Secure' : '';
     const age = String(sessionLifetime / second);
-    const session = `${cookie}=${sessions.issue()}`;
+    const session = `${cookie}=${[...passesOf(request), sessions.issue()].slice(-mostSessions).join('.')}`;
     response.set('Set-Cookie', `${session}; HttpOnly; SameSite=Strict; Max-Age=${age}${secure}`);
   };
 
@@ -78,7 +82,7 @@ export const simulatorRoutes = (RED: Red, mounts: Mounts, { log, simulator }: Se
     };
     const isKeyed = typeof key === 'string' && request.path === '/' && keys.spend(key);
     if (isKeyed) admit(request, response);
-    if (isKeyed || sessions.has(cookieOf(request, cookie))) handle();
+    if (isKeyed || passesOf(request).some((pass) => sessions.has(pass))) handle();
     // Where Node-RED has no logins, this page needs none.
     else mayOpen(request, response, handle);
   });

@@ -420,7 +420,14 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     should(entered.status).equal(200);
     const cookie = entered.headers.get('set-cookie') ?? '';
     should(cookie).match(/HttpOnly; SameSite=Strict/);
+    // Cookies do not distinguish ports, so a browser sends the one of another Node-RED on this host.
+    const before = `advisor-texting-simulator=${'A'.repeat(32)}`;
+    const again = (await red.request('POST', 'advisor-texting/simulator/open', {})).json as { url: string };
+    const beside = await open(`${red.adminUrl}/${again.url}`, { cookie: before });
+    should(beside.headers.get('set-cookie')).startWith(`${before}.`);
+    const both = { cookie: beside.headers.get('set-cookie')?.split(';')[0] ?? '' };
     const page = `${red.adminUrl}/advisor-texting/simulator/`;
+    should((await open(page, both)).status).equal(200);
     const session = { cookie: cookie.split(';')[0] ?? '' };
     should((await open(page, session)).status).equal(200);
     should((await open(`${page}control/state`, session)).status).equal(200);
