@@ -392,6 +392,14 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       },
     },
     {
+      what: 'a text whose answer cannot be read keeps its key',
+      file: 'lib/service/errors.ts',
+      changes: [["code === 'outcome_unknown' || code === 'invalid_response'", "code === 'outcome_unknown'"]],
+      shownBy: {
+        'unit/guards/once.test.ts': ['keeps its key after an answer ${what}: it was probably sent'],
+      },
+    },
+    {
       what: 'only one of two texts that claim a key at the same time gets it',
       file: 'lib/guards/once.ts',
       changes: [['[unchanged(table, at, entry)]))) continue;', '[]))) continue;']],

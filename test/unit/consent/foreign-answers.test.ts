@@ -55,6 +55,15 @@ describe('a consent, answered with all the freedom of the contract', () => {
     }
   });
 
+  it('counts as asked for after an answer that cannot be read: nobody is asked twice', async () => {
+    const flow = await nodeOn({ successes: [], failures: [] }, { type: 'advisor-request-consent' });
+    const { msg } = only(await flow.ask({ phone: numbers.silent }));
+    should(errorOf(msg).code).equal('invalid_response');
+    const again = only(await flow.ask({ phone: numbers.silent }));
+    should(again.port).equal(0);
+    should(again.msg.payload).containEql({ requested: false });
+  });
+
   it('was asked for if the only target has a state, whatever else the answer says', async () => {
     const body = { successes: [{ memberId: 7, consentState: 'pending' }], failures: ['Delivered late'] };
     const flow = await nodeOn(body, { type: 'advisor-request-consent' });

@@ -250,6 +250,23 @@ describe('a text with a key', () => {
     should(only(await flow.ask({ phone: consented, text: 'Hi', order: 8 })).port).equal(0);
   });
 
+  for (const [what, body] of [
+    ['that cannot be read', '<html>'],
+    ['that names neither a success nor a failure', { successes: [], failures: [] }],
+  ] as const)
+    it(`keeps its key after an answer ${what}: it was probably sent`, async () => {
+      const server = await startServer(() => ({ body }));
+      const service = { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' };
+      const environment = alsoClose(environmentOn(service));
+      const flow = await sendNode(environment, { onceKey: 'order', onceKeyType: 'msg' });
+      for (const code of ['invalid_response', 'outcome_unknown']) {
+        const { port, msg } = only(await flow.ask({ phone: consented, text: 'Hi', order: 7 }));
+        should(port).equal(1);
+        should(errorOf(msg).code).equal(code);
+      }
+      should(server.received).have.length(1);
+    });
+
   it('claims nothing in a dry run', async () => {
     const flow = await load();
     await flow.ask({ phone: consented, text: 'Hi', order: 7, dryRun: true });

@@ -383,7 +383,7 @@ describe('a call to the service', () => {
       for (const problem of await all) should(problem).containEql({ code: 'rate_limited', attempts: 2 });
     });
 
-    it('fails as rate_limited after an hour in total', async () => {
+    it('fails as rate_limited after an hour in total, while others go on waiting', async () => {
       const server = await startServer(() => ({
         ...problemReply('rate_limited'),
         headers: { 'retry-after': '600' },
@@ -392,6 +392,7 @@ describe('a call to the service', () => {
       const client = clientOf(server.url, { clock });
       const problem = await problemOf(settle(clock, client.call('sendMessage', text, advisor), 600_000));
       should(problem).containEql({ code: 'rate_limited', status: 429, attempts: 7, retryable: true });
+      should(client.limits.pausedUntil).be.above(clock.now());
     });
   });
 });
