@@ -259,29 +259,37 @@ for (const version of versions) {
       });
     }
 
-    it('says, when a node is moved into a subflow, what pauses until that is undone', async () => {
+    it('says, when a node is moved into a subflow or out of it, what pauses until that is undone', async () => {
       const pending = async (): Promise<unknown> =>
         ((await red.request('GET', 'advisor-texting/simulated/pending')).json as { count: number }).count;
+      const work = page
+        .locator('.red-ui-notification', { hasText: 'move into or out of a subflow' })
+        .filter({ hasText: 'unfinished work: 1 wait for consent.' });
       await red.send('ask', { phone: '+12145550104' });
       while ((await pending()) !== 1) await new Promise((resolve) => setTimeout(resolve, 50));
-      const moved = page.locator('.red-ui-notification', { hasText: 'move into a subflow' });
-      const work = moved.filter({ hasText: 'unfinished work: 1 wait for consent.' });
       await page.evaluate(`RED.view.select({ nodes: [RED.nodes.node('wait')] })`);
       await page.evaluate(`RED.actions.invoke('core:convert-to-subflow')`);
       await work.waitFor();
       await page.evaluate('RED.history.pop()');
       await work.waitFor({ state: 'detached', timeout: 10_000 });
 
-      // Node-RED keeps the id of a node that is cut and pasted.
-      await page.evaluate(`RED.events.emit('nodes:remove', RED.nodes.node('wait'))`);
-      await work.waitFor();
-      const paste = (z: string): Promise<unknown> =>
-        page.evaluate(`RED.events.emit('nodes:add', { ...RED.nodes.node('wait'), z: '${z}' })`);
-      await paste('sub');
-      should(await work.isVisible()).be.true();
-      await paste('tab');
-      await work.waitFor({ state: 'detached', timeout: 10_000 });
-      await red.send('ask', { reset: true });
+      await red.send('ask inside', { phone: '+12145550104' });
+      while ((await pending()) !== 2) await new Promise((resolve) => setTimeout(resolve, 50));
+      for (const [id, away, home] of [
+        ['wait', 'sub', 'tab'],
+        ['inside', 'tab', 'sub'],
+      ] as const) {
+        // Node-RED keeps the id of a node that is cut and pasted.
+        await page.evaluate(`RED.events.emit('nodes:remove', RED.nodes.node('${id}'))`);
+        await work.waitFor();
+        const paste = (z: string): Promise<unknown> =>
+          page.evaluate(`RED.events.emit('nodes:add', { ...RED.nodes.node('${id}'), z: '${z}' })`);
+        await paste(away);
+        should(await work.isVisible()).be.true();
+        await paste(home);
+        await work.waitFor({ state: 'detached', timeout: 10_000 });
+      }
+      for (const port of ['ask', 'ask inside']) await red.send(port, { reset: true });
       while ((await pending()) !== 0) await new Promise((resolve) => setTimeout(resolve, 50));
     });
 

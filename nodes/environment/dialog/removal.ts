@@ -127,12 +127,14 @@ export const askBeforeDelete = (form: Form): void => {
 };
 
 /** In a subflow, a node runs under another id, in each use of it: its work stays behind, also when it is cut and pasted. */
-const isMovedIntoSubflow = ({ id, z }: EditedNode): boolean =>
-  typeof z === 'string' &&
-  RED.nodes.subflow(z) !== undefined &&
-  RED.nodes.originalFlow()?.some((each) => each.id === id && each.z !== z) === true;
+const isMovedBySubflow = (node: EditedNode): boolean => {
+  if (!/^(advisor-|subflow:)/.test(node.type)) return false;
+  const before = RED.nodes.originalFlow()?.find(({ id }) => id === node.id);
+  const places = before && before.z !== node['z'] ? [before.z, node['z']] : [];
+  return places.some((z) => typeof z === 'string' && RED.nodes.subflow(z) !== undefined);
+};
 
-/** Says, when nodes or environments are deleted, disabled or moved into a subflow, what is still in progress there. */
+/** Says, when nodes or environments are deleted, disabled, or moved into or out of a subflow, what is still in progress there. */
 export const warnOfRemoval = (): void => {
   /** The ids of removed nodes, by environment. */
   const leaving = new Map<string, Set<string>>();
@@ -150,7 +152,7 @@ export const warnOfRemoval = (): void => {
     if (loss !== undefined) notice = notify(loss, 'warning', 20 * second);
   };
   const returns = (about: unknown): void => {
-    if (isMovedIntoSubflow(about as EditedNode)) return;
+    if (isMovedBySubflow(about as EditedNode)) return;
     if (gone.delete((about as EditedNode).id) && gone.size === 0) notice?.close();
   };
   const warnOfNodes = (): void => {
@@ -190,7 +192,7 @@ export const warnOfRemoval = (): void => {
   RED.events.on('nodes:add', returns);
   RED.events.on('nodes:change', (about) => {
     const node = about as EditedNode;
-    (node['d'] === true || isMovedIntoSubflow(node) ? leaves : returns)(node);
+    (node['d'] === true || isMovedBySubflow(node) ? leaves : returns)(node);
   });
   RED.events.on('flows:change', (about) => {
     const { id, disabled } = about as { id?: unknown; disabled?: unknown };
