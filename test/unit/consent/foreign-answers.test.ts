@@ -9,13 +9,18 @@ import { startServer } from '../../support/server';
 import { checkFolder, requestFolder } from '../../support/texting/setup';
 
 describe('a consent, answered with all the freedom of the contract', () => {
+  const bodies: string[] = [];
   afterEach(async () => {
+    bodies.length = 0;
     await Flow.unload();
     await closeAll();
   });
 
   const nodeOn = async (body: object, node: { readonly type: string; readonly mode?: string }) => {
-    const server = await startServer(() => ({ body }));
+    const server = await startServer((request) => {
+      bodies.push(request.body);
+      return { body };
+    });
     const service = { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' };
     const environment = alsoClose(environmentOn(service));
     return Flow.load({
@@ -53,6 +58,16 @@ describe('a consent, answered with all the freedom of the contract', () => {
       should(errorOf(msg)).containEql({ code: 'rejected', detail: 'The number is a landline' });
       await Flow.unload();
     }
+  });
+
+  it('is asked for one number at a time, because an answer does not say whose entry is which', async () => {
+    const flow = await nodeOn(
+      { successes: [{ memberId: 7, consentState: 'pending' }], failures: [] },
+      { type: 'advisor-request-consent' },
+    );
+    await flow.ask({ phone: [numbers.silent, numbers.unasked] }, 2);
+    const asked = [numbers.silent, numbers.unasked].map((phone) => JSON.stringify({ phoneNumbers: [phone] }));
+    should(bodies.sort()).eql(asked.sort());
   });
 
   it('counts as asked for after an answer that cannot be read: nobody is asked twice', async () => {
