@@ -75,7 +75,7 @@ export const unblock = async (asked: RouteRequest): Promise<object> => {
   const running = runningIn(asked);
   const phone = asked.request.params['phone'] ?? '';
   const list = await soon(doNotTextOf(running));
-  // Who was told that the store is away must not find the number off the list later.
+  // Whoever read that the store is away must not find the number off the list later.
   if (!(await soon(list.check(phone)))) throw new Refused(404, 'refused.notBlocked');
   await soon(list.unblock(phone));
   activityOf(running).changed();
