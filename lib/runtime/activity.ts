@@ -335,7 +335,7 @@ export class Activity {
   ): Promise<boolean> {
     if (!(await this.readerOf(store, node).isWaiting(arrival, index, isWait))) return false;
     const command: ItemCommand = { kind: 'item', at: store.now(), id, act };
-    await within(systemClock, answeredWithin, store.peers?.tellHolder(command) ?? Promise.resolve());
+    await store.peers?.tellHolder(command, answeredWithin);
     return true;
   }
 

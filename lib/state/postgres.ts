@@ -167,8 +167,8 @@ class SlotEngine implements Engine, Leased, Peers {
     return this.database.slotsBeside(this.lease.slot);
   }
 
-  tellHolder(command: StoreCommand): Promise<void> {
-    return this.database.tell({ only: this.lease.slot }, command);
+  tellHolder(command: StoreCommand, longest?: number): Promise<void> {
+    return this.database.tell({ only: this.lease.slot }, command, longest);
   }
 
   tellOthers(command: StoreCommand, longest?: number): Promise<void> {

@@ -68,7 +68,7 @@ export interface Peers {
   /** The other parts of a shared store. */
   others(): readonly Store[];
   /** Gives a command to the process that works with this part; resolves as `tellOthers` does. */
-  tellHolder(command: StoreCommand): Promise<void>;
+  tellHolder(command: StoreCommand, longest?: number): Promise<void>;
   /** False once another process has taken over all parts of the named one: nothing that it writes is accepted any more. */
   isAlive(processName: string): Promise<boolean>;
   /** Another process has taken this part over for good: the store must be opened again. */

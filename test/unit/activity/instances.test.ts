@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
 import { activityOf } from '../../../lib/runtime/activity';
 import type { Message } from '../../../lib/runtime/red';
@@ -98,6 +99,24 @@ describe('the activity of several Node-RED instances on one PostgreSQL', functio
     should(left?.port).equal(2);
     should(left?.msg).containDeep({ phone: number(102), payload: { reason: 'cancelled' } });
     should(await activity.cancel(idOf(number(102)))).be.false();
+  });
+
+  it('is not called cancelled by one that cannot save that for another', async () => {
+    const activity = activityOf(two.environment);
+    one.waiter.send({ phone: number(104) });
+    const id = await until(async () => (await activity.waits(some)).data[0]?.id, 'The wait');
+    const leaving = one.waiter.arrivals.next();
+    server.query('alter table advisor_texting.work add constraint closed check (false) not valid');
+    let isSaid = false;
+    const cancelling = activity.cancel(id).then((isDone) => (isSaid = isDone));
+    try {
+      await pause(6000);
+      should(isSaid).be.false();
+    } finally {
+      server.query('alter table advisor_texting.work drop constraint closed');
+    }
+    should(await cancelling).be.true();
+    should((await leaving)[0]?.msg).containDeep({ phone: number(104), payload: { reason: 'cancelled' } });
   });
 
   it('ends by an acceptance that any of them sees', async () => {
