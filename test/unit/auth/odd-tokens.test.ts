@@ -61,6 +61,11 @@ const odd: Readonly<Record<string, readonly [answer: Odd, outcome: string]>> = {
   'a malformed request': [{ status: 400, body: { error: 'invalid_request' } }, 'network_error'],
   'an unsupported grant': [{ status: 400, body: { error: 'unsupported_grant_type' } }, 'network_error'],
   'a refused scope': [{ status: 400, body: { error: 'invalid_scope' } }, 'authorization_required'],
+  'a refused client, for this kind of grant': [
+    { status: 400, body: { error: 'unauthorized_client' } },
+    'authorization_required',
+  ],
+  'a request to slow down, with a 400': [{ status: 400, body: { error: 'slow_down' } }, 'network_error'],
   'a refused client': [{ status: 401, body: { error: 'invalid_client' } }, 'authorization_required'],
   'a refused client, with a 400': [
     { status: 400, body: { error: 'invalid_client' } },
