@@ -10,6 +10,7 @@ import { versions } from '../support/extent';
 import { launchBrowser, type TestBrowser } from '../support/browser';
 import { type FlowNode, type RealRed, startRed } from '../support/node-red';
 import { numbers } from '../support/numbers';
+import { until } from '../support/until';
 import { ragged } from '../support/editor/looks';
 import {
   closeEnvironment,
@@ -174,12 +175,12 @@ for (const version of versions) {
         ],
         ['any time', '', '', /^People are texted and asked for consent at any hour\.$/],
       ] as const;
-      const shows = async ([words, from, until, meaning]: (typeof presets)[number]): Promise<void> => {
+      const shows = async ([words, from, end, meaning]: (typeof presets)[number]): Promise<void> => {
         should(await choice.locator('option:checked').textContent()).equal(words);
         should(await note.textContent()).match(meaning);
         should([await field('textFrom').inputValue(), await field('textUntil').inputValue()]).deepEqual([
           from,
-          until,
+          end,
         ]);
         should(await field('textFrom').isVisible()).equal(words === 'custom');
         should(await field('outsideHours').isVisible()).equal(words !== 'any time');
@@ -238,7 +239,7 @@ for (const version of versions) {
           ((await red.request('GET', waiting)).json as { count: number }).count;
         const contact = { phone: '+12145550104', name: 'Ada' };
         await red.send(port, { phone: '+12145550104', contact });
-        while ((await count()) !== 1) await new Promise((resolve) => setTimeout(resolve, 50));
+        await until(async () => (await count()) === 1);
         const disable = (is: boolean): Promise<unknown> =>
           page.evaluate(`(() => {
             const node = RED.nodes.node('${id}');
@@ -255,7 +256,7 @@ for (const version of versions) {
         // It would close on its own after 20 seconds.
         await told.waitFor({ state: 'detached', timeout: 10_000 });
         await red.send(port, { reset: true });
-        while ((await count()) !== 0) await new Promise((resolve) => setTimeout(resolve, 50));
+        await until(async () => (await count()) === 0);
       });
     }
 
@@ -266,7 +267,7 @@ for (const version of versions) {
         .locator('.red-ui-notification', { hasText: 'move into or out of a subflow' })
         .filter({ hasText: 'unfinished work: 1 wait for consent.' });
       await red.send('ask', { phone: '+12145550104' });
-      while ((await pending()) !== 1) await new Promise((resolve) => setTimeout(resolve, 50));
+      await until(async () => (await pending()) === 1);
       await page.evaluate(`RED.view.select({ nodes: [RED.nodes.node('wait')] })`);
       await page.evaluate(`RED.actions.invoke('core:convert-to-subflow')`);
       await work.waitFor();
@@ -274,7 +275,7 @@ for (const version of versions) {
       await work.waitFor({ state: 'detached', timeout: 10_000 });
 
       await red.send('ask inside', { phone: '+12145550104' });
-      while ((await pending()) !== 2) await new Promise((resolve) => setTimeout(resolve, 50));
+      await until(async () => (await pending()) === 2);
       for (const [id, away, home] of [
         ['wait', 'sub', 'tab'],
         ['inside', 'tab', 'sub'],
@@ -290,7 +291,7 @@ for (const version of versions) {
         await work.waitFor({ state: 'detached', timeout: 10_000 });
       }
       for (const port of ['ask', 'ask inside']) await red.send(port, { reset: true });
-      while ((await pending()) !== 0) await new Promise((resolve) => setTimeout(resolve, 50));
+      await until(async () => (await pending()) === 0);
     });
 
     it('says, when a node with unsent texts is disabled, which of them are then not sent', async () => {
@@ -331,7 +332,7 @@ for (const version of versions) {
       await red.send('ask', { phone: ['+12145550104', '+12155550105'] });
       const pending = async (): Promise<unknown> =>
         ((await red.request('GET', 'advisor-texting/simulated/pending')).json as { count: number }).count;
-      while ((await pending()) !== 2) await new Promise((resolve) => setTimeout(resolve, 50));
+      await until(async () => (await pending()) === 2);
       await openEnvironment(page, 'simulated');
       const note = environmentForm(page).getByText('has unfinished work: 2 waits for consent.');
       should(await note.count()).equal(0);
@@ -344,7 +345,7 @@ for (const version of versions) {
       await note.waitFor({ state: 'hidden' });
       await closeEnvironment(page, 'cancel');
       await red.send('ask', { reset: true });
-      while ((await pending()) !== 0) await new Promise((resolve) => setTimeout(resolve, 50));
+      await until(async () => (await pending()) === 0);
       await openEnvironment(page, 'simulated');
       await field('service').selectOption('sandbox');
       await page.locator('.advisor-badge.advisor-sandbox').waitFor();

@@ -86,13 +86,8 @@ describe('several processes on one PostgreSQL', () => {
     return handle;
   };
   /** The first orphan that one of these has taken over. */
-  const orphanOf = async (...successors: PostgresHandle[]): Promise<Slot> => {
-    for (;;) {
-      const [first] = successors.flatMap((handle) => orphans.get(handle) ?? []);
-      if (first) return first;
-      await pause(10);
-    }
-  };
+  const orphanOf = (...successors: PostgresHandle[]): Promise<Slot> =>
+    until(() => successors.flatMap((handle) => orphans.get(handle) ?? [])[0]);
   const put = (name: string, value: unknown) => ({ table: 'work' as const, put: key(name, 'n'), value });
   /** The first update of a table that matches `when` fails: "not now". */
   const whileFirstUpdateFails = async (
@@ -571,14 +566,10 @@ describe('several processes on one PostgreSQL', () => {
          until = now() + interval '1 min' where slot > 0 and grp = (select grp from advisor_texting.lease
          where slot = ${slot} and token = ${store.engine.lease.token})`,
     );
-    const found = async (): Promise<Slot> => {
-      for (;;) {
-        const other = orphans.get(one)?.find(({ engine }) => engine.lease.slot === ended.engine.lease.slot);
-        if (other) return other;
-        await pause(10);
-      }
-    };
-    assert.equal((await found()).peers.isInDoubt(accepted), true);
+    const found = await until(() =>
+      orphans.get(one)?.find(({ engine }) => engine.lease.slot === ended.engine.lease.slot),
+    );
+    assert.equal(found.peers.isInDoubt(accepted), true);
   });
 
   it('all carry out a command given to one, even for what a stopped process has left', async () => {
