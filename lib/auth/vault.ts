@@ -138,8 +138,8 @@ export interface Link {
 }
 
 interface GrantRecord extends VaultEntry {
-  /** Its name, when environments share it (made from a refresh token), or the advisor has one for another service. */
-  readonly seed?: string;
+  /** Its name, if environments share it (made from a refresh token), or the advisor has one for another service. */
+  readonly name?: string;
   /** The process that is about to use the refresh token, by a name that is unique for each start, and the store's time. */
   readonly renewing?: { readonly by: string; readonly at: number };
 }
@@ -189,14 +189,14 @@ const seedName = ({ tokenUrl, clientId, seed }: Connection): string =>
 
 const isSeed = (name: string): boolean => name.startsWith('seed:');
 
-const nameIn = ({ seed, grant }: GrantRecord): string => seed ?? entryName(grant.environment, grant.advisor);
+const nameIn = ({ grant, name = entryName(grant.environment, grant.advisor) }: GrantRecord): string => name;
 
 const placeOf = (store: Store, name: string): Buffer => key(grantKind, store.hash(name));
 
 const recordOf = (name: string, { grant, awaiting }: VaultEntry): GrantRecord => ({
   grant,
   awaiting,
-  ...(name !== entryName(grant.environment, grant.advisor) && { seed: name }),
+  ...(name !== entryName(grant.environment, grant.advisor) && { name }),
 });
 
 const seeded = (connection: Connection): Grant => ({
@@ -361,11 +361,10 @@ export class Vault {
     const made = this.views.get(connection);
     if (made) return made;
     const entries = new Map(this.list(connection.environment));
-    for (const [advisor, entry] of entries)
-      if (!isGrantFor(entry.grant, connection))
-        entries.set(advisor, this.entryOf(connection, advisor) ?? entry);
-    const given = entries.has(defaultAdvisor) ? undefined : this.entryOf(connection, defaultAdvisor);
-    if (given) entries.set(defaultAdvisor, given);
+    for (const advisor of [...entries.keys(), defaultAdvisor]) {
+      const entry = this.entryOf(connection, advisor);
+      if (entry) entries.set(advisor, entry);
+    }
     const known = [...entries].flatMap(([advisor, { grant }]) =>
       isOfService(grant, connection) ? [advisor] : [],
     );
@@ -720,7 +719,7 @@ export const movableGrants = (
   const ofSeed = connection?.seed ? seedName(connection) : '';
   return {
     prefix: key(grantKind),
-    isMeant: ({ seed = '', grant }) => (isSeed(seed) ? seed === ofSeed : grant.environment === environment),
+    isMeant: ({ name = '', grant }) => (isSeed(name) ? name === ofSeed : grant.environment === environment),
     copy: ({ value }, to) => {
       const name = nameIn(value);
       return { put: placeOf(to, name), value: recordOf(name, value) };

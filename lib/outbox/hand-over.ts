@@ -16,13 +16,14 @@ export const noReturns = { count: 0, since: -Infinity };
 /** How often a message came back to a node within a minute, and when that minute began. */
 type Returns = Readonly<typeof noReturns>;
 
-interface Visit extends Returns {
-  /** The environment and service of the node when the message first left it. */
+/** A node that a message leaves, and its environment and service. */
+interface Origin {
+  readonly id: string;
   readonly space?: string | undefined;
 }
 
 /** By node id. Never changed, because messages share it. */
-export type Visits = ReadonlyMap<string, Visit>;
+export type Visits = ReadonlyMap<string, Returns & Pick<Origin, 'space'>>;
 
 export const oneMore = (before: Returns, now: number, period: number): Returns => {
   const { count, since } = before;
@@ -56,9 +57,9 @@ export const countReturn = (
   return returns;
 };
 
-/** Whether a message comes back to a node that belonged to another service when the message left it. */
-export const isFromElsewhere = (msg: object, node: string, space: string | undefined): boolean => {
-  const before = visitsIn(msg)?.get(node)?.space;
+/** Whether a message comes back to a node that belonged to another service when the message first left it. */
+export const leftOtherService = (msg: object, { id, space }: Origin): boolean => {
+  const before = visitsIn(msg)?.get(id)?.space;
   return before !== undefined && space !== undefined && before !== space;
 };
 
@@ -167,13 +168,7 @@ export const handOver = {
    * Called with each message that leaves a node for so many receivers: `received` is the one that it was made from, `id`
    * that of its outcome.
    */
-  mark(
-    msg: object,
-    received: object,
-    { id: node, space }: { readonly id: string; readonly space?: string | undefined },
-    id?: number,
-    receivers = 0,
-  ): void {
+  mark(msg: object, received: object, { id: node, space }: Origin, id?: number, receivers = 0): void {
     const visits = visitsIn(received);
     setVisits(msg, visits?.has(node) ? visits : new Map(visits).set(node, { ...noReturns, space }));
     const offer = id === undefined ? undefined : offers.get(id);

@@ -78,7 +78,7 @@ export const outputsOf = (
 
   return {
     names,
-    place: { id: node.id, space: activity?.space },
+    origin: { id: node.id, space: activity?.space },
     /** The kinds under which `msg.summary` counts an outcome: a third output without wires counts as `failed`. */
     kindsOf(outcome: Outcome): readonly string[] {
       const name = names[portOf(outcome)] ?? '';
@@ -313,7 +313,7 @@ export class Job {
   private send({ index, outcome, offer, summary, entry }: Part): Message {
     const msg = this.list ? this.partOf(this.list, index, entry) : this.msg;
     if (offer === undefined) this.mark(msg);
-    else handOver.mark(msg, this.msg, this.outputs.place, offer, this.outputs.receivers(outcome));
+    else handOver.mark(msg, this.msg, this.outputs.origin, offer, this.outputs.receivers(outcome));
     if (summary && this.list) {
       this.conclude(summary);
       msg.summary = this.msg.summary;
@@ -348,7 +348,7 @@ export class Job {
 
   /** Marks a message as one that was at this node, so that it is known when it comes back. */
   private mark(msg: Message): void {
-    handOver.mark(msg, this.msg, this.outputs.place);
+    handOver.mark(msg, this.msg, this.outputs.origin);
   }
 
   private partOf({ id, count, listAt, copy }: JobList, index: number, entry: unknown): Message {

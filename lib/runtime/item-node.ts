@@ -1,7 +1,7 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { minute, second } from '../durations';
 import type { Mutable } from '../mutable';
-import { countReturn, handOver, isFromElsewhere, noReturns, oneMore } from '../outbox/hand-over';
+import { countReturn, handOver, leftOtherService, noReturns, oneMore } from '../outbox/hand-over';
 import type { Item, Items, QueuedMessage } from '../outbox/item';
 import type { Outcome } from '../outbox/outcome';
 import { Later, Queue, QueueFull, type Reason } from '../outbox/queue';
@@ -477,8 +477,8 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       try {
         batch.check?.();
         if (!queue) throw unopened;
-        // A consent that somebody gave on the simulator's phones is none for a real text.
-        if (!isLocal && isFromElsewhere(msg, node.id, activity?.space))
+        // A consent given on a phone of the simulator does not count for a real text.
+        if (!isLocal && leftOtherService(msg, outputs.origin))
           throw serviceError('cancelled', 'environment_changed');
         // The entries are saved with the items: the list is not saved twice.
         const message = batch.entries ? withoutList(msg, shared.list?.at) : msg;

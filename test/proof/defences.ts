@@ -731,7 +731,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'a text that went for consent at one service is not sent to another',
       file: 'lib/runtime/item-node.ts',
-      changes: [['        if (!isLocal && isFromElsewhere(', '        if (isLocal && isFromElsewhere(']],
+      changes: [['        if (!isLocal && leftOtherService(', '        if (isLocal && leftOtherService(']],
       shownBy: {
         'unit/security/switched.test.ts': [
           'texts nobody who has consented on the simulator alone: a text that comes back from there is cancelled',
