@@ -79,11 +79,10 @@ const mostSorted = 1000;
 /** The most items that are read for a filter that no key answers; the user must narrow a longer search. */
 const mostScanned = 20_000;
 
-/** Milliseconds between two failures of one stopped list. */
-const stoppedWithin = minute;
-
-/** Failures of a list that was stopped, or that a long standstill made too late. */
-const oftenTogether = new Set(['cancelled', 'stale']);
+/** Codes of failures that a list has by the thousand: it was stopped, or it came too late. */
+const gatheredCodes = new Set(['cancelled', 'stale']);
+/** Milliseconds between two of them. */
+const gatheredWithin = minute;
 
 /** What failed together is one failure, the latest: a stopped list would push those that need a decision out. */
 const gathered = (failures: readonly FailureRecord[]): FailureRecord[] => {
@@ -92,10 +91,10 @@ const gathered = (failures: readonly FailureRecord[]): FailureRecord[] => {
   for (const failure of failures) {
     const last = found.at(-1);
     const isSame =
-      oftenTogether.has(failure.code) &&
+      gatheredCodes.has(failure.code) &&
       before?.code === failure.code &&
       before.node.id === failure.node.id &&
-      before.at - failure.at <= stoppedWithin;
+      before.at - failure.at <= gatheredWithin;
     if (last && isSame) last.count += 1;
     else found.push({ ...failure, count: 1 });
     before = failure;

@@ -180,11 +180,10 @@ export const source = (
   const type = excerpt(config[`${name}Type`] ?? field.defaultType);
   const value = config[name] ?? (type === field.defaultType ? field.default : '');
   const path = written(value);
-  // As a name in another context store than the first is saved.
-  const [, store, inStore] = /^#:\((\S+?)\)::(.*)$/.exec(path) ?? [];
+  const { key, store } = RED.util.parseContextStore(path);
   const where =
     ['msg', 'flow', 'global'].includes(type) && path !== ''
-      ? `${type}.${store === undefined ? path : `${inStore} (${store})`}`
+      ? `${type}.${store === undefined ? key : `${key} (${store})`}`
       : { field: `${spec.type}.${name}`, isQuoted: true };
   return { value, type, where, read: compile(RED, node, name, value, type) };
 };

@@ -204,8 +204,8 @@ export class Leases {
   }
 
   /**
-   * Ends a lease whose last commits the database has lost, and notes when that was. It is noted for all slots: the commits
-   * of holders that have ended since are lost too.
+   * Ends a lease whose last commits the database has lost, and notes for all slots when that was: commits of holders that
+   * have ended since are lost too.
    */
   async doubt({ slot, token, seq }: LeaseRow, now: number): Promise<void> {
     await this.pool().query(
@@ -214,9 +214,9 @@ export class Leases {
       [this.group, now],
     );
     await this.pool().query(
-      `update ${schema}.lease set token = token + 1, seq = seq + 1000, holder = '', until = now(), doubt = $5
+      `update ${schema}.lease set token = token + 1, seq = seq + 1000, holder = '', until = now()
        where grp = $1 and slot = $2 and token = $3 and seq = $4`,
-      [this.group, slot, token, seq, now],
+      [this.group, slot, token, seq],
     );
   }
 

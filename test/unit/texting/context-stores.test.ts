@@ -1,4 +1,5 @@
 import { mock } from 'node:test';
+import { util } from '@node-red/util';
 import should from 'should';
 import { compile, source } from '../../../lib/runtime/inputs';
 import type { Message, Red, RunningNode } from '../../../lib/runtime/red';
@@ -17,6 +18,7 @@ describe('a field that reads a context store', () => {
       },
       prepareJSONataExpression: (expression: string) => expression,
       evaluateJSONataExpression: () => undefined,
+      parseContextStore: util.parseContextStore,
     },
   } as unknown as Red;
   type Callback = (fault: unknown, value: unknown) => void;
