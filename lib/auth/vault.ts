@@ -350,8 +350,8 @@ export class Vault {
   }
 
   /**
-   * The keys of the advisors in the list, without those known from another service alone, unless all are. There may be
-   * many, and each message without an advisor asks.
+   * The keys of the advisors who have authorized for this service; if nobody has, of all. There may be many, and each
+   * message without an advisor asks.
    */
   advisors(connection: Connection): readonly string[] {
     return this.view(connection).advisors;

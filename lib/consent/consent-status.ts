@@ -42,7 +42,7 @@ export const consentStatusOf = ({
   lastChanged = null,
 }: ResponseOf<'getConsent'>): ConsentStatus => ({
   memberId,
-  // The contract lists values that were seen, and not how every service writes them.
+  // The contract lists the values that were seen, and does not say that case matters.
   state: state.toLowerCase() === 'accepted' ? 'accepted' : state,
   lastChanged,
 });

@@ -71,7 +71,7 @@ export const tunnelThrough = (proxy: string, timeout: number): buildConnector.co
   };
   return (options, callback) => {
     const { protocol, hostname, port } = options;
-    // undici removes the brackets of an address of IPv6.
+    // undici has removed the brackets of an IPv6 address (RFC 9112, section 3.2.3, wants them).
     const host = hostname.includes(':') ? `[${hostname}]` : hostname;
     connectTo(`${host}:${port || (protocol === 'https:' ? '443' : '80')}`).then(
       (socket) => {

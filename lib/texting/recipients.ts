@@ -210,7 +210,7 @@ const noNumberIn = (
   const place = { where, row, column };
   if (names.length === 0) return invalidInput('phone_entry', place);
   if (names.some((name) => sameName(name, column))) return invalidInput('phone_field_empty', place);
-  // What tells Excel the separator.
+  // The first line of a file may tell Excel the separator.
   if (names.includes('sep=')) return invalidInput('phone_field_first_line', place);
   const fields = fieldNames(record);
   if (names.length === 1 && /[;\t|]/.test(names.join('')))

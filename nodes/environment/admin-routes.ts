@@ -218,7 +218,7 @@ const table: readonly AdminRoute[] = [
     audit: 'confirmStore',
     async work(_, { form }) {
       const running = form.deployed();
-      // What is found later was not confirmed by whoever has long read that the store is away.
+      // When the answer is that the store is unavailable, nothing may be confirmed later.
       await soon(running.store());
       if (await soon(running.confirmStore())) return { store: 'confirmed' };
       throw new Refused(404, 'refused.storeNotLost');

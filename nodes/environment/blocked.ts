@@ -75,7 +75,7 @@ export const unblock = async (asked: RouteRequest): Promise<object> => {
   const running = runningIn(asked);
   const phone = asked.request.params['phone'] ?? '';
   const list = await soon(doNotTextOf(running));
-  // Whoever read that the store is away must not find the number off the list later.
+  // When the answer is that the store is unavailable, the number must stay on the list.
   if (!(await soon(list.check(phone)))) throw new Refused(404, 'refused.notBlocked');
   await soon(list.unblock(phone));
   activityOf(running).changed();

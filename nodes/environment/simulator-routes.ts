@@ -12,7 +12,7 @@ const keyLifetime = minute;
 const sessionLifetime = 12 * hour;
 const mostSessions = 8;
 
-/** Cookies do not distinguish ports: that of another Node-RED on the same host has its passes beside ours. */
+/** Cookies do not distinguish ports (RFC 6265, section 8.5): the passes of all Node-REDs on a host share one. */
 const passesOf = (request: Request): string[] => cookieOf(request, cookie).match(/[\w-]{32}/g) ?? [];
 
 /** Secrets that are valid until they expire. */
