@@ -1,7 +1,7 @@
 import { renameSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import should from 'should';
-import { isLong, versions } from '../support/extent';
+import { isLong, itInLongRun, versions } from '../support/extent';
 import { numbers, Sandbox, toldOf, twoNodes } from '../support/sandbox';
 
 const many = isLong ? 10_000 : 2000;
@@ -55,24 +55,27 @@ for (const version of versions) {
       await red.until(() => toldOf(red, ['sent']).byPhone.get(phone), 'The text', 60_000);
     });
 
-    it('end waits that expired while the machine was off immediately, with one last poll each', async () => {
-      const { red } = on;
-      const phones = numbers(50);
-      await red.send('wait', { phone: phones, topic: 'kept' });
-      await on.received('getConsent', 50);
-      await red.stop();
-      const before = on.entries('getConsent').length;
-      await seconds(11);
-      await red.run();
-      const told = await red.messages('not accepted', 50);
-      should(on.entries('getConsent').length - before).equal(50);
-      should(new Set(told.map((msg) => msg['phone']))).deepEqual(new Set(phones));
-      for (const msg of told) {
-        should(msg['payload']).containEql({ reason: 'expired', state: 'none' });
-        should(msg).containEql({ topic: 'kept' });
-        should(msg).not.have.property('repeated');
-      }
-      should(told).have.length(50);
-    });
+    itInLongRun(
+      'end waits that expired while the machine was off immediately, with one last poll each',
+      async () => {
+        const { red } = on;
+        const phones = numbers(50);
+        await red.send('wait', { phone: phones, topic: 'kept' });
+        await on.received('getConsent', 50);
+        await red.stop();
+        const before = on.entries('getConsent').length;
+        await seconds(11);
+        await red.run();
+        const told = await red.messages('not accepted', 50);
+        should(on.entries('getConsent').length - before).equal(50);
+        should(new Set(told.map((msg) => msg['phone']))).deepEqual(new Set(phones));
+        for (const msg of told) {
+          should(msg['payload']).containEql({ reason: 'expired', state: 'none' });
+          should(msg).containEql({ topic: 'kept' });
+          should(msg).not.have.property('repeated');
+        }
+        should(told).have.length(50);
+      },
+    );
   });
 }

@@ -16,5 +16,10 @@ export const describeInLongRun = (title: string, tests: (this: Mocha.Suite) => v
   if (isLong) describe(title, tests);
 };
 
+/** A test of the long run only. */
+export const itInLongRun = (title: string, test: Mocha.Func | Mocha.AsyncFunc): void => {
+  if (isLong) it(title, test);
+};
+
 /** The same in each `npm test`, another for each commit in the long run; `TEST_SEED` reproduces a failed run. */
 export const seed = Number(process.env['TEST_SEED'] ?? 1);

@@ -1,7 +1,7 @@
 import should from 'should';
 import type { Page } from 'playwright-core';
 import { Phones } from '../../support/examples/setup';
-import { isLong } from '../../support/extent';
+import { itInLongRun } from '../../support/extent';
 import type { FlowNode, Message } from '../../support/node-red';
 import { numbers } from '../../support/numbers';
 import {
@@ -104,20 +104,19 @@ export const nodes = inSharedEditor('from the palette to the phone in', flows, (
   });
 
   // Each language is another editor.
-  if (isLong)
-    it('is Spanish in a browser whose language has no region', async () => {
-      const { page: spanish } = await editor.browser.open({ locale: 'es' });
-      await spanish.goto(`${editor.red.adminUrl}/`, { timeout: 30_000 });
-      const header = spanish.locator('#red-ui-palette-header-advisor_texting');
-      await header.waitFor({ timeout: 30_000 });
-      (await header.textContent())?.trim().should.equal('SMS del asesor');
-      const help = await spanish.evaluate<string>(`RED.nodes.getNodeHelp('advisor-group')`);
-      help.should.match(/grupos?/i).and.match(/contactos?/);
-      await openEnvironment(spanish, '_ADD_');
-      await spanish.locator('.advisor-advanced > summary').click();
-      (await spanish.locator('[data-field=resumeWithin]').textContent())?.should.match(/= 1 hora/);
-      await spanish.close();
-    });
+  itInLongRun('is Spanish in a browser whose language has no region', async () => {
+    const { page: spanish } = await editor.browser.open({ locale: 'es' });
+    await spanish.goto(`${editor.red.adminUrl}/`, { timeout: 30_000 });
+    const header = spanish.locator('#red-ui-palette-header-advisor_texting');
+    await header.waitFor({ timeout: 30_000 });
+    (await header.textContent())?.trim().should.equal('SMS del asesor');
+    const help = await spanish.evaluate<string>(`RED.nodes.getNodeHelp('advisor-group')`);
+    help.should.match(/grupos?/i).and.match(/contactos?/);
+    await openEnvironment(spanish, '_ADD_');
+    await spanish.locator('.advisor-advanced > summary').click();
+    (await spanish.locator('[data-field=resumeWithin]').textContent())?.should.match(/= 1 hora/);
+    await spanish.close();
+  });
 
   it('is found by the words a person would search for', async () => {
     (await searchPalette(page, 'sms')).should.eql(['send text (SMS)']);

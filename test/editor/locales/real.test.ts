@@ -4,7 +4,7 @@ import { launchBrowser, type TestBrowser } from '../../support/browser';
 import { ragged, touchingButtons, touchingLabels } from '../../support/editor/looks';
 import { closeEnvironment, closeNode, openEnvironment, openNode } from '../../support/editor/setup';
 import { baseOf, languages } from '../../../lib/languages';
-import { isLong } from '../../support/extent';
+import { isLong, itInLongRun } from '../../support/extent';
 import { type FlowNode, type RealRed, startRed } from '../../support/node-red';
 import { numbers } from '../../support/numbers';
 
@@ -142,24 +142,20 @@ describe('a Node-RED 5 whose language is German', function () {
   });
 
   // Another editor than that of the following tests.
-  if (isLong)
-    it('has an editor in the language of the browser: palette, dialog and help', async () => {
-      const page = await editorIn('ja');
-      (await palette(page, 'advisor-send-text')).should.equal('SMS送信');
-      (await palette(page, 'advisor-check-consent')).should.equal('同意の確認');
-      (await helpOf(page, 'advisor-send-text')).should.match(/アドバイザーの番号から/);
-      await openNode(page, 'send');
-      (await page.locator('[data-field=phone] label').innerText()).should.equal('電話番号');
-      (await page.locator('[data-field=schedule] option').allInnerTexts()).should.eql([
-        '今すぐ',
-        '日時を指定',
-      ]);
-      await page.locator('[data-field=schedule] select').selectOption('at');
-      await page.evaluate(`$('#node-input-deliveryDate').typedInput('type', 'num').typedInput('value', 'x')`);
-      (await page.locator('[data-field=deliveryDate] .advisor-error').innerText()).should.equal(
-        '数値を入力するか、別の型を選んでください。',
-      );
-    });
+  itInLongRun('has an editor in the language of the browser: palette, dialog and help', async () => {
+    const page = await editorIn('ja');
+    (await palette(page, 'advisor-send-text')).should.equal('SMS送信');
+    (await palette(page, 'advisor-check-consent')).should.equal('同意の確認');
+    (await helpOf(page, 'advisor-send-text')).should.match(/アドバイザーの番号から/);
+    await openNode(page, 'send');
+    (await page.locator('[data-field=phone] label').innerText()).should.equal('電話番号');
+    (await page.locator('[data-field=schedule] option').allInnerTexts()).should.eql(['今すぐ', '日時を指定']);
+    await page.locator('[data-field=schedule] select').selectOption('at');
+    await page.evaluate(`$('#node-input-deliveryDate').typedInput('type', 'num').typedInput('value', 'x')`);
+    (await page.locator('[data-field=deliveryDate] .advisor-error').innerText()).should.equal(
+      '数値を入力するか、別の型を選んでください。',
+    );
+  });
 
   it("has an editor in the language chosen in it, whatever the browser's is", async () => {
     const category = german.locator('#red-ui-palette-header-advisor_texting');

@@ -6,6 +6,7 @@ import { freshFolder, removeFolders } from '../../support/auth/setup';
 import { nextIteration } from '../../support/event-loop';
 import { Flow } from '../../support/flow';
 import { errorOf } from '../../support/outcomes';
+import { itInLongRun } from '../../support/extent';
 import { Postgres } from '../../support/postgres';
 import { ask, consented, unasked } from '../../support/guards/setup';
 import { Started } from '../../support/guards/started';
@@ -205,20 +206,23 @@ describe('an environment whose store was lost', function () {
       should(asked()).equal(before);
     });
 
-    it('is noticed where another instance makes the tables again, and both read what either writes', async () => {
-      const first = await start(values('one'));
-      await ask(first.flow, { phone: consented }, 'block');
-      await Flow.unload();
-      const second = await start(values('two'), freshFolder());
-      server.query('drop schema advisor_texting cascade');
-      await Promise.all([first, second].map((each) => each.until(() => each.health === 503)));
-      await Flow.unload();
-      const third = await start(values('three'), freshFolder());
-      await Promise.all([first, second].map((each) => each.until(() => each.environment.isStoreLost)));
-      should(third.environment.isStoreLost).be.false();
-      await ask(third.flow, { phone: consented }, 'block');
-      const isBlocked = [first, second, third].map(({ environment }) => environment.isBlocked(consented));
-      should(await Promise.all(isBlocked)).eql([true, true, true]);
-    });
+    itInLongRun(
+      'is noticed where another instance makes the tables again, and both read what either writes',
+      async () => {
+        const first = await start(values('one'));
+        await ask(first.flow, { phone: consented }, 'block');
+        await Flow.unload();
+        const second = await start(values('two'), freshFolder());
+        server.query('drop schema advisor_texting cascade');
+        await Promise.all([first, second].map((each) => each.until(() => each.health === 503)));
+        await Flow.unload();
+        const third = await start(values('three'), freshFolder());
+        await Promise.all([first, second].map((each) => each.until(() => each.environment.isStoreLost)));
+        should(third.environment.isStoreLost).be.false();
+        await ask(third.flow, { phone: consented }, 'block');
+        const isBlocked = [first, second, third].map(({ environment }) => environment.isBlocked(consented));
+        should(await Promise.all(isBlocked)).eql([true, true, true]);
+      },
+    );
   });
 });

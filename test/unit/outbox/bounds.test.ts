@@ -12,6 +12,7 @@ import { bob, seconds, World } from '../../support/consent/world';
 import { sealerOf } from '../../support/state/sealer';
 import { nextIteration } from '../../support/event-loop';
 import { gate } from '../../support/gate';
+import { itInLongRun } from '../../support/extent';
 import { collectGarbage } from '../../support/memory';
 import { acceptOne, nobodys, plainHost, requestsOn, type Host } from '../../support/outbox/requests';
 import { WaitingQueue } from '../../support/outbox/waiting';
@@ -50,20 +51,23 @@ const slowStore = (): { readonly store: Store; readonly open: () => void } => {
 const listOf = (count: number): ItemData[] => Array.from({ length: count }, (_, index) => ({ index }));
 
 describe('long lists that a slow store has not saved yet', () => {
-  it('are rejected beyond a million recipients, and accepted again when the earlier ones are saved', async () => {
-    const { store, open } = slowStore();
-    const outbox = requestsOn(store, idleHost);
-    const items = listOf(150_000);
-    const accept = (): void => {
-      outbox.accept({}, { shared: nobodys, items, count: items.length });
-    };
-    for (let list = 0; list < 7; list++) accept();
-    should(accept).throw(QueueFull);
-    open();
-    await outbox.whenSaved();
-    accept();
-    await outbox.close();
-  });
+  itInLongRun(
+    'are rejected beyond a million recipients, and accepted again when the earlier ones are saved',
+    async () => {
+      const { store, open } = slowStore();
+      const outbox = requestsOn(store, idleHost);
+      const items = listOf(150_000);
+      const accept = (): void => {
+        outbox.accept({}, { shared: nobodys, items, count: items.length });
+      };
+      for (let list = 0; list < 7; list++) accept();
+      should(accept).throw(QueueFull);
+      open();
+      await outbox.whenSaved();
+      accept();
+      await outbox.close();
+    },
+  );
 });
 
 describe('a long list of waits that is being saved', () => {

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import should from 'should';
 import { asCompiled } from '../../support/compiled';
+import { itInLongRun } from '../../support/extent';
 import { root } from '../../support/installation';
 import { Postgres } from '../../support/postgres';
 import { openEmbedded } from '../../../lib/state/embedded';
@@ -68,7 +69,7 @@ describe('an item whose work crashes the process', function () {
 
   it('does so four times, then leaves, and all others are sent', leavesAfterFour);
 
-  it('does so four times in PostgreSQL too, whichever process takes it over', async () => {
+  itInLongRun('does so four times in PostgreSQL too, whichever process takes it over', async () => {
     const server = await Postgres.start();
     const folder = place;
     try {
