@@ -138,8 +138,11 @@ export interface Link {
 }
 
 interface GrantRecord extends VaultEntry {
-  /** Its name, if environments share it (made from a refresh token), or the advisor has one for another service. */
-  readonly name?: string;
+  /**
+   * Its name, if environments share it (made from a refresh token), or the advisor has one for another service. Earlier
+   * versions, which had only the former, have saved it under this name.
+   */
+  readonly seed?: string;
   /** The process that is about to use the refresh token, by a name that is unique for each start, and the store's time. */
   readonly renewing?: { readonly by: string; readonly at: number };
 }
@@ -189,14 +192,14 @@ const seedName = ({ tokenUrl, clientId, seed }: Connection): string =>
 
 const isSeed = (name: string): boolean => name.startsWith('seed:');
 
-const nameIn = ({ grant, name = entryName(grant.environment, grant.advisor) }: GrantRecord): string => name;
+const nameIn = ({ seed, grant }: GrantRecord): string => seed ?? entryName(grant.environment, grant.advisor);
 
 const placeOf = (store: Store, name: string): Buffer => key(grantKind, store.hash(name));
 
 const recordOf = (name: string, { grant, awaiting }: VaultEntry): GrantRecord => ({
   grant,
   awaiting,
-  ...(name !== entryName(grant.environment, grant.advisor) && { name }),
+  ...(name !== entryName(grant.environment, grant.advisor) && { seed: name }),
 });
 
 const seeded = (connection: Connection): Grant => ({
@@ -719,7 +722,7 @@ export const movableGrants = (
   const ofSeed = connection?.seed ? seedName(connection) : '';
   return {
     prefix: key(grantKind),
-    isMeant: ({ name = '', grant }) => (isSeed(name) ? name === ofSeed : grant.environment === environment),
+    isMeant: ({ seed = '', grant }) => (isSeed(seed) ? seed === ofSeed : grant.environment === environment),
     copy: ({ value }, to) => {
       const name = nameIn(value);
       return { put: placeOf(to, name), value: recordOf(name, value) };

@@ -8,7 +8,7 @@ import { postForm } from '../../../lib/service/transport';
 import { Listeners } from '../../../lib/listeners';
 import { createMemoryStore } from '../../../lib/state/memory';
 import { moveRecords, type Movable } from '../../../lib/state/moving';
-import type { Store } from '../../../lib/state/store';
+import { key, type Store } from '../../../lib/state/store';
 import { startSimulator, type Simulator } from '../../../simulator';
 import { runChild, type Child } from '../../support/state/child';
 import { nextIteration } from '../../support/event-loop';
@@ -243,6 +243,21 @@ describe('the vault', () => {
       should([kept?.grant.refreshToken, kept?.awaiting]).deepEqual(['third', null]);
       should(vault.get(seeded, 'default')?.grant.refreshToken).equal('of Bob');
     });
+  });
+
+  it('reads a shared authorization that an earlier version has saved, with the token that it had rotated to', async () => {
+    const store = createMemoryStore();
+    const vaultOver = (): Vault =>
+      new Vault({ openStore: () => Promise.resolve(store), clock, startId: 'a', warn: () => undefined });
+    const seeded = { ...connection(), seed: 'first' };
+    const seed = vaultOver().name(seeded, 'default');
+    const grant: Grant = { ...newGrant(seeded, 'default'), refreshToken: 'second' };
+    const put = key('grant', store.hash(seed));
+    await store.write([{ table: 'work', put, value: { grant, awaiting: null, seed } }]);
+    const vault = vaultOver();
+    await vault.opening;
+    for (const environment of ['env1', 'env2'])
+      should(vault.get({ ...seeded, environment }, 'default')?.grant.refreshToken).equal('second');
   });
 
   it('asks nobody to confirm the first authorization for another service, which names people in its own way', async () => {
