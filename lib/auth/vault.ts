@@ -407,16 +407,13 @@ export class Vault {
    */
   confirm(environment: string, advisor: string, connection?: Connection): Promise<boolean> {
     return this.inTurn(async () => {
-      const used = connection ? [this.name(connection, advisor)] : [];
-      for (const name of [...used, ...this.ownNames(environment, advisor)]) {
-        const entry = this.kept.get(name)?.entry;
-        if (entry?.awaiting?.environment !== environment) continue;
-        const own = isSeed(name) && connection ? this.ownName(connection, advisor) : name;
-        await this.save(own, { grant: entry.awaiting, awaiting: null });
-        if (name !== own) await this.setAwaiting(name, { ...entry, awaiting: null });
-        return true;
-      }
-      return false;
+      const own = connection ? this.ownName(connection, advisor) : entryName(environment, advisor);
+      const name = connection ? this.name(connection, advisor) : own;
+      const entry = this.kept.get(name)?.entry;
+      if (entry?.awaiting?.environment !== environment) return false;
+      await this.save(own, { grant: entry.awaiting, awaiting: null });
+      if (name !== own) await this.setAwaiting(name, { ...entry, awaiting: null });
+      return true;
     });
   }
 

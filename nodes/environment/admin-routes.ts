@@ -206,7 +206,8 @@ const table: readonly AdminRoute[] = [
     audit: 'confirm',
     async work({ vault }, asked) {
       const advisor = pathAdvisor(asked);
-      const connection = deployedConnection(asked);
+      // The person who is shown is confirmed, and nobody else who waits at another service.
+      const connection = connectionIn(asked.id, shownValues(asked.form, asked.request.query));
       if (await vault.useNow(() => vault.confirm(asked.id, advisor, connection)))
         return { advisor, state: 'authorized' };
       throw new Refused(404, 'refused.nothingToConfirm');

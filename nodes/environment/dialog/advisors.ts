@@ -2,20 +2,11 @@ import { environmentSays as say } from '../../../lib/editor/locale';
 import { defaultAdvisor } from '../../../lib/default-advisor';
 import { ask, faultText } from '../../../lib/editor/ask';
 import { button, onKey, textBox, valueIn } from '../../../lib/editor/dom';
-import type { Form, Values } from '../../../lib/editor/red';
-import { type Card, cardOf, type ListedAdvisor, notYet } from './card';
+import type { Form } from '../../../lib/editor/red';
+import { type Card, cardOf, type ListedAdvisor, notYet, shownIn } from './card';
 import { second } from '../../../lib/durations';
 
 const pollEvery = 2 * second;
-
-/** The settings of the form that decide the list, deployed or not. No secret is among them. */
-const shownIn = (values: Values): string =>
-  new URLSearchParams(
-    ['service', 'grant', 'tokenUrl', 'clientId', 'scopes'].map((name) => {
-      const value = values[name];
-      return [name, Array.isArray(value) ? value.join(' ') : String(value)];
-    }),
-  ).toString();
 
 /** The keys that were added to each environment since the editor was opened: a link can only be copied after a deploy. */
 const addedTo = new Map<string, Set<string>>();

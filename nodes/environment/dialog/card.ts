@@ -1,13 +1,22 @@
 import { ask, faultText } from '../../../lib/editor/ask';
 import { button, icon } from '../../../lib/editor/dom';
 import { environmentSays as say, localMoment } from '../../../lib/editor/locale';
-import type { Form } from '../../../lib/editor/red';
+import type { Form, Values } from '../../../lib/editor/red';
 import type { AdvisorItem } from '../../../lib/runtime/activity-items';
 import { entry, focusIn, question, results, shownLink } from './panels';
 import { scopesIn, scopeWords } from './scopes';
 import { linkTo, openWindow, type OpenedWindow } from '../../../lib/editor/window';
 import { second } from '../../../lib/durations';
 import { visible } from '../../../lib/visible';
+
+/** The settings of the form that decide the list, deployed or not. No secret is among them. */
+export const shownIn = (values: Values): string =>
+  new URLSearchParams(
+    ['service', 'grant', 'tokenUrl', 'clientId', 'scopes'].map((name) => {
+      const value = values[name];
+      return [name, Array.isArray(value) ? value.join(' ') : String(value)];
+    }),
+  ).toString();
 
 /** An advisor as the route lists it. */
 export type ListedAdvisor = Omit<AdvisorItem, 'state'> & {
@@ -213,7 +222,7 @@ export const cardOf = (
   });
 
   const confirm = action('check', say('advisors.confirm'), () =>
-    change('POST', `${own}/confirm`, say('advisors.confirmed')),
+    change('POST', `${own}/confirm?${shownIn(form.values())}`, say('advisors.confirmed')),
   );
 
   const actions = $('<div>', { class: 'advisor-actions' });

@@ -313,8 +313,12 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     const listed = async (): Promise<unknown[]> =>
       (await advisorsOf(red)).map(({ identity, state }) => [identity, state]);
     should(await listed()).deepEqual([['Ivan', 'authorized']]);
+    await authorizeOn(red, 'ivan', 'Ken', { ...form, ...simulator.credentials });
+    const confirm = async (query = ''): Promise<number> =>
+      (await red.request('POST', route(`advisors/ivan/confirm${query}`), {})).status;
+    should([await confirm(), await confirm('?service=production')]).deepEqual([404, 200]);
     await deployOn(red, sandboxFlow(red, simulator, { service: 'production' }));
-    should(await listed()).deepEqual([['Judy', 'authorized']]);
+    should(await listed()).deepEqual([['Ken', 'authorized']]);
     await deployOn(red, sandboxFlow(red, simulator));
     should(await listed()).deepEqual([['Ivan', 'authorized']]);
     await red.request('DELETE', route('advisors/ivan'));

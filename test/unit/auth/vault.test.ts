@@ -325,12 +325,53 @@ describe('the vault', () => {
       await red.vault.authorized(sandbox(), grant(sandbox(), 'second'));
       await red.vault.authorized(sandbox(), grant(sandbox(), 'third', 'Bob'));
       should(tokenIn(red, sandbox())).equal('second');
-      should(await red.vault.confirm('env1', 'default', production())).be.true();
-      should(await red.vault.confirm('env1', 'default', production())).be.false();
+      should(await red.vault.confirm('env1', 'default', sandbox())).be.true();
+      should(await red.vault.confirm('env1', 'default', sandbox())).be.false();
       const later = await restart();
       should([production(), sandbox()].map((from) => tokenIn(later, from))).deepEqual(['first', 'third']);
       should(await later.vault.disconnect('env1', 'default', production())).be.true();
       should(known(await restart())).be.empty();
+    });
+
+    it('confirms the person who is shown, and not one who waits at the other service', async () => {
+      const red = await start();
+      for (const [index, from] of [production(), sandbox()].entries()) {
+        await red.vault.authorized(from, grant(from, `first ${String(index)}`));
+        await red.vault.authorized(from, grant(from, `second ${String(index)}`, 'Bob'));
+      }
+      for (const isFirst of [true, false])
+        should(await red.vault.confirm('env1', 'default', sandbox())).equal(isFirst);
+      should([production(), sandbox()].map((from) => tokenIn(red, from))).deepEqual(['first 0', 'second 1']);
+    });
+
+    it('uses what was authorized last, also where a database had one for that service', async () => {
+      const red = await start();
+      const advisors = Array.from({ length: 8 }, (_, index) => `advisor ${String(index)}`);
+      const authorizeAll = async (
+        vault: Vault,
+        from: ReturnType<typeof connection>,
+        refreshToken: string,
+        refreshedAt: number | null = null,
+      ): Promise<void> => {
+        for (const advisor of advisors)
+          await vault.authorized(from, { ...grant(from, refreshToken), advisor, refreshedAt });
+      };
+      await authorizeAll(red.vault, production(), 'first');
+      await authorizeAll(red.vault, sandbox(), 'second');
+      const store = createMemoryStore();
+      const openOn = async (): Promise<Vault> => {
+        const vault = new Vault({ openStore: async () => store, clock, startId: 'a', warn: () => undefined });
+        await vault.opening;
+        return vault;
+      };
+      await authorizeAll(await openOn(), sandbox(), 'third', 1);
+      const file = await red.openStore();
+      await moveRecords(file, store, [movableGrants('env1', production()) as Movable]);
+      await file.close();
+      const vault = await openOn();
+      await authorizeAll(vault, sandbox(), 'fourth');
+      for (const advisor of advisors)
+        should(vault.get(sandbox(), advisor)?.grant.refreshToken).equal('fourth');
     });
 
     it('moves both to a database', async () => {
