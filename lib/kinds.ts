@@ -18,6 +18,9 @@ export const tried = <T>(make: () => T): T | undefined => {
 
 export const isNothing = (value: unknown): boolean => value === undefined || value === null || value === '';
 
+export const isBlank = (value: unknown): boolean =>
+  isNothing(typeof value === 'string' ? value.trim() : value);
+
 /** A number without invisible marks, which are often copied along with it from a list of contacts. */
 export const withoutMarks = (number: string): string => number.replaceAll(/\p{Cf}/gu, '').trim();
 

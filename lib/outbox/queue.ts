@@ -470,8 +470,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
     for (const due of item.missed) this.memory.latest?.offer(due);
     const { message } = item;
     message.users -= 1;
-    if (message.users > 0) return true;
-    if (this.messages.get(message.id) !== message) return true;
+    if (message.users > 0 || this.messages.get(message.id) !== message) return true;
     this.messages.delete(message.id);
     for (const left of this.reads) left.add(message.id);
     return true;

@@ -87,17 +87,17 @@ const gatheredWithin = minute;
 /** What failed together is one failure, the latest: a stopped list would push those that need a decision out. */
 const gathered = (failures: readonly FailureRecord[]): FailureRecord[] => {
   const found: (FailureRecord & { count: number })[] = [];
-  let before: FailureRecord | undefined;
+  let before = 0;
   for (const failure of failures) {
     const last = found.at(-1);
     const isSame =
       gatheredCodes.has(failure.code) &&
-      before?.code === failure.code &&
-      before.node.id === failure.node.id &&
-      before.at - failure.at <= gatheredWithin;
-    if (last && isSame) last.count += 1;
+      last?.code === failure.code &&
+      last.node.id === failure.node.id &&
+      before - failure.at <= gatheredWithin;
+    if (isSame) last.count += 1;
     else found.push({ ...failure, count: 1 });
-    before = failure;
+    before = failure.at;
   }
   return found;
 };

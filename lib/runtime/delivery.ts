@@ -299,7 +299,7 @@ export class Job {
   /** Ends the whole input with one failure; outcomes that have left stay as they are. */
   fail(failure: Outcome): void {
     if (this.isSettled) return;
-    this.mark(this.msg);
+    this.mark();
     this.raised = this.outputs.emit(this.msg, failure);
     this.outputs.count(this.msg, failure);
     this.settle();
@@ -312,8 +312,7 @@ export class Job {
 
   private send({ index, outcome, offer, summary, entry }: Part): Message {
     const msg = this.list ? this.partOf(this.list, index, entry) : this.msg;
-    if (offer === undefined) this.mark(msg);
-    else handOver.mark(msg, this.msg, this.outputs.origin, offer, this.outputs.receivers(outcome));
+    handOver.mark(msg, this.msg, this.outputs.origin, offer, this.outputs.receivers(outcome));
     if (summary && this.list) {
       this.conclude(summary);
       msg.summary = this.msg.summary;
@@ -330,7 +329,7 @@ export class Job {
     if (this.isSettled) return;
     this.isSettled = true;
     // Complete and Catch nodes may lead back to this node, too.
-    this.mark(this.msg);
+    this.mark();
     if (this.done) this.complete(this.done);
     else if (this.raised) this.node.error(this.raised, this.msg);
   }
@@ -346,9 +345,9 @@ export class Job {
     }
   }
 
-  /** Marks a message as one that was at this node, so that it is known when it comes back. */
-  private mark(msg: Message): void {
-    handOver.mark(msg, this.msg, this.outputs.origin);
+  /** Marks the message as one that was at this node, so that it is known when it comes back. */
+  private mark(): void {
+    handOver.mark(this.msg, this.msg, this.outputs.origin);
   }
 
   private partOf({ id, count, listAt, copy }: JobList, index: number, entry: unknown): Message {

@@ -9,7 +9,7 @@ import { atNextStart, madeLate, outputsOf } from './delivery';
 import type { Environment } from './environment';
 import { invalidInput, problemOf } from './errors';
 import { faultInSettings, noSource, plainSettings, source, type Source } from './inputs';
-import { asText, isNothing, sameName, tried } from '../kinds';
+import { asText, isBlank, sameName, tried } from '../kinds';
 import { wordsOf } from './language';
 import type { Message, Red, RunningNode } from './red';
 import type { Config } from './register';
@@ -47,8 +47,6 @@ export const whenAdded = (RED: Red, node: RunningNode, environment: unknown, mak
   });
 };
 
-const isEmpty = (value: unknown): boolean => isNothing(typeof value === 'string' ? value.trim() : value);
-
 const theOnlyOne = (environment: Environment): string => {
   const known = environment.advisors();
   const [only] = known;
@@ -79,7 +77,7 @@ const authorized = (environment: Environment, advisor: string): string => {
 
 /** The advisor that a recipient's object names; undefined when it names none. Throws when it is not authorized. */
 export const ownAdvisor = (environment: Environment, value: unknown): string | undefined => {
-  if (isEmpty(value)) return undefined;
+  if (isBlank(value)) return undefined;
   const key = asText(value)?.trim();
   if (key === undefined) throw invalidInput('advisor_own');
   return authorized(environment, key);
@@ -87,12 +85,12 @@ export const ownAdvisor = (environment: Environment, value: unknown): string | u
 
 /** The advisor of the chosen source, else `msg.advisor`; empty when neither names one. */
 export const anyAdvisor = (chosen: Source, value: unknown, msg: Message, isOfList = false): string => {
-  const isChosen = !isEmpty(chosen.value);
+  const isChosen = !isBlank(chosen.value);
   const given = isChosen ? value : msg.advisor;
   const where = isChosen ? chosen.where : 'msg.advisor';
-  if (isChosen && isEmpty(given))
+  if (isChosen && isBlank(given))
     throw invalidInput(isOfList ? 'advisor_of_rows' : 'advisor_empty', { where });
-  const key = isEmpty(given) ? '' : asText(given)?.trim();
+  const key = isBlank(given) ? '' : asText(given)?.trim();
   if (key === undefined) throw invalidInput('advisor_value', { where });
   return key;
 };

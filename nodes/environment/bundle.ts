@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { isNothing } from '../../lib/kinds';
 import { activityOf } from '../../lib/runtime/activity';
 import type { Failure } from '../../lib/runtime/activity-items';
 import { lastFour } from '../../lib/runtime/log';
@@ -51,7 +52,7 @@ const knownScopes: readonly unknown[] = [...scopes, 'openid'];
 
 /** A setting as it may be shown: `${VARIABLE}` stays a variable. */
 const shown = (field: Field, value: unknown): unknown => {
-  if (value === undefined || value === null || value === '') return 'empty';
+  if (isNothing(value)) return 'empty';
   if (variablesIn(value).length > 0) return 'variable';
   if (field.kind === 'flag') return value === true || value === 'true';
   if (field.kind === 'number') {

@@ -1,7 +1,7 @@
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { SignInRefusal } from '../../lib/auth/authorization';
 import { VaultAway } from '../../lib/auth/vault';
-import { isRecord } from '../../lib/kinds';
+import { isNothing, isRecord } from '../../lib/kinds';
 import type { Log } from '../../lib/runtime/log';
 import { invalidInput, ownWords, plainCode } from '../../lib/runtime/errors';
 import { type Words, wordsIn } from '../../lib/runtime/language';
@@ -113,7 +113,7 @@ export const numberIn = (request: Request, name: string, fallback: number, most:
 
 /** The advisor's key, chosen by the integrator; `default` when none is given. */
 export const advisorKey = (given: unknown): string => {
-  if (given === undefined || given === null || given === '') return 'default';
+  if (isNothing(given)) return 'default';
   const key = typeof given === 'string' ? given.trim() : '';
   if (key === '' || key.length > 200) {
     throw invalidInput('advisor_kind');

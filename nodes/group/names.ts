@@ -2,7 +2,7 @@ import { minute } from '../../lib/durations';
 import type { MessageValue } from '../../lib/service/errors';
 import type { Caller } from '../../lib/address-book/operation';
 import type { Environment } from '../../lib/runtime/environment';
-import { wholeId } from '../../lib/kinds';
+import { isNothing, wholeId } from '../../lib/kinds';
 import { invalidInput } from '../../lib/runtime/errors';
 import { largestPage } from '../../lib/contract-values';
 import { pagesOf } from '../../lib/address-book/paging';
@@ -134,7 +134,7 @@ const idNamed = async (caller: Caller, name: string): Promise<Id> => {
 export const groupFrom = async (caller: Caller, value: unknown, where: MessageValue): Promise<Id> => {
   const id = wholeId(value);
   if (id !== undefined) return id;
-  if (value === undefined || value === null || value === '') throw invalidInput('group_missing', { where });
+  if (isNothing(value)) throw invalidInput('group_missing', { where });
   if (typeof value !== 'string' || value.trim() === '') throw invalidInput('group_value', { where });
   return idNamed(caller, value.trim());
 };

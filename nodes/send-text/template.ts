@@ -3,6 +3,8 @@ import { excerpt, pick, type Source } from '../../lib/runtime/inputs';
 import {
   fieldOf,
   hasBrokenPlaceholder,
+  isBlank,
+  isNothing,
   isRecord,
   isWellFormed,
   placeholder,
@@ -73,16 +75,13 @@ export const compileTemplate = (
 
 const noText = (source: Source, value: unknown, msg: Message): ServiceError => {
   if (source.type === 'str') return invalidInput('text_literal_empty');
-  const isEmpty = value === undefined || value === null || value === '';
+  const isEmpty = isNothing(value);
   if (isEmpty && source.where === 'msg.text' && asText(msg.payload) !== undefined) {
     return invalidInput('text_in_payload');
   }
   const kind = typeof value === 'string' ? 'text_kind' : 'text_object';
   return invalidInput(isEmpty ? 'text_missing' : kind, { where: source.where });
 };
-
-const isBlank = (value: unknown): boolean =>
-  value === undefined || value === null || (typeof value === 'string' && value.trim() === '');
 
 /**
  * An address book node gives the contact as the payload, and an outcome of a list has its row as the recipient: users who
