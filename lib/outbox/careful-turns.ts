@@ -1,5 +1,6 @@
 import { minute } from '../durations';
 import { Listeners } from '../listeners';
+import { orMake } from '../process-memory';
 import { wokenBy } from '../service/concurrency';
 import { key, type Store } from '../state/store';
 
@@ -89,8 +90,5 @@ export class CarefulTurns {
 const all = new WeakMap<object, CarefulTurns>();
 
 /** One for all handles of a store. */
-export const carefulTurnsOf = (store: Store): CarefulTurns => {
-  const found = all.get(store.engine) ?? new CarefulTurns(store);
-  all.set(store.engine, found);
-  return found;
-};
+export const carefulTurnsOf = (store: Store): CarefulTurns =>
+  orMake(all, store.engine, () => new CarefulTurns(store));

@@ -1,4 +1,4 @@
-import { processMemory } from '../process-memory';
+import { orMake, processMemory } from '../process-memory';
 import type { Clock } from '../service/clock';
 import type { Store } from '../state/store';
 import type { Item, QueuedMessage } from './item';
@@ -146,12 +146,8 @@ export const memoryOf = <D extends ItemData, S extends Shared>(
   store: Store,
   node: string,
 ): QueueMemory<D, S> => {
-  const nodes = inMemory.get(store.engine) ?? new Map<string, unknown>();
-  inMemory.set(store.engine, nodes);
-  const found =
-    (nodes.get(node) as QueueMemory<D, S> | undefined) ?? new QueueMemory<D, S>(newArrival(store));
-  nodes.set(node, found);
-  return found;
+  const nodes = orMake(inMemory, store.engine, () => new Map<string, unknown>());
+  return orMake(nodes, node, () => new QueueMemory<D, S>(newArrival(store))) as QueueMemory<D, S>;
 };
 
 export const forgetMemory = (store: Store, node: string): void => {

@@ -309,10 +309,10 @@ export const withName = <T extends Recipient>(
  */
 const checkPayload = (payload: unknown, phone: string | undefined, advisor: string): void => {
   if (phone === undefined || !isAbout(payload, phone)) return;
-  const record = payload as Record<string, unknown>;
-  const column = Object.keys(record).find((each) => sameName(each, 'advisor'));
-  const named = column === undefined ? undefined : asText(record[column])?.trim();
-  if (column === undefined || named === undefined || named === '' || named === advisor) return;
+  const fields = Object.entries(payload as Record<string, unknown>);
+  const [column, value] = fields.find(([name]) => sameName(name, 'advisor')) ?? [''];
+  const named = asText(value)?.trim() ?? '';
+  if (named === '' || named === advisor) return;
   const where = `msg.payload${stepTo(column)}`;
   throw invalidInput('advisor_in_payload', { advisor: excerpt(named), where });
 };
