@@ -24,16 +24,9 @@ const shownForeign = 3;
 const countOf = (text: string, say: Say): string => {
   const fixed = text.replace(placeholder, '');
   const { units, room, segments, encoding } = countText(fixed);
+  const counts = { characters: localNumber(units), room: localNumber(room), segments: localNumber(segments) };
   // With placeholders, the count is of the shortest possible text.
-  const count =
-    fixed !== text
-      ? say('count.atLeast', { characters: localNumber(units), segments: localNumber(segments) })
-      : say('count.exact', {
-          characters: localNumber(units),
-          room: localNumber(room),
-          segments: localNumber(segments),
-        });
-  const notes = [count];
+  const notes = [say(fixed === text ? 'count.exact' : 'count.atLeast', counts)];
   if (encoding !== 'gsm7')
     notes.push(say('count.unicode', { signs: signsOutsideGsm(fixed, shownForeign).join(' ') }));
   const [single] = /[{[]\p{L}[^{}[\]]*[}\]]/u.exec(fixed) ?? [];

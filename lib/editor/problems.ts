@@ -45,8 +45,7 @@ const showRows = (block: JQuery, field: RowsField, around: ValidationContext, is
   });
   problems.forEach((problem, index) => showAt(inputs.eq(index).parent(), inputs.eq(index), problem));
   const isOneWrong = problems.some((problem) => problem !== undefined);
-  const problem = isOneWrong ? undefined : fieldProblem(field, saved, around);
-  mark(block, problem, isAwaited);
+  mark(block, isOneWrong ? undefined : fieldProblem(field, saved, around), isAwaited);
 };
 
 const isEmpty = (value: unknown): boolean =>
