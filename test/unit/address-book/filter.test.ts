@@ -4,6 +4,7 @@ import { errorOf } from '../../support/outcomes';
 import { simulatedForEach } from '../../support/simulated';
 import { partsOf, type ItemPage } from '../../support/address-book/paging-service';
 import { contactNode, groupNode, scripted } from '../../support/address-book/setup';
+import { until } from '../../support/until';
 
 const people = [
   { contactId: 1, fullName: 'Grace Hopper', firstName: 'Grace', lastName: 'Hopper', email: 'gh@example.com' },
@@ -106,7 +107,7 @@ describe('a filter', () => {
     const flow = await contactNode(environment, { ...search, filter: 'nobody', all: true });
     const page = only(await flow.ask({})).msg.payload as Found;
     should(page).match({ data: [], pageInfo: { page: 1, totalRecord: 0 } });
-    while (flow.statuses.at(-1)?.fill !== 'grey') await new Promise((resolve) => setTimeout(resolve, 20));
+    await until(() => flow.statuses.at(-1)?.fill === 'grey');
   });
 
   it('searches the names of groups', async () => {

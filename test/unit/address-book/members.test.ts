@@ -8,6 +8,7 @@ import { gate } from '../../support/address-book/paging-service';
 import { groupNode, payloads, scripted, type Request } from '../../support/address-book/setup';
 import { problemReply } from '../../support/service/setup';
 import type { Flow } from '../../support/flow';
+import { until } from '../../support/until';
 
 interface Person {
   readonly contactId: number;
@@ -182,7 +183,7 @@ describe('members of a group', () => {
     const done = await end(flow);
     should(flow.arrivals.all).be.empty();
     should(done['summary']).containEql({ total: 0, done: 0, skipped: 0 });
-    while (flow.statuses.at(-1)?.fill !== 'grey') await new Promise((resolve) => setTimeout(resolve, 20));
+    await until(() => flow.statuses.at(-1)?.fill === 'grey');
     should(flow.statuses.at(-1)).match({ shape: 'ring', text: /0 found/ });
   });
 

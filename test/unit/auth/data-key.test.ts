@@ -14,6 +14,7 @@ import {
   removeFolders,
   type ProcessOptions,
 } from '../../support/auth/setup';
+import { until } from '../../support/until';
 
 const property = 'advisorTextingKeys';
 const wrappedPath = (folder: string): string => join(folder, 'advisor-texting', 'wrapped-key.json');
@@ -166,7 +167,7 @@ describe('the data key', () => {
     const full = start({ isFull: true, retryAfter: 5 });
     await full.key.ready();
     full.settings.isFull = false;
-    while (start(noSecret).open(sealed) !== undefined) await pause(5);
+    await until(() => start(noSecret).open(sealed) === undefined);
     should(start().open(sealed)).equal('text');
   });
 
@@ -222,7 +223,7 @@ describe('the data key', () => {
     const sealed = await seal('text');
     should(start(noSecret).open(sealed)).be.undefined();
     fs.rmSync(place);
-    while (key.isUnsaved) await pause(5);
+    await until(() => !key.isUnsaved);
     should(start(noSecret).open(sealed)).equal('text');
   });
 
@@ -329,7 +330,7 @@ describe('the data key', () => {
     should(start().open(sealed)).be.undefined();
     should(full.key.isUnsaved).be.true();
     full.settings.isFull = false;
-    while (full.key.isUnsaved) await pause(5);
+    await until(() => !full.key.isUnsaved);
     should(start().open(sealed)).equal('text');
   });
 });

@@ -1,6 +1,5 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import should from 'should';
 import { consentOf } from '../../../lib/consent/consent';
 import { Once } from '../../../lib/guards/once';
@@ -404,7 +403,7 @@ describe('an environment', () => {
       await environment.opening;
       await authorize(services, connectionTo(simulator, { scopes: ['openid'] }), 'alice');
       should(environment.advisorState('alice')).equal('authorized');
-      while (environment.advisorState('alice') === 'authorized') await pause(20);
+      await until(() => environment.advisorState('alice') !== 'authorized');
       should(environment.advisorState('alice')).equal('authorize_again');
     } finally {
       await simulator.close();

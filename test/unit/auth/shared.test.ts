@@ -283,7 +283,7 @@ describe('an environment that several Node-RED instances keep in PostgreSQL', fu
     two.forgetRemovedNodes(new Set(['gone']));
     const isTold = async (): Promise<boolean> =>
       (await store.count('work', key('present'), endOf(key('present')))) > 0;
-    while (!(await isTold())) await pause(20);
+    await until(isTold);
     two.forgetRemovedNodes(new Set(['other']));
     // Until both know of each other and of their nodes.
     while (!(await isMissed())) {

@@ -525,7 +525,7 @@ describe('consent nodes', () => {
       await moved(seconds(60));
       // The number of statuses in between depends on the minute.
       const shown = async (text: RegExp): Promise<void> => {
-        while (!text.test(flow.statuses.at(-1)?.text ?? '')) await pause(20);
+        await until(() => text.test(flow.statuses.at(-1)?.text ?? ''));
       };
       await shown(/^sim unsaved 1 waiting, service down$/);
       should(flow.statuses.at(-1)).containEql({ fill: 'yellow' });

@@ -15,6 +15,7 @@ import {
   startIndependent,
   type IndependentService,
 } from '../../support/profiles/independent-service';
+import { until } from '../../support/until';
 
 const phone = '+13125550191';
 const folders = [...sendFolders, requestFolder, checkFolder];
@@ -71,7 +72,7 @@ describe('flows on an independently written service', function () {
         const coming = flow.arrivals.next();
         flow.send(asked, 'check');
         // Twice 404, then an undocumented state: the wait continues.
-        while (service.looks < 4) await new Promise((resolve) => setTimeout(resolve, 20));
+        await until(() => service.looks >= 4);
         should(flow.arrivals.all).have.length(2);
         service.accept(phone);
         const accepted = done(only(await coming));

@@ -7,6 +7,7 @@ import should from 'should';
 import { profiles, startSimulator, type Simulator } from '../../../simulator';
 import { asCompiled } from '../../support/compiled';
 import { Caller } from '../../support/simulator/caller';
+import { until } from '../../support/until';
 
 const phone = '+12145550104';
 const once500 = '+12025550161';
@@ -158,7 +159,7 @@ describe("the simulator's data file", () => {
       const written = async (): Promise<boolean> =>
         (await readFile(file, 'utf8').catch(() => '')).includes(phone);
       await accept();
-      while (!(await written())) await new Promise((resolve) => setTimeout(resolve, 20));
+      await until(written);
       for (let index = 0; index < 20; index++) await accept();
     } finally {
       child.kill('SIGKILL');

@@ -17,6 +17,7 @@ import { heldSendNode, sendNode } from '../../support/texting/setup';
 import { wordsIn } from '../../../lib/runtime/language';
 import { createStatus, look, unauthorizedLook } from '../../../lib/runtime/status';
 import { gate } from '../../support/gate';
+import { until } from '../../support/until';
 
 describe('send text node', () => {
   let on: Simulated;
@@ -723,7 +724,7 @@ describe('send text node', () => {
       await flow.ask({ phone: ['x', 'y', numbers.unasked, numbers.consented], text: 'Hi' }, 4);
       await flow.completed.next();
       const isLast = (): boolean => flow.statuses.at(-1)?.text === 'sim 1 sent, 2 failed, 1 no consent';
-      while (!isLast()) await new Promise((resolve) => setTimeout(resolve, 20));
+      await until(isLast);
     });
 
     it('says so even if the last of a list is shown immediately, and does not stay at "2 / 2"', async () => {
