@@ -53,7 +53,7 @@ const request = async (
     const detail = answer.data.failures?.[0];
     const { memberId = null, consentState = null } = success ?? {};
     // There is an entry for each target (contract, *Consent-request result*), perhaps also for one that was refused.
-    const isRefused = detail !== undefined && (consentState ?? 'none') === 'none';
+    const isRefused = detail !== undefined && (consentState ?? 'none').toLowerCase() === 'none';
     if (success && !isRefused) return { memberId, consentState, requested: true };
     if (detail === undefined) throw serviceError('invalid_response', 'no_outcome', {}, { attempts });
     throw serviceError('rejected', 'rejected', { said: detail }, { detail, attempts });

@@ -50,7 +50,7 @@ describe('a consent, answered with all the freedom of the contract', () => {
 
   it('was not asked for if the only target has a failure, even with an entry of its own that names no state', async () => {
     const failures = ['The number is a landline'];
-    for (const consentState of [undefined, null, '', 'none']) {
+    for (const consentState of [undefined, null, '', 'none', 'None']) {
       const body = { successes: [{ memberId: 7, consentState }], failures };
       const flow = await nodeOn(body, { type: 'advisor-request-consent' });
       const { port, msg } = only(await flow.ask({ phone: numbers.silent }));
