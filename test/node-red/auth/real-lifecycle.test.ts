@@ -2,7 +2,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import should from 'should';
 import { startSimulator, type Simulator } from '../../../simulator';
-import { itInLongRun, versions } from '../../support/extent';
+import { versions } from '../../support/extent';
 import { startRed, type FlowNode, type RealRed } from '../../support/node-red';
 import { refreshTokenFrom } from '../../support/auth/setup';
 import {
@@ -189,21 +189,18 @@ for (const version of versions) {
       }
     });
 
-    itInLongRun(
-      'are kept when the secret is changed, and decrypted again with the previous one',
-      async () => {
-        await red.restart({ credentialSecret: 'another' });
-        await states().catch(() => undefined);
-        should(red.log).match(/another credentialSecret.*nothing is sent.*ADVISOR_TEXTING_PREVIOUS_SECRET/);
-        await red.restart({
-          credentialSecret: 'another',
-          advisorTexting: { previousCredentialSecret: 'only for tests' },
-        });
-        should(await states()).deepEqual(['authorized']);
-      },
-    );
+    it('are kept when the secret is changed, and decrypted again with the previous one', async () => {
+      await red.restart({ credentialSecret: 'another' });
+      await states().catch(() => undefined);
+      should(red.log).match(/another credentialSecret.*nothing is sent.*ADVISOR_TEXTING_PREVIOUS_SECRET/);
+      await red.restart({
+        credentialSecret: 'another',
+        advisorTexting: { previousCredentialSecret: 'only for tests' },
+      });
+      should(await states()).deepEqual(['authorized']);
+    });
 
-    itInLongRun('survive a credential secret that is set afterwards', async () => {
+    it('survive a credential secret that is set afterwards', async () => {
       const other = await startRed({ version, settings: { credentialSecret: undefined } });
       try {
         await deployOn(other, sandboxFlow(other, simulator));
