@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import type { Red } from '../../../lib/runtime/red';
 import { health } from '../../../nodes/environment/sidebar-data';
 import { RunningEnvironment } from '../../../nodes/environment/environment';
@@ -95,7 +96,11 @@ export class Started {
   }
 
   async until(isSo: () => boolean): Promise<void> {
-    await until(isSo);
+    await until(isSo).catch((fault: Error) => {
+      const { environment, health, logged } = this;
+      const seen = { trouble: environment.trouble, health, outcomes: this.outcomes(), logged };
+      throw new Error(`${fault.message} ${inspect(seen, { depth: 4 })}`);
+    });
   }
 
   async stop(): Promise<void> {

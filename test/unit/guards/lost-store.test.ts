@@ -68,7 +68,7 @@ describe('an environment whose store was lost', function () {
     should(after.health).equal(503);
     await after.until(() => after.storeEvents().length > 0);
     should(after.storeEvents()).eql([false]);
-    after.flow.send(text, 'send');
+    after.flow.send({ ...text }, 'send');
     after.flow.send({ phone: unasked }, 'request');
     await turns();
     should([asked(), after.outcomes()]).eql([before, []]);
@@ -96,7 +96,7 @@ describe('an environment whose store was lost', function () {
   it('can be cancelled while it texts nobody', async () => {
     await lose();
     const after = await start();
-    after.flow.send(text, 'send');
+    after.flow.send({ ...text }, 'send');
     await turns();
     after.flow.send({ reset: true }, 'send');
     await after.until(() => after.outcomes().length === 1);
@@ -132,7 +132,7 @@ describe('an environment whose store was lost', function () {
     await on.until(() => on.health === 503);
     should(on.environment.trouble).match(/was deleted or replaced/);
     await on.until(() => on.storeEvents().length > 0);
-    on.flow.send(text, 'send');
+    on.flow.send({ ...text }, 'send');
     await turns();
     should(asked()).equal(before);
     renameSync(join(userDir, 'elsewhere'), storeFolder(userDir));
@@ -148,7 +148,7 @@ describe('an environment whose store was lost', function () {
     await stop(on);
     const before = asked();
     const after = await start();
-    after.flow.send(text, 'send');
+    after.flow.send({ ...text }, 'send');
     await turns();
     should([after.environment.isStoreLost, asked()]).eql([true, before]);
   });
@@ -184,7 +184,7 @@ describe('an environment whose store was lost', function () {
       await Flow.unload();
       const two = await start(values('two'), other);
       should([one, two].map(({ environment }) => environment.isStoreLost)).eql([true, true]);
-      two.flow.send(text, 'send');
+      two.flow.send({ ...text }, 'send');
       await turns();
       should(asked()).equal(before);
       await one.environment.confirmStore();
@@ -201,7 +201,7 @@ describe('an environment whose store was lost', function () {
       server.query('truncate advisor_texting.work, advisor_texting.wait');
       await Promise.all([first, second].map((each) => each.until(() => each.environment.isStoreLost)));
       const before = asked();
-      second.flow.send(text, 'send');
+      second.flow.send({ ...text }, 'send');
       await turns();
       should(asked()).equal(before);
     });
