@@ -281,6 +281,8 @@ class SlotRegister implements Committer {
   private elsewhere = new Map<number, Slot>();
   /** What they had written at the last pulse. */
   private written = '';
+  /** They have written since `onNews` last called. */
+  private hasNews = false;
   readonly commits = new CommitQueue(this);
   readonly reads = new GatheredReads(() => this.connection.reading);
   readonly connection: PostgresConnection;
@@ -306,7 +308,10 @@ class SlotRegister implements Committer {
   /** Leases whose last commits the database has lost, until the doubt is saved. */
   private readonly setBack = new Set<LeaseRow>();
   /** Which store it is, as `recognition` has written it. */
-  private identity: string | undefined;
+  private identity: Identity | undefined;
+  private readonly identified = new Listeners<[identity: Identity]>();
+  /** Calls the listener with each pulse. */
+  readonly onIdentity = this.identified.add;
   readonly time = new ServerTime(() => performance.now());
   private failures = 0;
   private areWritesFailing = false;
@@ -530,8 +535,8 @@ class SlotRegister implements Committer {
     return this.have(await this.leases.add(), 'own');
   }
 
-  /** Updates what is known of the other processes and their slots; true when they have written since. */
-  private lookAround(rows: readonly LeaseRow[]): boolean {
+  /** Updates what is known of the other processes and their slots. */
+  private lookAround(rows: readonly LeaseRow[]): void {
     const before = this.elsewhere;
     const others = rows.filter(({ slot }) => !this.slots.has(slot));
     this.elsewhere = new Map(
@@ -542,13 +547,12 @@ class SlotRegister implements Committer {
       }),
     );
     const written = JSON.stringify(others.map(({ slot, token, seq }) => [slot, token, seq]));
-    const hasChanged = written !== this.written;
+    this.hasNews ||= written !== this.written;
     this.written = written;
     const living = rows.filter(({ holder, isOver }) => holder !== '' && !isOver);
     const holders = (some: readonly LeaseRow[]): number => new Set(some.map(({ holder }) => holder)).size;
     this.processes = Math.max(1, holders(living));
     this.busy = holders(living.filter(({ isBusy }) => isBusy));
-    return hasChanged;
   }
 
   private have(lease: Lease, kind: 'own' | 'orphan'): Slot {
@@ -585,9 +589,9 @@ class SlotRegister implements Committer {
     this.wasBusy = isBusy;
     const identity = await this.readIdentity();
     // Somebody has emptied the tables. A slot that is opened again meets the empty store as a restart does.
-    const isReplaced = this.identity !== undefined && identity !== this.identity;
+    const isReplaced = this.identity !== undefined && identity?.id !== this.identity.id;
     this.identity = identity;
-    const hasNews = this.lookAround(rows);
+    this.lookAround(rows);
     for (const engine of engines) {
       const { lease } = engine;
       const row = rows.find(({ slot }) => slot === lease.slot);
@@ -604,7 +608,11 @@ class SlotRegister implements Committer {
     const ended = this.watch.ended(others, performance.now());
     // A slot that another process has handed on to this one is taken at once.
     for (const row of others) if (row.holder === this.holder || ended.includes(row)) await this.adopt(row);
-    if (hasNews) this.news.call();
+    if (identity) this.identified.call(identity);
+    if (this.hasNews) {
+      this.hasNews = false;
+      this.news.call();
+    }
     if (++this.pulses % dropEvery === 0) {
       await this.dropEmpty();
       await this.leases.noteTime(this.time.now());
@@ -619,13 +627,13 @@ class SlotRegister implements Committer {
     );
   }
 
-  private async readIdentity(): Promise<string | undefined> {
+  private async readIdentity(): Promise<Identity | undefined> {
     const { rows } = await this.connection.writing.query<{ value: Buffer }>(
       `select value from ${schema}.work where key = $1`,
       [Buffer.concat([prefixOf(this.group, common), identityKey])],
     );
     const found = rows[0] && this.connection.sealing.open('work', identityKey, rows[0].value);
-    return (found?.value as Identity | undefined)?.id;
+    return found?.value as Identity | undefined;
   }
 
   /** Commands that nobody could carry out stay until their node comes. They are tried for a minute, then once a minute. */

@@ -502,13 +502,11 @@ export class RunningEnvironment implements SharedStoreHost {
   private async openDatabase({ openDatabase }: SharedServices, shared: SharedStore): Promise<Store> {
     const handle = openDatabase();
     this.giveUpStore = () => handle.abandon();
-    const lookAgain = async (): Promise<void> => {
-      if (this.isStoreLost) await this.ownServices.recognition.look(await this.store(), this.isAlone);
-    };
     this.endings.push(
       () => shared.close(),
-      // Somebody may confirm it on another instance. A look that fails is repeated with the next news.
-      handle.database.onNews(() => void lookAgain().catch(() => undefined)),
+      handle.database.onIdentity((identity) => {
+        if (this.isStoreLost) void this.ownServices.recognition.see(identity, this.isAlone);
+      }),
     );
     const store = await shared.open(handle);
     this.commits = store.engine.commits;
