@@ -5,7 +5,7 @@ import { sayOf, zoneOfEnvironment } from './locale';
 import { addPicker } from './picker';
 import { describe, showProblem } from './problems';
 import type { EditedNode, EditorSpec, Form, OwnEditor, Say, Values } from './red';
-import { clearStatuses, environmentOf, leavesEnvironment } from './flow';
+import { clearStatuses, environmentOf, leavesEnvironment, senderApart } from './flow';
 import { addSuggestions, countries, countryName, timeZones } from './suggestions';
 import { fieldProblem, type ValidationContext } from './validate';
 import { tried } from '../kinds';
@@ -29,9 +29,10 @@ const forms = new Map<string, Form & { readonly own: OwnEditor }>();
 export const nodesChoosing = (environment: string): readonly EditedNode[] =>
   [...forms.values()].filter((form) => form.values()['environment'] === environment).map(({ node }) => node);
 
-const surroundings = (say: Say, values: Values): ValidationContext => {
+const surroundings = (node: EditedNode, say: Say, values: Values): ValidationContext => {
   const { environment: id } = values;
   const found = environmentOf(id);
+  const apart = found && senderApart(node, found);
   return {
     now: Date.now(),
     say,
@@ -41,6 +42,10 @@ const surroundings = (say: Say, values: Values): ValidationContext => {
       timeZone: zoneOfEnvironment(id),
       isComplete: found.valid !== false,
       isDisabled: found['d'] === true,
+      senderApart: apart && {
+        node: RED.utils.getNodeLabel(apart.sender, apart.sender.type),
+        environment: RED.utils.getNodeLabel(apart.other, apart.other.id),
+      },
     },
     propertyExpression: (text) => RED.utils.validatePropertyExpression(text),
     jsonata: (text) => tried(() => jsonata(text)) !== undefined,
@@ -78,7 +83,7 @@ export const checkField = (
   if (!field) return true;
   const values = forms.get(node.id)?.values() ?? withDefaults(spec.fields, node);
   const isWhole = ['json', 'rows', 'ticks'].includes(field.kind) || value === undefined;
-  const around = surroundings(sayOf(node), values);
+  const around = surroundings(node, sayOf(node), values);
   const problems = [
     ...(field.kind === 'ticks' ? missingCredentials(node, spec, around) : []),
     fieldProblem(field, isWhole ? values[name] : value, around),
@@ -155,7 +160,7 @@ export const open = (node: EditedNode, spec: EditorSpec, own: OwnEditor): void =
 
   const refresh = (): void => {
     const now = values();
-    const around = surroundings(say, now);
+    const around = surroundings(node, say, now);
     for (const { field, control } of controls) {
       const isShown = applies(field, now);
       if (isShown) control.show?.();

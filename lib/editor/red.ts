@@ -44,8 +44,8 @@ interface Editor {
     node(id: string): EditedNode | null;
     getType(type: string): { _: Say } | null;
     subflow(id: string): { name: string; instances: EditedNode[] } | undefined;
-    getNodeLinks(id: string, port: number): { source: EditedNode }[];
-    filterNodes(filter: { z: unknown }): EditedNode[];
+    getNodeLinks(id: string, port: number): { source: EditedNode; sourcePort: number }[];
+    filterNodes(filter: { z?: unknown; type?: string }): EditedNode[];
     /** Ends when the callback returns false. */
     eachConfig(callback: (node: EditedNode) => boolean): void;
     /** What was loaded or deployed last. */
@@ -66,8 +66,12 @@ interface Editor {
     reveal(id: string): void;
     calculateTextWidth(text: string, style: string): number;
     redrawStatus(node: EditedNode): void;
+    redraw(): void;
   };
-  editor: { editConfig(name: string, type: string, id: string): void };
+  editor: {
+    editConfig(name: string, type: string, id: string): void;
+    validateNode(node: EditedNode): boolean;
+  };
   comms: { subscribe(topic: string, listener: (topic: string, payload: unknown) => void): void };
   events: {
     on(event: string, listener: (about?: unknown, context?: unknown) => void): void;

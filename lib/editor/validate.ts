@@ -42,6 +42,8 @@ interface EnvironmentSeen {
   readonly timeZone: string;
   readonly isComplete: boolean;
   readonly isDisabled: boolean;
+  /** The labels of a node that seeks consent here, and of its environment, which uses another service. */
+  readonly senderApart?: { readonly node: string; readonly environment: string } | undefined;
 }
 
 /** What is around a field. */
@@ -268,7 +270,9 @@ const environmentProblem = (value: unknown, { say, environment }: ValidationCont
   if (isVariable(value)) return undefined;
   if (!environment) return say('invalid.environment');
   if (environment.isDisabled) return say('invalid.environmentDisabled');
-  return environment.isComplete ? undefined : say('invalid.environmentIncomplete');
+  if (!environment.isComplete) return say('invalid.environmentIncomplete');
+  const { senderApart: apart } = environment;
+  return apart && say('invalid.environmentApart', apart);
 };
 
 /** The sentence that says what to correct in a field, or undefined; for both the form and the red triangle. */

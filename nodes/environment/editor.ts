@@ -1,6 +1,6 @@
 import { addDurations } from '../../lib/editor/durations';
 import type { Form, Say, Values } from '../../lib/editor/red';
-import { clearStatuses, usersOf } from '../../lib/editor/flow';
+import { clearStatuses, recheckConsentNodes, usersOf } from '../../lib/editor/flow';
 import { isVariable } from '../../lib/runtime/settings';
 import { savedOr } from '../../lib/editor/values';
 import { addAdvisors } from './dialog/advisors';
@@ -27,6 +27,7 @@ keepWordsWhole();
 warnOfRemoval();
 obeyDisabledDone();
 warnOfGoingLive();
+recheckConsentNodes();
 
 export const opened = (form: Form): void => {
   askBeforeGoingLive(form);

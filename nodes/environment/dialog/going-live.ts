@@ -3,7 +3,7 @@ import { notify } from '../../../lib/editor/dom';
 import { nodesChoosing } from '../../../lib/editor/form';
 import { environmentSays as say, locale } from '../../../lib/editor/locale';
 import type { EditedNode, Form, Notice, Values } from '../../../lib/editor/red';
-import { leavesEnvironment, usersOf } from '../../../lib/editor/flow';
+import { leavesEnvironment, sendersOf, usersOf } from '../../../lib/editor/flow';
 import { isVariable } from '../../../lib/runtime/settings';
 import { second } from '../../../lib/durations';
 import { idOfExample } from './example-ids';
@@ -11,17 +11,6 @@ import { lossIn, unfinishedIn } from './removal';
 
 /** These nodes have no input, and only pass on what happens elsewhere in the flow. */
 const passive = ['link in', 'catch', 'status', 'complete'];
-
-const inputPort = 1;
-
-/** The nodes that send to a node: by wire, through a link, or from outside its subflow. */
-const sendersOf = ({ id, type, z, links }: EditedNode): readonly EditedNode[] => {
-  if (type === 'subflow') return RED.nodes.subflow(String(z))?.instances ?? [];
-  const linked = type === 'link in' ? (links as readonly string[]).map((each) => RED.nodes.node(each)) : [];
-  return [...RED.nodes.getNodeLinks(id, inputPort).map(({ source }) => source), ...linked].filter(
-    (sender) => sender !== null,
-  );
-};
 
 /** Whether a node sends messages without anybody pressing its button. */
 const startsItself = ({ type, _def, repeat, crontab, once }: EditedNode): boolean => {
@@ -32,7 +21,8 @@ const startsItself = ({ type, _def, repeat, crontab, once }: EditedNode): boolea
 /** The nodes that start a flow by themselves and lead to one of these. */
 const startersOf = (nodes: readonly EditedNode[]): readonly EditedNode[] => {
   const found = new Set(nodes);
-  for (const node of found) for (const sender of sendersOf(node)) if (sender['d'] !== true) found.add(sender);
+  for (const node of found)
+    for (const { source } of sendersOf(node)) if (source['d'] !== true) found.add(source);
   return [...found].filter(startsItself);
 };
 

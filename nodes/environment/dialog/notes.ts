@@ -1,8 +1,8 @@
 import { environmentSays as say } from '../../../lib/editor/locale';
 import { ask, editorAddress, faultText } from '../../../lib/editor/ask';
 import { button, iconButton, placeBeside, valueIn } from '../../../lib/editor/dom';
-import { environments } from '../../../lib/editor/flow';
-import type { Form, Values } from '../../../lib/editor/red';
+import { environments, placeOf } from '../../../lib/editor/flow';
+import type { Form } from '../../../lib/editor/red';
 import type { ServiceState } from '../../../lib/runtime/activity-items';
 import { isVariable } from '../../../lib/runtime/settings';
 import { lossIn, unfinishedIn } from './removal';
@@ -24,13 +24,6 @@ export const openPagesApart = (): void => {
     },
     true,
   );
-};
-
-/** What decides where texts go: the service, and the origin of its address. */
-const placeOf = ({ service, baseUrl }: Values): string => {
-  if (service === 'simulator') return 'simulator';
-  const address = typeof baseUrl === 'string' ? baseUrl.trim() : '';
-  return JSON.stringify([service, URL.canParse(address) ? new URL(address).origin : address]);
 };
 
 /** Says, before an environment is pointed elsewhere, what will be cancelled. */

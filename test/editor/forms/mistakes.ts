@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import should from 'should';
 import type { FlowNode } from '../../support/node-red';
 import { boxOf, chooseType, enter } from '../../support/editor/canvas';
@@ -10,6 +11,7 @@ import {
   saved,
   triangle,
 } from '../../support/editor/setup';
+import { until } from '../../support/until';
 import { editor, inSharedEditor, page } from '../../support/editor/shared';
 
 const node = (id: string, type: string, more: object): FlowNode => ({
@@ -23,6 +25,17 @@ const node = (id: string, type: string, more: object): FlowNode => ({
   ...more,
 });
 
+const trial = (id: string, baseUrl: string): FlowNode => ({
+  id,
+  type: 'advisor-environment',
+  name: id,
+  service: 'sandbox',
+  baseUrl,
+  authUrl: 'https://trial.example/authorize',
+  tokenUrl: 'https://trial.example/token',
+  redirectUri: 'https://office.example/advisor-texting/callback',
+});
+
 const flows: FlowNode[] = [
   { id: 'tab', type: 'tab', label: 'Mistakes' },
   { id: 'environment', type: 'advisor-environment', service: 'simulator' },
@@ -34,6 +47,16 @@ const flows: FlowNode[] = [
   node('group', 'group', { operation: 'delete' }),
   node('resting', 'events', { environment: 'off' }),
   node('newer', 'contact', { operation: 'upsert', contactIdType: 'cookie' }),
+  trial('trial', 'https://trial.example/v1'),
+  trial('same', 'https://trial.example/v1/'),
+  trial('varied', 'https://${HOST}/v1'),
+  node('text', 'send-text', { name: 'Greet', wires: [[], [], ['far']] }),
+  { id: 'far', type: 'link out', z: 'tab', x: 300, y: 60, mode: 'link', links: ['near'], wires: [] },
+  { id: 'near', type: 'link in', z: 'tab', x: 300, y: 60, links: ['far'], wires: [['bend']] },
+  { id: 'bend', type: 'junction', z: 'tab', x: 300, y: 60, wires: [['ask']] },
+  node('ask', 'request-consent', { name: 'Ask', wires: [['wait'], ['log']] }),
+  node('wait', 'check-consent', { name: 'Wait', wires: [['text'], [], ['ask']] }),
+  node('log', 'check-consent', { environment: 'trial', wires: [[], [], []] }),
 ];
 
 const unknown = 'This version does not know this choice: choose again.';
@@ -65,6 +88,48 @@ export const mistakes = inSharedEditor('mistakes in a form in', flows, () => {
     (await triangle(page, 'resting')).should.eql([
       'The environment is disabled: enable it, or choose another.',
     ]);
+  });
+
+  it('include a consent node after a node that uses another service', async () => {
+    const apart = (sender: string, environment: string): string =>
+      `“${sender}” is wired to this node, but its environment “${environment}” uses another service, where consent is separate: choose the same environment in both.`;
+    /** The triangles of the consent loop; they follow a change a moment later. */
+    const shown = (expected: Readonly<Record<'ask' | 'wait', string[]>>): Promise<unknown> =>
+      until(
+        async () =>
+          isDeepStrictEqual(
+            { ask: await triangle(page, 'ask'), wait: await triangle(page, 'wait') },
+            expected,
+          ),
+        JSON.stringify(expected),
+      );
+    const choose = async (id: string, environment: string): Promise<void> => {
+      await openNode(page, id);
+      await page.locator('#node-input-environment').selectOption(environment);
+      await closeNode(page);
+    };
+    // Whoever could not be asked is not asked elsewhere, so this wire is no mistake.
+    (await triangle(page, 'log')).should.eql([]);
+    await shown({ ask: [], wait: [] });
+    await choose('text', 'trial');
+    await shown({ ask: [apart('Greet', 'trial')], wait: [] });
+    await openNode(page, 'ask');
+    (await sentences()).should.eql([apart('Greet', 'trial')]);
+    await page.locator('#node-input-environment').selectOption('same');
+    (await sentences()).should.eql([apart('Wait', 'Simulator')]);
+    await closeNode(page);
+    await shown({ ask: [apart('Wait', 'Simulator')], wait: [apart('Ask', 'same')] });
+    await choose('wait', 'trial');
+    await shown({ ask: [], wait: [] });
+    // Nobody knows the address in a variable.
+    await choose('wait', 'varied');
+    await shown({ ask: [], wait: [] });
+    await choose('wait', 'environment');
+    await shown({ ask: [apart('Wait', 'Simulator')], wait: [apart('Ask', 'same')] });
+    await page.evaluate(`RED.nodes.getNodeLinks('ask', 0).forEach((link) => RED.nodes.removeLink(link))`);
+    await shown({ ask: [apart('Wait', 'Simulator')], wait: [] });
+    await page.evaluate(`RED.nodes.getNodeLinks('wait', 0).forEach((link) => RED.nodes.removeLink(link))`);
+    await shown({ ask: [], wait: [] });
   });
 
   it('are shown row by row in a contact, and at the triangle with the name of the row', async () => {
