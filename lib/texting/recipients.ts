@@ -213,7 +213,7 @@ const noNumberIn = (
   // The first line of a file may tell Excel the separator.
   if (names.includes('sep=')) return invalidInput('phone_field_first_line', place);
   const fields = fieldNames(record);
-  if (names.length === 1 && /[;\t|]/.test(names.join('')))
+  if (names.length === 1 && /[,;\t|]/.test(names.join('')))
     return invalidInput('phone_field_separator', { ...place, fields });
   const likely = likelyField(record);
   return likely === undefined
