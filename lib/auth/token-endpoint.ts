@@ -45,16 +45,12 @@ const claimsOf = (token: unknown): Claims => {
 const text = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined;
 
-const identityOf = (answer: Claims): Identity | null => {
-  for (const token of [answer['id_token'], answer['access_token']]) {
-    const claims = claimsOf(token);
-    const subject = text(claims['sub']);
-    if (subject !== undefined) {
-      const label = [claims['name'], claims['email'], claims['preferred_username']].map(text).find(Boolean);
-      return { subject, label: (label ?? subject).slice(0, 200) };
-    }
-  }
-  return null;
+const identityIn = (token: unknown): Identity | undefined => {
+  const claims = claimsOf(token);
+  const subject = text(claims['sub']);
+  if (subject === undefined) return undefined;
+  const label = [claims['name'], claims['email'], claims['preferred_username']].map(text).find(Boolean);
+  return { subject, label: (label ?? subject).slice(0, 200) };
 };
 
 export const splitScopes = (scope: string): string[] => scope.split(/\s+/).filter(Boolean);
@@ -77,12 +73,15 @@ const readTokenAnswer = (body: string) => {
   if (accessToken === undefined || /[^\x21-\x7e]/.test(accessToken)) return undefined;
   const seconds = Number(fields['expires_in'] ?? Number.NaN);
   const { scope, token_type: type } = fields;
+  const [signedIn, inAccessToken] = [identityIn(fields['id_token']), identityIn(accessToken)];
   return {
     accessToken,
     refreshToken: text(fields['refresh_token']) ?? null,
     expiresIn: seconds > 0 && seconds <= longestLifetime ? seconds * second : null,
     scopes: typeof scope === 'string' ? splitScopes(scope) : null,
-    identity: identityOf(fields),
+    identity: signedIn ?? inAccessToken ?? null,
+    /** How an answer with an identity token names the person; its access token may do so in another way. */
+    subjects: signedIn ? [signedIn.subject, inAccessToken?.subject] : [],
     /** Empty where the answer does not name it. */
     tokenType: type == null ? '' : typeof type === 'string' ? type : JSON.stringify(type),
   };

@@ -5,6 +5,7 @@ import type { Connection } from './connection';
 import { Flights, wokenBy } from '../service/concurrency';
 import { serviceError, ServiceError } from '../service/errors';
 import {
+  isForAnother,
   isGrantFor,
   isNearEnd,
   newGrant,
@@ -181,6 +182,11 @@ export class Tokens {
       const latest = vault.get(connection, advisor);
       // Somebody has authorized again or disconnected meanwhile: that counts, and not this refresh.
       if (latest?.grant.refreshToken !== tried) continue;
+      if (isForAnother(grant, result.answer)) {
+        const other = { ...newGrant(connection, advisor), refreshToken: tried };
+        await vault.authorized(connection, renewed(other, result.answer, clock.now()));
+        continue;
+      }
       const fresh = { ...latest, grant: renewed(grant, result.answer, clock.now()) };
       await vault.refreshed(name, fresh, tried);
       return result.answer.accessToken;

@@ -79,6 +79,13 @@ export const newGrant = (connection: Connection, advisor: string): Grant => ({
 const samePerson = (before: Identity | null, now: Identity | null): Identity | null =>
   now && (before === null || before.subject === now.subject) ? now : before;
 
+/**
+ * Whether a refresh was answered for another person than the one who has authorized. Only an identity token says so for
+ * certain.
+ */
+export const isForAnother = ({ identity }: Grant, { subjects }: TokenAnswer): boolean =>
+  identity !== null && subjects.length > 0 && !subjects.includes(identity.subject);
+
 /** The grant after a token was issued or refreshed. Fields that the answer lacks stay as they were. */
 export const renewed = (grant: Grant, answer: TokenAnswer, now: number): Grant => ({
   ...grant,

@@ -73,6 +73,8 @@ const odd: Readonly<Record<string, readonly [answer: Odd, outcome: string]>> = {
   ],
 };
 
+const claims = (body: object): string => `x.${Buffer.from(JSON.stringify(body)).toString('base64url')}.x`;
+
 describe('odd answers of a third-party token endpoint', () => {
   let server: OAuth2Server;
   let clock: MovableClock;
@@ -143,8 +145,34 @@ describe('odd answers of a third-party token endpoint', () => {
     should((await failureOf(token)).message).match(/"DPoP" token.*only Bearer tokens/);
   });
 
+  it('does not text for another person whom a refresh names, until somebody confirms', async () => {
+    const grant = { ...newGrant(connection, 'default'), refreshToken: 'refresh-0' };
+    const ann = { subject: 'ann', label: 'Ann' };
+    const ending = { accessToken: 'of ann', expiresAt: clock.now() + 60_000, lifetime: 3_600_000 };
+    await red.vault.authorized(connection, { ...grant, ...ending, identity: ann });
+    answering({ body: { ...good, id_token: claims({ sub: 'bob', name: 'Bob' }) } });
+    should(await token()).equal('of ann');
+    await clock.move(60_000);
+    should((await failureOf(token)).code).equal('authorization_required');
+    const [shown] = await listAdvisors(red, connection.environment, undefined);
+    should(shown).containEql({ state: 'confirm', identity: 'Ann', awaiting: 'Bob' });
+    should(await red.vault.confirm(connection.environment, 'default', connection)).be.true();
+    should(await token()).equal('renewed');
+    should(red.vault.get(connection, 'default')?.grant).containEql({
+      refreshToken: 'refresh-1',
+      identity: { subject: 'bob', label: 'Bob' },
+    });
+  });
+
+  it('knows the person by the access token where only a later answer has an identity token', async () => {
+    const grant = { ...newGrant(connection, 'default'), refreshToken: 'refresh-0' };
+    await red.vault.authorized(connection, { ...grant, identity: { subject: 'a-17', label: 'a-17' } });
+    const accessToken = claims({ sub: 'a-17' });
+    answering({ body: { ...good, access_token: accessToken, id_token: claims({ sub: 'ann' }) } });
+    should(await token()).equal(accessToken);
+  });
+
   it('leaves the person as authorized where a refreshed access token calls them otherwise', async () => {
-    const claims = (body: object): string => `x.${Buffer.from(JSON.stringify(body)).toString('base64url')}.x`;
     const grant = { ...newGrant(connection, 'default'), refreshToken: 'refresh-0' };
     const ann = { subject: 'ann', label: 'Ann' };
     await red.vault.authorized(connection, { ...grant, identity: ann });
