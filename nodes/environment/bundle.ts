@@ -7,7 +7,7 @@ import { lastFour } from '../../lib/runtime/log';
 import { plainCode } from '../../lib/runtime/errors';
 import type { Red } from '../../lib/runtime/red';
 import type { Field } from '../../lib/runtime/spec';
-import { ownVersion } from '../../lib/service/transport';
+import { lazy } from '../../lib/runtime/lazy';
 import { serviceState, soon } from './sidebar-data';
 import { listAdvisors } from './advisor-list';
 import type { EnvironmentValues } from './config';
@@ -36,7 +36,7 @@ const dependencyVersion = (name: string): string | null => {
 };
 
 export const installedVersions = (nodeRed: unknown): object => ({
-  package: ownVersion,
+  package: lazy.transport().ownVersion,
   nodeRed: typeof nodeRed === 'string' ? nodeRed : null,
   node: process.version,
   platform: `${process.platform} ${process.arch}`,
