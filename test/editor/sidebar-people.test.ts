@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import should from 'should';
 import type { APIResponse, Page } from 'playwright-core';
 import { launchBrowser, type TestBrowser } from '../support/browser';
-import { isLong } from '../support/extent';
+import { isLong, itInLongRun } from '../support/extent';
 import { root } from '../support/installation';
 import { adminAuth, startRed, type FlowNode, type RealRed } from '../support/node-red';
 import { toldIn } from '../support/numbers';
@@ -219,49 +219,52 @@ describe('the sidebar, for each kind of user', function () {
     await admin.page.clock.setSystemTime(Date.now());
   });
 
-  it('reads a few times for a hundred notifications, and draws nothing if nothing is new', async () => {
-    const { page } = admin;
-    await admin.wait(silent).waitFor();
-    // The next answer of each route, from then on: meanwhile nothing is new.
-    const answers = new Map<string, Promise<APIResponse>>();
-    let readings = 0;
-    await page.route('**/advisor-texting/env/*', async (route) => {
-      const { pathname, search } = new URL(route.request().url());
-      const asked = pathname + search.replace(/_=\d+/, '');
-      const answer = answers.get(asked) ?? route.fetch();
-      answers.set(asked, answer);
-      if (pathname.endsWith('/service')) readings += 1;
-      await route.fulfill({ response: await answer });
-    });
-    // Today may end meanwhile.
-    await page.clock.setFixedTime(Date.now());
-    const readAfter = async (event: string): Promise<void> => {
-      const read = page.waitForResponse(/env\/waits/);
-      await page.evaluate(event);
-      await (await read).finished();
-    };
-    // The second starts when the first is shown.
-    await readAfter(comesIntoView);
-    await readAfter(comesIntoView);
-    await page.evaluate(`(() => {
+  itInLongRun(
+    'reads a few times for a hundred notifications, and draws nothing if nothing is new',
+    async () => {
+      const { page } = admin;
+      await admin.wait(silent).waitFor();
+      // The next answer of each route, from then on: meanwhile nothing is new.
+      const answers = new Map<string, Promise<APIResponse>>();
+      let readings = 0;
+      await page.route('**/advisor-texting/env/*', async (route) => {
+        const { pathname, search } = new URL(route.request().url());
+        const asked = pathname + search.replace(/_=\d+/, '');
+        const answer = answers.get(asked) ?? route.fetch();
+        answers.set(asked, answer);
+        if (pathname.endsWith('/service')) readings += 1;
+        await route.fulfill({ response: await answer });
+      });
+      // Today may end meanwhile.
+      await page.clock.setFixedTime(Date.now());
+      const readAfter = async (event: string): Promise<void> => {
+        const read = page.waitForResponse(/env\/waits/);
+        await page.evaluate(event);
+        await (await read).finished();
+      };
+      // The second starts when the first is shown.
+      await readAfter(comesIntoView);
+      await readAfter(comesIntoView);
+      await page.evaluate(`(() => {
       window.drawn = [];
       new MutationObserver((changes) => window.drawn.push(...changes.map(({ target }) => target.outerHTML)))
         .observe([...document.querySelectorAll('.advisor-sidebar section')]
           .find((each) => each.ariaLabel.startsWith('Play')),
           { subtree: true, childList: true, characterData: true, attributes: true });
     })()`);
-    readings = 0;
-    await readAfter(`for (let n = 0; n < 100; n++) RED.events.emit('deploy')`);
-    await readAfter(comesIntoView);
-    should(await page.evaluate('window.drawn')).deepEqual([]);
-    should(readings).be.within(2, 99);
-    await page.unroute('**/advisor-texting/env/*');
-    await page.clock.setSystemTime(Date.now());
-    // What is new is drawn.
-    await red.send('in', { phone: numbered(22) });
-    await admin.wait(numbered(22)).waitFor();
-    should((await page.evaluate<string[]>('window.drawn')).length).be.above(0);
-  });
+      readings = 0;
+      await readAfter(`for (let n = 0; n < 100; n++) RED.events.emit('deploy')`);
+      await readAfter(comesIntoView);
+      should(await page.evaluate('window.drawn')).deepEqual([]);
+      should(readings).be.within(2, 99);
+      await page.unroute('**/advisor-texting/env/*');
+      await page.clock.setSystemTime(Date.now());
+      // What is new is drawn.
+      await red.send('in', { phone: numbered(22) });
+      await admin.wait(numbered(22)).waitFor();
+      should((await page.evaluate<string[]>('window.drawn')).length).be.above(0);
+    },
+  );
 
   it('shows the date of a clock of the simulator that was moved to another day', async () => {
     const { page } = admin;

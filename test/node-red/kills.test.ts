@@ -9,7 +9,7 @@ import { numbers, randomFrom, Sandbox, type Told, toldOf } from '../support/sand
 const sends = ['sent', 'failed', 'needs consent'];
 const waits = ['accepted', 'wait failed', 'not accepted'];
 /** Of each kind and version, and among how many texts and waits. */
-const kills = isLong ? 5 : 2;
+const kills = isLong ? 5 : 1;
 const texts = isLong ? 2000 : 800;
 const waiting = isLong ? 1000 : 400;
 

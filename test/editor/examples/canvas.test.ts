@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import should from 'should';
-import { versions } from '../../support/extent';
+import { itInLongRun, versions } from '../../support/extent';
 import { launchBrowser, type TestBrowser } from '../../support/browser';
 import { examplesIn } from '../../support/examples/setup';
 import { root } from '../../support/installation';
@@ -157,7 +157,7 @@ for (const version of versions) {
       }
     });
 
-    it('have no wire behind a node in the recipes', async () => {
+    itInLongRun('have no wire behind a node in the recipes', async () => {
       const behind: string[] = [];
       for (const { nodes } of examplesIn(join(root, 'examples', 'recipes'))) {
         const own = nodes.filter(({ type }) => type !== 'advisor-environment');

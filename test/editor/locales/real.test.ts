@@ -170,7 +170,7 @@ describe('a Node-RED 5 whose language is German', function () {
     await closeEnvironment(german, 'cancel');
   });
 
-  it('has help that fits two screens', async () => {
+  itInLongRun('has help that fits two screens', async () => {
     const heights: Record<string, number> = {};
     const types = await german.evaluate<string[]>(`RED.nodes.registry.getNodeTypes()`);
     await german.setViewportSize({ width: 1280, height: 1000 });
@@ -184,7 +184,7 @@ describe('a Node-RED 5 whose language is German', function () {
     should(Object.entries(heights).filter(([, height]) => height > 2 * 1000)).deepEqual([]);
   });
 
-  it('breaks no word in the palette, however long it is', async () => {
+  itInLongRun('breaks no word in the palette, however long it is', async () => {
     const page = german;
     const linesOf = (type: string): Promise<string[]> =>
       page
@@ -201,7 +201,7 @@ describe('a Node-RED 5 whose language is German', function () {
     should(await sizeOf('advisor-group')).be.below(usual);
   });
 
-  it('has dialogs that keep their columns, however long the words are', async () => {
+  itInLongRun('has dialogs that keep their columns, however long the words are', async () => {
     const page = german;
     for (const type of ['send', 'unready', 'ask', 'check', 'contact', 'group', 'content']) {
       await openNode(page, type);

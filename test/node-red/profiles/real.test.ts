@@ -8,6 +8,7 @@ import {
   type Simulator,
 } from '../../../simulator';
 import { authorizeOn, deployOn, environmentId, sandboxFlow } from '../../support/auth/real';
+import { isLong } from '../../support/extent';
 import { type FlowNode, type RealRed, startRed } from '../../support/node-red';
 import { numbers } from '../../support/numbers';
 
@@ -46,7 +47,7 @@ const canonical: FlowNode[] = [
 ];
 
 // The profiles in between, which differ only in their contacts, are in `unit/profiles`.
-for (const profile of ['usual', 'foreign'] satisfies ProfileName[]) {
+for (const profile of (isLong ? ['usual', 'foreign'] : ['foreign']) satisfies ProfileName[]) {
   describe(`a real Node-RED on a service of the ${profile} profile`, function () {
     this.timeout(180_000);
     const habits: Habits = profiles[profile];
