@@ -79,11 +79,8 @@ const seekingConsent: Readonly<Record<string, number>> = {
 
 const consentNodes = ['advisor-request-consent', 'advisor-check-consent'];
 
-/** A node that is wired to a consent node, and whose environment uses another service; and that environment. */
-export const senderApart = (
-  node: EditedNode,
-  environment: EditedNode,
-): { sender: EditedNode; other: EditedNode } | undefined => {
+/** A node that is wired to a consent node with this environment, but uses another service. */
+export const senderApart = (node: EditedNode, environment: EditedNode): EditedNode | undefined => {
   if (!consentNodes.includes(node.type)) return undefined;
   const passed = new Set([node]);
   for (const each of passed)
@@ -91,8 +88,7 @@ export const senderApart = (
       if (source['d'] === true) continue;
       if (passing.includes(source.type)) passed.add(source);
       const other = environmentOf(source['environment']);
-      if (other && seekingConsent[source.type] === sourcePort && areApart(environment, other))
-        return { sender: source, other };
+      if (other && seekingConsent[source.type] === sourcePort && areApart(environment, other)) return source;
     }
   return undefined;
 };

@@ -42,10 +42,7 @@ const surroundings = (node: EditedNode, say: Say, values: Values): ValidationCon
       timeZone: zoneOfEnvironment(id),
       isComplete: found.valid !== false,
       isDisabled: found['d'] === true,
-      senderApart: apart && {
-        node: RED.utils.getNodeLabel(apart.sender, apart.sender.type),
-        environment: RED.utils.getNodeLabel(apart.other, apart.other.id),
-      },
+      senderApart: apart && RED.utils.getNodeLabel(apart, apart.type),
     },
     propertyExpression: (text) => RED.utils.validatePropertyExpression(text),
     jsonata: (text) => tried(() => jsonata(text)) !== undefined,

@@ -42,8 +42,8 @@ interface EnvironmentSeen {
   readonly timeZone: string;
   readonly isComplete: boolean;
   readonly isDisabled: boolean;
-  /** The labels of a node that seeks consent here, and of its environment, which uses another service. */
-  readonly senderApart?: { readonly node: string; readonly environment: string } | undefined;
+  /** The label of a node that seeks consent here, but uses another service. */
+  readonly senderApart?: string | undefined;
 }
 
 /** What is around a field. */
@@ -271,8 +271,8 @@ const environmentProblem = (value: unknown, { say, environment }: ValidationCont
   if (!environment) return say('invalid.environment');
   if (environment.isDisabled) return say('invalid.environmentDisabled');
   if (!environment.isComplete) return say('invalid.environmentIncomplete');
-  const { senderApart: apart } = environment;
-  return apart && say('invalid.environmentApart', apart);
+  const { senderApart: node } = environment;
+  return node === undefined ? undefined : say('invalid.environmentApart', { node });
 };
 
 /** The sentence that says what to correct in a field, or undefined; for both the form and the red triangle. */

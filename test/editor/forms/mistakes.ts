@@ -91,8 +91,8 @@ export const mistakes = inSharedEditor('mistakes in a form in', flows, () => {
   });
 
   it('include a consent node after a node that uses another service', async () => {
-    const apart = (sender: string, environment: string): string =>
-      `“${sender}” is wired to this node, but its environment “${environment}” uses another service, where consent is separate: choose the same environment in both.`;
+    const apart = (sender: string): string =>
+      `The node before this one (${sender}) uses another service: choose the same environment in both.`;
     /** The triangles of the consent loop; they follow a change a moment later. */
     const shown = (expected: Readonly<Record<'ask' | 'wait', string[]>>): Promise<unknown> =>
       until(
@@ -112,22 +112,22 @@ export const mistakes = inSharedEditor('mistakes in a form in', flows, () => {
     (await triangle(page, 'log')).should.eql([]);
     await shown({ ask: [], wait: [] });
     await choose('text', 'trial');
-    await shown({ ask: [apart('Greet', 'trial')], wait: [] });
+    await shown({ ask: [apart('Greet')], wait: [] });
     await openNode(page, 'ask');
-    (await sentences()).should.eql([apart('Greet', 'trial')]);
+    (await sentences()).should.eql([apart('Greet')]);
     await page.locator('#node-input-environment').selectOption('same');
-    (await sentences()).should.eql([apart('Wait', 'Simulator')]);
+    (await sentences()).should.eql([apart('Wait')]);
     await closeNode(page);
-    await shown({ ask: [apart('Wait', 'Simulator')], wait: [apart('Ask', 'same')] });
+    await shown({ ask: [apart('Wait')], wait: [apart('Ask')] });
     await choose('wait', 'trial');
     await shown({ ask: [], wait: [] });
     // Nobody knows the address in a variable.
     await choose('wait', 'varied');
     await shown({ ask: [], wait: [] });
     await choose('wait', 'environment');
-    await shown({ ask: [apart('Wait', 'Simulator')], wait: [apart('Ask', 'same')] });
+    await shown({ ask: [apart('Wait')], wait: [apart('Ask')] });
     await page.evaluate(`RED.nodes.getNodeLinks('ask', 0).forEach((link) => RED.nodes.removeLink(link))`);
-    await shown({ ask: [apart('Wait', 'Simulator')], wait: [] });
+    await shown({ ask: [apart('Wait')], wait: [] });
     await page.evaluate(`RED.nodes.getNodeLinks('wait', 0).forEach((link) => RED.nodes.removeLink(link))`);
     await shown({ ask: [], wait: [] });
   });
