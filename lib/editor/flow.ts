@@ -104,9 +104,9 @@ export const recheckConsentNodes = (): void => {
       for (const node of RED.nodes.filterNodes({ type })) RED.editor.validateNode(node);
     RED.view.redraw();
   };
-  for (const event of ['links:add', 'links:remove', 'nodes:change'])
-    RED.events.on(event, () => {
-      clearTimeout(timer);
-      timer = setTimeout(recheck, gathering);
-    });
+  // The only event of a wire between two link nodes.
+  RED.events.on('workspace:dirty', () => {
+    clearTimeout(timer);
+    timer = setTimeout(recheck, gathering);
+  });
 };

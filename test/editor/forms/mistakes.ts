@@ -126,9 +126,20 @@ export const mistakes = inSharedEditor('mistakes in a form in', flows, () => {
     await shown({ ask: [], wait: [] });
     await choose('wait', 'environment');
     await shown({ ask: [apart('Wait')], wait: [apart('Ask')] });
-    await page.evaluate(`RED.nodes.getNodeLinks('ask', 0).forEach((link) => RED.nodes.removeLink(link))`);
+    const drop = (id: string): Promise<unknown> =>
+      page.evaluate(
+        `RED.nodes.getNodeLinks('${id}', 0).forEach((link) => RED.nodes.removeLink(link)), RED.nodes.dirty(true)`,
+      );
+    await drop('ask');
     await shown({ ask: [apart('Wait')], wait: [] });
-    await page.evaluate(`RED.nodes.getNodeLinks('wait', 0).forEach((link) => RED.nodes.removeLink(link))`);
+    await drop('wait');
+    await shown({ ask: [], wait: [] });
+    await choose('ask', 'environment');
+    await shown({ ask: [apart('Greet')], wait: [] });
+    // As the editor does it for a wire between two links.
+    await page.evaluate(
+      `RED.nodes.node('far').links = RED.nodes.node('near').links = [], RED.nodes.dirty(true)`,
+    );
     await shown({ ask: [], wait: [] });
   });
 
