@@ -114,10 +114,16 @@ const entryOf = (entry: unknown, { country, field }: PhoneRules) => {
 /** The step from an object to its field, as Node-RED reads it in the name of a property. */
 const stepTo = (name: string): string => (/^[\p{L}_$][\p{L}\d_$]*$/u.test(name) ? `.${name}` : `["${name}"]`);
 
+/** Whether this is a page of search results or one of its contacts, which the contract shows without a number. */
+const isSearchResult = (record: Readonly<Record<string, unknown>>): boolean =>
+  ('pageInfo' in record || ('contactId' in record && 'fullName' in record)) &&
+  !Object.keys(record).some((name) => phoneWords.test(name));
+
 /** One number, or the entries of a list. Throws `invalid_input` when it is neither, or an empty list. */
 const givenIn = (value: unknown, where: MessageValue, column: string): ReturnType<typeof oneOrList> => {
   if (typeof value === 'string' || typeof value === 'number' || Array.isArray(value))
     return oneOrList(value, where);
+  if (isRecord(value) && isSearchResult(value)) throw invalidInput('phones_search');
   throw isRecord(value)
     ? invalidInput('phones_object', { where, step: stepTo(nameToChoose(value, column)) })
     : invalidInput('phones_kind', { where });
@@ -186,13 +192,17 @@ const looksLikeNumber = (value: unknown): boolean => {
   return digits >= 7 && digits <= 15;
 };
 
+/** With no word for a phone beside it, this may as well be a date or the number of a customer. */
+const mayBeOther = /^(\d{1,4}([./-])\d{1,2}\2\d{1,4}|[1-9]\d*)$/;
+
 /** The field of a recipient that probably holds its number: by name and value, else by name, else by value alone. */
 const likelyField = (record: Readonly<Record<string, unknown>>): string | undefined => {
   const names = Object.keys(record);
   const withNumber = names.filter((name) => looksLikeNumber(record[name]));
   const byName = (among: readonly string[]): string | undefined =>
     among.find((name) => phoneWords.test(name));
-  return byName(withNumber) ?? byName(names) ?? (withNumber.length === 1 ? withNumber[0] : undefined);
+  const alone = withNumber.filter((name) => !mayBeOther.test(String(record[name]).trim()));
+  return byName(withNumber) ?? byName(names) ?? (alone.length === 1 ? alone[0] : undefined);
 };
 
 /** The field to choose in an object that is not in a list. */
@@ -215,6 +225,7 @@ const noNumberIn = (
   const fields = fieldNames(record);
   if (names.length === 1 && /[,;\t|]/.test(names.join('')))
     return invalidInput('phone_field_separator', { ...place, fields });
+  if (isSearchResult(record)) return invalidInput('phones_search');
   const likely = likelyField(record);
   return likely === undefined
     ? invalidInput('phone_field_missing', { ...place, fields })

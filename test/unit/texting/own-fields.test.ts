@@ -273,6 +273,29 @@ describe("a recipient's own fields", () => {
       should(await chosen({})).equal('msg.row.phone');
     });
 
+    it('is not suggested in a date or the number of a customer', async () => {
+      for (const value of ['19.11.1980', '1980-11-19', '1234567', 1234567]) {
+        should(await saidOf({ name: 'Ann', value })).match(/has no "phone": fill in its phone number\./);
+        await Flow.unload();
+      }
+      should(await saidOf({ name: 'Ann', value: '0171 2345678', since: '01.02.2020' })).match(
+        /enter "value" under "Column"/,
+      );
+    });
+
+    it('is not looked for in search results, which have none, unless a field of theirs has one', async () => {
+      const found = { contactId: 1234567, fullName: 'Ann Ito', groupCount: 2 };
+      const sentence =
+        /^Search results contain no phone numbers: read each contact with a second contact node, or/;
+      should(await saidOf(found)).match(sentence);
+      await Flow.unload();
+      should(await saidOf({ ...found, mobile: ann })).match(/enter "mobile" under "Column"/);
+      await Flow.unload();
+      const { flow } = await sendOn({ phone: 'page' });
+      const page = { data: [found], pageInfo: { page: 1 } };
+      should(errorOf(only(await flow.ask({ page, advisor: 'alex' })).msg).message).match(sentence);
+    });
+
     it('is reported as empty if it is empty, not as missing', async () => {
       should(await saidOf({ name: 'Ann', '\ufeffPhone': '' })).match(
         /^The field "phone" of entry 1 .+ is empty/,
