@@ -89,7 +89,7 @@ const noText = (source: Source, value: unknown, msg: Message): ServiceError => {
  */
 const noField = (
   name: string,
-  { payload, recipient }: Message,
+  { payload, recipient, contact }: Message,
   record: PhoneEntry['record'],
   authored: boolean,
 ): ServiceError => {
@@ -101,10 +101,13 @@ const noField = (
   const held = record ? { payload } : { payload, recipient };
   const holder = Object.entries(held).find(([, value]) => asText(pick(value, name)) !== undefined);
   if (holder) return invalidInput('placeholder_elsewhere', { field, holder: holder[0] });
-  if (record) return invalidInput('placeholder_of_recipient', { field, fields: fieldNames(record) });
   const results = isRecord(payload) && Array.isArray(payload.data) ? payload.data : undefined;
   const isPage = results && (name.startsWith('payload.') || asText(pick(results[0], name)) !== undefined);
-  return invalidInput(isPage ? 'placeholder_in_page' : 'placeholder_missing', { field });
+  if (isPage && !record) return invalidInput('placeholder_in_page', { field });
+  const person = record ?? (isRecord(contact) ? contact : undefined);
+  return person
+    ? invalidInput('placeholder_of_recipient', { field, fields: fieldNames(person) })
+    : invalidInput('placeholder_missing', { field });
 };
 
 /** Fills templates; the last one is kept compiled, because the recipients of a list mostly share it. */

@@ -302,6 +302,15 @@ describe('send text node', () => {
       should(bodies()).be.empty();
     });
 
+    it('names the fields of the contact of a single message, where one is missing', async () => {
+      const { environment, bodies } = await scripted(() => ({ body: sent }));
+      const flow = await sendNode(environment, { text: 'Hallo {{Vorname}}', textType: 'str' });
+      const contact = { contactId: 1001, firstName: 'Ann' };
+      const { msg } = only(await flow.ask({ phone: '+12025550101', contact }));
+      should(errorOf(msg).message).match(/The recipient has these: contactId, firstName\.$/);
+      should(bodies()).be.empty();
+    });
+
     it('names the fields that the recipient has, where one is missing', async () => {
       const flow = await sendNode(on.environment, { text: 'Hi {{firstName}}', textType: 'str' });
       const { msg } = only(await flow.ask({ phone: [{ 'First Name': 'Ann', phone: numbers.consented }] }));
@@ -312,7 +321,8 @@ describe('send text node', () => {
       const payload = { data: [{ title: 'One' }], pageInfo: {} };
       for (const field of ['payload.title', 'title']) {
         const flow = await sendNode(on.environment, { text: `See {{${field}}}`, textType: 'str' });
-        const { msg } = only(await flow.ask({ phone: numbers.consented, payload }));
+        const contact = { firstName: 'Ann' };
+        const { msg } = only(await flow.ask({ phone: numbers.consented, payload, contact }));
         should(errorOf(msg).message).match(new RegExp(`no "${field}" .+ page of results: set "Output"`));
         await Flow.unload();
       }
