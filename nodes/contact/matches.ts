@@ -2,7 +2,7 @@ import { largestPage } from '../../lib/contract-values';
 import { minute } from '../../lib/durations';
 import { orMake } from '../../lib/process-memory';
 import type { Caller } from '../../lib/address-book/operation';
-import { pagesOf } from '../../lib/address-book/paging';
+import { pagesOf, totalOf } from '../../lib/address-book/paging';
 import type { Environment } from '../../lib/runtime/environment';
 import { invalidInput, problemOf } from '../../lib/runtime/errors';
 import { serviceError } from '../../lib/service/errors';
@@ -59,6 +59,9 @@ type Matches = Map<string, Match[]>;
 /** The most contacts with one value that are kept: an error lists them. */
 const mostMatches = 20;
 
+/** Readings of an address book from which contacts are deleted meanwhile: that moves others to pages already read. */
+const mostReadings = 3;
+
 /**
  * The contacts of the advisor that have one of these values, by value. All others are not kept: a service may have, or
  * make up, any number of them.
@@ -67,14 +70,19 @@ export const readMatches = async (
   caller: Caller,
   matchBy: MatchBy,
   wanted: ReadonlySet<string>,
+  readings = mostReadings,
 ): Promise<Matches> => {
   const matches: Matches = new Map();
-  let [isAny, isGiven] = [false, false];
+  let [isAny, isGiven, isShrinking, total] = [false, false, false, 0];
   const pages = pagesOf((page) => caller.call('searchContacts', { query: { page, pageSize: largestPage } }), {
     pageSize: largestPage,
     idOf: ({ contactId }) => contactId ?? undefined,
   });
-  for await (const { fresh } of pages) {
+  for await (const { page, fresh } of pages) {
+    const before = total;
+    total = totalOf(page) ?? total;
+    // The contract does not say what the total counts: it may be the records of this page alone.
+    isShrinking ||= total < before && total > page.data.length;
     for (const summary of fresh) {
       const { contactId, fullName, email } = summary;
       if (contactId == null || contactId === '') continue;
@@ -87,6 +95,7 @@ export const readMatches = async (
       }
     }
   }
+  if (isShrinking && readings > 1) return readMatches(caller, matchBy, wanted, readings - 1);
   // Contacts without that value would all be created again.
   if (isAny && !isGiven) throw serviceError('invalid_response', 'match_unclear', { field: matchBy });
   return matches;

@@ -288,6 +288,35 @@ describe('contact node, save', () => {
     should(book.people.map(({ firstName }) => firstName)).deepEqual(['Ben']);
   });
 
+  it('updates a contact that moves to an earlier page because another is deleted while the pages are read', async () => {
+    const wanted = { emailAddress: 'eva@example.com', city: 'Pécs' };
+    for (const payload of [wanted, [wanted]]) {
+      book = new Book([ann, ben, eva, otherAnn]);
+      const { environment } = await scripted((request) => {
+        if (request.query['page'] === '2' && book.people[0] === ann) book.people.shift();
+        return book.answer(request);
+      });
+      const flow = await contactNode(environment, { operation: 'save' });
+      should(await done(flow, { payload })).containEql({ contactId: 3 });
+      should(book.people.map(({ contactId }) => contactId)).deepEqual([2, 3, 4]);
+      await Flow.unload();
+    }
+  });
+
+  it('creates one after a few readings if contacts are deleted in each', async () => {
+    book = new Book(
+      Array.from({ length: 20 }, (_, contactId) => ({ contactId, emailAddress: 'x@example.com' })),
+    );
+    const { environment, requests } = await scripted((request) => {
+      if (request.query['page'] === '2') book.people.shift();
+      return book.answer(request);
+    });
+    const flow = await contactNode(environment, { operation: 'save' });
+    await done(flow, { payload: { emailAddress: 'zoe@example.com' } });
+    should(requests().filter(({ query }) => query['page'] === '1')).have.length(3);
+    should(book.people.at(-1)).containEql({ emailAddress: 'zoe@example.com' });
+  });
+
   it('reads the address book again for a person of a list whose creation had an unknown outcome', async () => {
     book = new Book([ann]);
     let isFirst = true;
