@@ -282,8 +282,13 @@ class EmbeddedEngine implements Engine, Committer {
 
   /** A file that was deleted can be read and written on, but nobody will ever find it again. */
   private isInPlace(): boolean {
-    const found = statSync(this.path, { throwIfNoEntry: false });
-    return found !== undefined && found.ino === this.inode;
+    try {
+      const found = statSync(this.path, { throwIfNoEntry: false });
+      return found !== undefined && found.ino === this.inode;
+    } catch {
+      // A directory may no longer be entered: the file is still open, and commits show whether it can be written.
+      return true;
+    }
   }
 
   private noteGone(): void {

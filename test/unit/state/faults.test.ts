@@ -1,8 +1,17 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import files, {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { mock } from 'node:test';
 import { open as openLmdb } from 'lmdb';
 import { openEmbedded, type EmbeddedOptions } from '../../../lib/state/embedded';
 import { endOf, key, type Store } from '../../../lib/state/store';
@@ -227,6 +236,22 @@ describe('a failing store', function () {
       assert.equal(await read, undefined, 'it waited until the store was there');
       await store.close();
       assert.ok(existsSync(join(blocked, 'store.mdb')));
+    });
+  });
+
+  describe('whose directory may no longer be entered', () => {
+    it('says nothing, because the open file is still written', async () => {
+      const store = await open();
+      const { statSync } = files;
+      const refused = mock.method(files, 'statSync', (...args: Parameters<typeof statSync>) => {
+        if (!String(args[0]).startsWith(directory)) return statSync(...args);
+        throw Object.assign(new Error('EACCES: permission denied'), { code: 'EACCES' });
+      });
+      while (refused.mock.callCount() < 2) await turn(100);
+      assert.equal(await store.write([{ table: 'work', put: key('a'), value: 1 }]), true);
+      refused.mock.restore();
+      assert.deepEqual(warnings, []);
+      await store.close();
     });
   });
 
