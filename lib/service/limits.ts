@@ -115,8 +115,8 @@ export class Limits {
   /** Takes a turn: true at once when one is free, else a promise, which resolves with false when cancelled or closed. */
   enter(place: QueuePlace): boolean | Promise<boolean> {
     if (this.closed || place.signal?.aborted === true) return false;
-    const free = this.normal.empty && (place.priority === 'normal' || this.polls.empty);
-    if (free && this.running < this.most && this.waitNeeded() === 0) {
+    const isNext = this.normal.empty && this.polls.empty;
+    if (isNext && this.running < this.most && this.waitNeeded() === 0) {
       this.take();
       return true;
     }

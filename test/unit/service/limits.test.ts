@@ -59,6 +59,18 @@ describe('the limits of an environment', () => {
     should(served).eql(['send 1', 'send 2', 'poll 1', 'poll 2']);
   });
 
+  it('admit polls in their order when this process may make more requests at once than before', async () => {
+    let most = 1;
+    const limits = new Limits(frozenClock(), 2, 0, () => most);
+    const served: string[] = [];
+    void limits.enter(place());
+    void queue(limits, served, 'poll 1', place('polls', { priority: 'poll' }));
+    most = 2;
+    void queue(limits, served, 'poll 2', place('polls', { priority: 'poll' }));
+    await nextIteration();
+    should(served).eql(['poll 1']);
+  });
+
   it('put a retry before requests of its lane that have not started', async () => {
     const limits = new Limits(frozenClock(), 1, 0);
     const served: string[] = [];
