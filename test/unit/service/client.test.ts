@@ -305,14 +305,17 @@ describe('a call to the service', () => {
       should(client.limits.pausedUntil).equal(clock.now() + 30_000);
       should(pauses).eql([clock.now() + 30_000]);
 
+      let begun = 0;
       const second = client.call(
         'getConsent',
         { query: { phone: '+14155550123' } },
-        { ...advisor, lane: 'other' },
+        { ...advisor, lane: 'other', begin: () => void (begun += 1) },
       );
       second.catch(() => undefined);
       await clock.move(29_999);
       should(server.received).have.length(1);
+      // A crash meanwhile leaves nothing that looks as if it had been sent.
+      should(begun).equal(0);
       await clock.move(1);
       should(server.received.length).be.above(1);
       should((await settle(clock, first)).attempts).be.above(1);
