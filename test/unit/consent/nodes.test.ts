@@ -133,6 +133,8 @@ describe('consent nodes', () => {
       const conflict = only(await flow.ask({ phone: unasked }));
       should(errorOf(conflict.msg).code).equal('conflict');
       should(errorOf(conflict.msg).message).match(/contact the operator/);
+      // The one look is that over the limit: a conflict says nothing about the number.
+      should(on.received('getConsent')).equal(1);
     });
   });
 

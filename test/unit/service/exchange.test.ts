@@ -1,5 +1,5 @@
 import should from 'should';
-import { Exchange } from '../../../lib/service/transport';
+import { answerLimit, Exchange } from '../../../lib/service/transport';
 import type { Result } from '../../../lib/service/transport';
 import { memoryInUse } from '../../support/memory';
 
@@ -150,5 +150,14 @@ describe('a request in flight', () => {
       should(results[0]).containEql({ state: 'answered', text: undefined });
       should(aborted()).equal(1);
     }
+  });
+
+  it('keeps how long a refused answer asks to wait', () => {
+    const { exchange, results, controller } = start();
+    const date = 'Thu, 01 Jan 2026 00:00:00 GMT';
+    exchange.onRequestStart(controller);
+    exchange.onResponseStart(null, 429, { 'retry-after': '7', date });
+    exchange.onResponseData(null, Buffer.alloc(answerLimit + 1));
+    should(results).eql([{ state: 'answered', status: 429, text: undefined, retryAfter: '7', date }]);
   });
 });

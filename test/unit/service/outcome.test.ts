@@ -343,7 +343,9 @@ describe('the meaning of an answer', () => {
     });
 
     it('404 names the address, even for a number', () => {
-      should(failed('getConsent', answered(404, '<html>')).message).match(/check the service address/);
+      should(failed('getConsent', answered(404, '<html>')).message).match(
+        /check the service address and the prefixes/,
+      );
     });
 
     it('is distinguished from an answer of the service', () => {
