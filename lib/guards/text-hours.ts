@@ -191,8 +191,7 @@ export const textHours = <S extends TextShared>(
     const deliveryDate = deliveryDateOf?.(item);
     const notBefore = openingFor(deliveryDate);
     if (deliveryDate !== undefined) item.movedTo = notBefore;
-    else if (item.shared.dryRun && notBefore !== undefined)
-      item.wouldHoldUntil = Math.max(notBefore, item.wouldHoldUntil ?? 0);
+    else if (item.shared.dryRun && notBefore !== undefined) item.wouldHoldUntil = notBefore;
     else if (notBefore !== undefined) throw new Later(notBefore);
     const permit = (): undefined => {
       if (openingFor(item.movedTo ?? deliveryDate) !== undefined) throw new Later(clock.now());

@@ -271,6 +271,13 @@ describe('the do-not-text list', () => {
     should(await here.begin(unasked, here.version)).have.property('phone', unasked);
   });
 
+  it('is changed at once after it has stopped a text: what never left is not waited for', async () => {
+    const list = await doNotTextOf(on.environment);
+    await list.block(unasked, null, begin);
+    should(await list.begin(unasked)).have.property('phone', unasked);
+    should(await list.block(unasked, 'by mail', begin)).containEql({ reason: 'by mail' });
+  });
+
   it('ends waits for people on it even if another wait sees that they accepted', async () => {
     const flow = await load(
       { id: 'n-wait', type: 'advisor-check-consent', mode: 'wait' },

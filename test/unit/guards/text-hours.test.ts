@@ -123,6 +123,15 @@ describe('the hours of a number', () => {
       { numRuns: howOften(150) },
     );
   });
+
+  it('are used from their start if they are shorter than what held texts are spread over', () => {
+    const opening = Date.UTC(2027, 0, 4, 8);
+    const short = { from: 8 * 60, until: 8 * 60 + 1, outside: 'hold' } as const;
+    for (let last = 0; last < 10; last++)
+      should(
+        spreadFrom(short, { phone: `+4930123450${String(last)}`, timeZone: 'UTC', fallback: '' }, opening),
+      ).within(opening, opening + minute - 1);
+  });
 });
 
 describe('text hours', () => {
