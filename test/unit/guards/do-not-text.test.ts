@@ -529,6 +529,15 @@ describe('the do-not-text list', () => {
       should(await rest.get(consented)).containEql({ since: begin, reason: 'asked' });
     });
 
+    it('is not taken for empty once it is complete, even if it was found empty before', async () => {
+      const { one, other } = pair();
+      const rest = await ownListOf(other);
+      should(await rest.check(consented)).be.undefined();
+      await (await doNotTextOf({ service: 'sandbox', store: one.store })).block(consented, 'asked', begin);
+      await (await doNotTextOf(one)).check(unasked);
+      should(await rest.check(consented)).containEql({ reason: 'asked' });
+    });
+
     it('is not taken for empty by a check while it is being completed', async () => {
       const { one, other } = pair();
       const rest = await ownListOf(other);
