@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { open as openLmdb } from 'lmdb';
 import should from 'should';
-import { doNotTextOf, ownListOf, type BlockCommand } from '../../../lib/guards/do-not-text';
+import { doNotTextOf, forgetLists, ownListOf, type BlockCommand } from '../../../lib/guards/do-not-text';
 import { serviceError } from '../../../lib/service/errors';
 import type { Message } from '../../../lib/runtime/red';
 import { MovableClock } from '../../../simulator/movable-clock';
@@ -558,7 +558,10 @@ describe('the do-not-text list', () => {
     });
 
     /** An environment on its own service, whose list is also kept in the stores named by `others`. */
-    const texting = async (others: () => readonly Store[], own = createMemoryStore()) => {
+    const texting = async (
+      others: () => readonly Store[] | Promise<readonly Store[]>,
+      own = createMemoryStore(),
+    ) => {
       const server = await startServer(async () => ({ body: sent }));
       const service = { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' };
       const environment = alsoClose(environmentOn(service, { store: own }));
@@ -589,6 +592,54 @@ describe('the do-not-text list', () => {
       should(only(await left).msg.outcome).equal('sent');
       should(errorOf(only(await flow.ask({ phone: unasked, text: 'Hi' })).msg).code).equal('blocked');
       should(received()).equal(1);
+    });
+
+    it('is read again where another store came while it was being found', async () => {
+      const [reached, held] = [gate(), gate()];
+      const database = createMemoryStore();
+      await (await doNotTextOf({ service: 'sandbox', store: () => database })).block(unasked, null, begin);
+      let others: readonly Store[] = [];
+      const { flow, received } = await texting(async () => {
+        const found = others;
+        reached.open();
+        await held.opened;
+        return found;
+      });
+      await reached.opened;
+      others = [database];
+      forgetLists();
+      held.open();
+      await nextIteration();
+      should(errorOf(only(await flow.ask({ phone: unasked, text: 'Hi' })).msg).code).equal('blocked');
+      should(received()).equal(0);
+    });
+
+    it('stops a text whose number is blocked right after its turn has read the list', async () => {
+      const [reached, held] = [gate(), gate()];
+      const own = createMemoryStore();
+      const get = own.get.bind(own);
+      let isArmed = false;
+      Object.assign(own, {
+        get: async (...asked: Parameters<Store['get']>) => {
+          const found = await get(...asked);
+          if (!isArmed) return found;
+          isArmed = false;
+          reached.open();
+          await held.opened;
+          return found;
+        },
+      });
+      const { flow, environment, received } = await texting(() => [], own);
+      const list = await doNotTextOf(environment);
+      await list.block(consented, null, begin);
+      const left = flow.arrivals.next();
+      isArmed = true;
+      flow.send({ phone: unasked, text: 'Hi' });
+      await reached.opened;
+      await list.block(unasked, null, begin);
+      held.open();
+      should(errorOf(only(await left).msg).code).equal('blocked');
+      should(received()).equal(0);
     });
 
     it('ends a wait when a number is blocked, and lets it look, while the other store cannot be reached', async () => {

@@ -2,6 +2,7 @@ import { getEventListeners } from 'node:events';
 import fc from 'fast-check';
 import should from 'should';
 import { day, hour } from '../../../lib/durations';
+import { doNotTextOf } from '../../../lib/guards/do-not-text';
 import { Once } from '../../../lib/guards/once';
 import type { Environment, EnvironmentSettings } from '../../../lib/runtime/environment';
 import { systemClock } from '../../../lib/service/clock';
@@ -65,6 +66,15 @@ describe('a text with a key', () => {
     await flow.ask({ phone: consented, text: 'Hi', order: 8 });
     await flow.ask({ phone: consented, text: 'Hi', order: 7, advisor: 'another' });
     should(texts().length).equal(3);
+  });
+
+  it('is blocked, rather than a repeat, once its number is on the do-not-text list', async () => {
+    const flow = await load();
+    await flow.ask({ phone: consented, text: 'Hi', order: 7 });
+    const list = await doNotTextOf({ service: 'simulator', store: () => store });
+    await list.block(consented, null, night);
+    const { msg } = only(await flow.ask({ phone: consented, text: 'Hi', order: 7 }));
+    should(errorOf(msg).code).equal('blocked');
   });
 
   it('is sent once over a restart, and whichever of two simultaneous ones comes first', async () => {

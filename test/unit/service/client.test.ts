@@ -2,6 +2,7 @@ import { mock } from 'node:test';
 import { inspect } from 'node:util';
 import should from 'should';
 import { createClient } from '../../../lib/service/client';
+import { RetryBudget } from '../../../lib/service/limits';
 import { serviceError, type ServiceError } from '../../../lib/service/errors';
 import { closeAll } from '../../support/closing';
 import { nextIteration } from '../../support/event-loop';
@@ -157,6 +158,24 @@ describe('a call to the service', () => {
       should([...started].sort()).eql([0, 1, 2]);
       should(server.received).have.length(4);
     });
+
+  it('gives back to the budget for retries when it succeeds', async () => {
+    const server = await startServer(({ index }) =>
+      index % 2 === 0 ? problemReply('downstream_timeout') : { body: sent },
+    );
+    const { spend } = RetryBudget.prototype;
+    RetryBudget.prototype.spend = function () {
+      this.left = RetryBudget.cost - 0.5;
+    };
+    try {
+      const clock = frozenClock();
+      const client = clientOf(server.url, { clock });
+      for (let call = 0; call < 2; call++)
+        should((await settle(clock, client.call('sendMessage', text, advisor))).attempts).equal(2);
+    } finally {
+      RetryBudget.prototype.spend = spend;
+    }
+  });
 
   it('gives up its slot when begin fails', async () => {
     const server = await startServer(() => ({ body: sent }));

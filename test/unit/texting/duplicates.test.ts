@@ -91,14 +91,20 @@ describe('the same number and text twice in one list', () => {
     should(received()).equal(2);
   });
 
-  it('is sent for each of two lists that contain it', async () => {
-    const { environment, received } = await answering(refused('No consent'), refused('No consent'));
+  it('is sent for each of two lists, dates or advisors, even if both return with consent', async () => {
+    const { environment, received } = await answering();
     const flow = await sendNode(environment);
-    const asked = [
-      ...(await flow.ask({ phone: [one], text: 'Hi' })),
-      ...(await flow.ask({ phone: [one], text: 'Hi' })),
-    ];
-    for (const { msg } of asked) should((await flow.ask(msg))[0]?.port).equal(0);
-    should(received()).equal(4);
+    const resend = { node: 'send', phone: one, text: 'Hi', advisor: 'default', deliveryDate: 4e12 };
+    for (const other of [
+      { parts: { id: 'another', index: 1 } },
+      { resend: { ...resend, deliveryDate: 4e12 + 1 } },
+      { resend: { ...resend, advisor: 'maria' } },
+    ]) {
+      const before = received();
+      const [first] = await flow.ask({ resend, parts: { id: 'list', index: 0 } });
+      const [second] = await flow.ask({ resend, parts: { id: 'list', index: 1 }, ...other });
+      should([first?.port, second?.port]).deepEqual([0, 0]);
+      should(received() - before).equal(2);
+    }
   });
 });
