@@ -62,6 +62,15 @@ describe('the vault', () => {
     should(known(await restart())).deepEqual(['alice']);
   });
 
+  it('lets one of two visits at once spend a link', async () => {
+    const store = createMemoryStore();
+    const options = { openStore: () => Promise.resolve(store), clock, startId: 'a', warn: () => undefined };
+    const vault = new Vault(options);
+    const token = await vault.createLink('env1', 'alice');
+    const spent = await Promise.all([vault.spendLink(token), vault.spendLink(token)]);
+    should(spent.toSorted()).eql([false, true]);
+  });
+
   it('lets other work go on while it reads very many authorizations', async () => {
     const memory = createMemoryStore();
     const over = (store: Store): Vault =>
@@ -398,6 +407,18 @@ describe('the vault', () => {
     await ours.forgetMissing(new Set(), day);
     await clock.move(3650 * day);
     await ours.forgetMissing(new Set(), day);
+    should(ours.list('env1')).have.length(1);
+  });
+
+  it('forgets no environment early because it was missing for a while before', async () => {
+    let now = 0;
+    const store = overStore(createMemoryStore(), { now: () => now });
+    const ours = new Vault({ openStore: async () => store, clock, startId: 'a', warn: () => undefined });
+    await ours.authorized(connection(), newGrant(connection(), 'alice'));
+    for (const existing of [[], ['env1'], [], []]) {
+      await ours.forgetMissing(new Set(existing), 7 * day);
+      now += 3 * day;
+    }
     should(ours.list('env1')).have.length(1);
   });
 

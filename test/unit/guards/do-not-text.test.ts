@@ -271,6 +271,36 @@ describe('the do-not-text list', () => {
     should(await here.begin(unasked, here.version)).have.property('phone', unasked);
   });
 
+  it('is not taken for empty by a check during which somebody is added', async () => {
+    const [reached, held] = [gate(), gate()];
+    const store = createMemoryStore();
+    const keys = store.keys.bind(store);
+    store.keys = async (...asked) => {
+      const found = await keys(...asked);
+      reached.open();
+      await held.opened;
+      return found;
+    };
+    const list = await doNotTextOf({ service: 'simulator', store: () => store });
+    const checking = list.check(consented);
+    await reached.opened;
+    await list.block(unasked, null, begin);
+    held.open();
+    await checking;
+    should(await list.check(unasked)).have.property('phone', unasked);
+  });
+
+  it('is not taken for empty any more when another process has had the store meanwhile', async () => {
+    const store = createMemoryStore();
+    const engine = { losses: 0 };
+    const here = overStore(store, {}, engine);
+    const list = await doNotTextOf({ service: 'simulator', store: () => here });
+    should(await list.check(unasked)).be.undefined();
+    await (await doNotTextOf({ service: 'simulator', store: () => store })).block(unasked, null, begin);
+    Object.assign(here.engine, { losses: 1 });
+    should(await list.check(unasked)).have.property('phone', unasked);
+  });
+
   it('is changed at once after it has stopped a text: what never left is not waited for', async () => {
     const list = await doNotTextOf(on.environment);
     await list.block(unasked, null, begin);

@@ -113,12 +113,17 @@ describe('a text with a key', () => {
     await flow.ask({ phone: consented, text: 'Hi there' });
     should(texts().length).equal(2);
     await Flow.unload();
+    const dated = await load({ onceKeyType: 'text', schedule: 'at' });
+    for (const deliveryDate of [4e12, 4e12 + 1])
+      await dated.ask({ phone: consented, text: 'Hi', deliveryDate });
+    should(texts().length).equal(4);
+    await Flow.unload();
     const byKey = await load();
     should(errorOf(only(await byKey.ask({ phone: consented, text: 'Hi' })).msg).code).equal('invalid_input');
     await Flow.unload();
     const off = await load({ onceKey: 'order', onceKeyType: 'off' });
     await off.ask({ phone: consented, text: 'Hi' });
-    should(texts().length).equal(3);
+    should(texts().length).equal(5);
   });
 
   it('accepts any string or number as a key, however long, and nothing else', async () => {
@@ -329,11 +334,24 @@ describe('a text with a key', () => {
     should((await onceAt(250, 2 * day).foresee())?.kind).equal('sent');
   });
 
-  it('leaves nothing in memory while a repeat waits', async () => {
-    const waiting = new AbortController();
+  const directly = (): Once => {
     const of = { space: 'here', node: 'send', advisor: 'default', phone: consented, key: 'k' };
     const clock = { ...systemClock, now: () => night };
-    const once = new Once(store, of, hour, { service: 'simulator', clock });
+    return new Once(store, of, hour, { service: 'simulator', clock });
+  };
+
+  it('is not sent again after the process of the first was killed while that was in flight', async () => {
+    const once = directly();
+    const claimed = await once.claim('first', 0);
+    if (claimed.kind !== 'own') throw new Error(claimed.kind);
+    await store.write([once.step({ ...claimed.claim, holder: 'killed', state: 'started' })]);
+    should(await once.claim('second', 0)).eql({ kind: 'unknown' });
+    once.release('first');
+  });
+
+  it('leaves nothing in memory while a repeat waits', async () => {
+    const waiting = new AbortController();
+    const once = directly();
     const claimed = await once.claim('first', 0);
     if (claimed.kind !== 'own') throw new Error(claimed.kind);
     for (let times = 0; times < 20; times++) {

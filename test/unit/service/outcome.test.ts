@@ -75,6 +75,13 @@ describe('the meaning of an answer', () => {
       }
     });
 
+    it('that echoes the token is redacted', () => {
+      const token = 'eyJhbGciOiJub25lIn0.e30.x/y';
+      const body = `{"successes":[{"messageId":"${token} ${token.replace('/', '\\/')}"}]}`;
+      const { data } = assess(plan('sendMessage'), 5, answered(200, body), { now: () => 0 }, [token]);
+      should(data).eql({ successes: [{ messageId: '… …' }] });
+    });
+
     it('keeps failure details of any shape unchanged', () => {
       for (const failureDetails of [null, 'x', 7, {}, ['a'], [{ code: 5 }], { items: [{ reason: {} }] }]) {
         const body = { successes: [], failures: ['no'], failureDetails };
