@@ -233,12 +233,11 @@ const sendClaimed = async (
     await end(once.ended(claim, endOfSent(outcome)));
     return outcome;
   } catch (thrown) {
-    if (thrown instanceof Later && !item.isReset) {
-      await end(once.held(claim, thrown.notBefore));
-      throw thrown;
-    }
-    await end(once.ended(claim, endOfThrown(thrown, item.isReset)));
-    throw thrown instanceof Later ? serviceError('cancelled', 'cancelled') : thrown;
+    const isLater = thrown instanceof Later;
+    await end(
+      isLater ? once.held(claim, thrown.notBefore) : once.ended(claim, endOfThrown(thrown, item.isReset)),
+    );
+    throw thrown;
   }
 };
 

@@ -365,9 +365,7 @@ export const recipientsOf = <T extends Recipient = Recipient>(
     const recipient = { index } as Mutable<T>;
     if (phone === undefined) {
       recipient.wrong = wrongEntry(entry, rules, { where, list, row: index + 1 }).problem;
-      const raw = asGiven(entry);
-      // A single value that is neither text nor number stays in the message as it is.
-      if (list || raw !== null) recipient.given = raw;
+      recipient.given = asGiven(entry);
       return recipient;
     }
     recipient.phone = phone;
