@@ -1,5 +1,5 @@
 import should from 'should';
-import { stateOf } from '../../../lib/auth/vault';
+import { newGrant, stateOf } from '../../../lib/auth/vault';
 import { createClient } from '../../../lib/service/client';
 import type { MovableClock } from '../../../simulator/movable-clock';
 import { postForm } from '../../../lib/service/transport';
@@ -364,6 +364,24 @@ describe('tokens', () => {
     const fault = await failureOf(() => slow.tokens.token(connection(), 'default'));
     should(fault.message).match(/has not authorized/);
     should((await start()).vault.list('env1')).be.empty();
+  });
+
+  it('do not replace an authorization that was made during a refresh', async () => {
+    await authorize(red, connection());
+    await spend();
+    let isFirst = true;
+    const slow = await start({
+      post: async (address, fields, options) => {
+        const answer = await postForm(address, fields, options);
+        if (!isFirst) return answer;
+        isFirst = false;
+        const grant = { ...newGrant(connection(), 'default'), accessToken: 'new', refreshToken: 'newer' };
+        await slow.vault.authorized(connection(), grant);
+        return answer;
+      },
+    });
+    should(await slow.tokens.token(connection(), 'default')).equal('new');
+    should(slow.vault.get(connection(), 'default')?.grant.refreshToken).equal('newer');
   });
 
   it('are kept separately for each advisor', async () => {

@@ -6,6 +6,7 @@ import {
   type MakeRequest,
   type RequestReply,
 } from '../../../lib/consent/request-history';
+import { Later } from '../../../lib/outbox/queue';
 import { MovableClock } from '../../../simulator/movable-clock';
 import { ServiceError } from '../../../lib/service/errors';
 import { createMemoryStore } from '../../../lib/state/memory';
@@ -170,12 +171,32 @@ describe('the history of consent requests', () => {
   it('does not count what was certainly not carried out', async () => {
     await should(history().ask('default', ann, daily, failing('conflict'))).be.rejected();
     await should(history().ask('default', ann, daily, failing('network_error'))).be.rejected();
+    const delayed: MakeRequest = async ({ start }) => {
+      await start();
+      throw new Later(begin);
+    };
+    await should(history().ask('default', ann, daily, delayed)).be.rejected();
     should(await remembered()).equal(0);
     should((await history().ask('default', ann, daily, request)).requested).be.true();
     await clock.move(hours(25));
     await should(history().ask('default', ann, daily, failing('network_error'))).be.rejected();
     const kept = await history().ask('default', ann, { every: hours(48), limit: 0 }, request);
     should(kept).deepEqual({ ...pending, requested: false, requestedAt: begin + 5 });
+  });
+
+  it('does not count a request that a kill interrupted while it waited to be made again', async () => {
+    const { opened, open } = gate();
+    const killed = history().ask('default', ann, daily, async ({ start, undo }) => {
+      await start();
+      await undo();
+      open();
+      return new Promise(() => undefined);
+    });
+    killed.catch(() => undefined);
+    await opened;
+    should(
+      (await history('space/', elsewhere(store)).ask('default', ann, daily, request)).requested,
+    ).be.true();
   });
 
   it('stops at the limit of unanswered requests, until an acceptance is seen', async () => {

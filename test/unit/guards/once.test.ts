@@ -1,14 +1,16 @@
 import { getEventListeners } from 'node:events';
+import { mock } from 'node:test';
 import fc from 'fast-check';
 import should from 'should';
-import { day, hour } from '../../../lib/durations';
+import { day, hour, second } from '../../../lib/durations';
 import { doNotTextOf } from '../../../lib/guards/do-not-text';
-import { Once } from '../../../lib/guards/once';
+import { Once, sendOnce } from '../../../lib/guards/once';
+import type { Item } from '../../../lib/outbox/item';
 import type { Environment, EnvironmentSettings } from '../../../lib/runtime/environment';
 import { systemClock } from '../../../lib/service/clock';
 import { MovableClock } from '../../../simulator/movable-clock';
 import { createMemoryStore } from '../../../lib/state/memory';
-import { endOf, key, type Store } from '../../../lib/state/store';
+import { endOf, key, under, type Store } from '../../../lib/state/store';
 import { startSimulator, type Simulator } from '../../../simulator';
 import { alsoClose, closeAll } from '../../support/closing';
 import { nextIteration } from '../../support/event-loop';
@@ -23,6 +25,7 @@ import { startServer } from '../../support/server';
 import { sendFolder, sendNode } from '../../support/texting/setup';
 import { environmentAt } from '../../support/guards/setup';
 import { overStore } from '../../support/state/over-store';
+import { until } from '../../support/until';
 
 const folders = [sendFolder];
 const { consented, unasked } = numbers;
@@ -334,8 +337,8 @@ describe('a text with a key', () => {
     should((await onceAt(250, 2 * day).foresee())?.kind).equal('sent');
   });
 
-  const directly = (): Once => {
-    const of = { space: 'here', node: 'send', advisor: 'default', phone: consented, key: 'k' };
+  const directly = (name = 'k'): Once => {
+    const of = { space: 'here', node: 'send', advisor: 'default', phone: consented, key: name };
     const clock = { ...systemClock, now: () => night };
     return new Once(store, of, hour, { service: 'simulator', clock });
   };
@@ -345,8 +348,53 @@ describe('a text with a key', () => {
     const claimed = await once.claim('first', 0);
     if (claimed.kind !== 'own') throw new Error(claimed.kind);
     await store.write([once.step({ ...claimed.claim, holder: 'killed', state: 'started' })]);
+    await once.end('another', { state: 'none' });
     should(await once.claim('second', 0)).eql({ kind: 'unknown' });
     once.release('first');
+  });
+
+  it('keeps its key, or not, by the reason for which it ends without its turn', async () => {
+    const environment = environmentAt(simulator, { store });
+    const tools = { environment, node: 'send', recheck: () => undefined };
+    for (const [reason, kind] of [
+      ['unknown', 'unknown'],
+      ['crashes', 'unknown'],
+      ['stale', 'own'],
+      ['moved', 'own'],
+    ] as const) {
+      const once = directly(reason);
+      await once.claim('first', 0);
+      const item = {
+        ...{ id: 'first', advisor: 'default', data: { index: 0, phone: consented }, shared: {} },
+        ...{ message: { record: { space: 'here' } }, savedIn: () => store },
+      } as unknown as Item;
+      await sendOnce(tools, () => ({ key: reason, within: hour })).endsWithout?.(item, reason);
+      should((await once.claim('second', 1)).kind).equal(kind);
+      once.release('second');
+    }
+  });
+
+  it('does not look started while its request waits to be made again', async () => {
+    simulator.faults.add({ endpoint: 'sendMessage', status: 429, retryAfter: 3600 });
+    const flow = await load();
+    flow.send({ phone: consented, text: 'Hi', order: 7 });
+    const stateOf = async (): Promise<unknown> =>
+      (await store.page<{ state: string }>('work', { ...under(key('known')), limit: 1 }))[0]?.value.state;
+    await until(
+      async () => texts().length === 1 && (await stateOf()) === 'open',
+      'A claim that is open again',
+    );
+  });
+
+  it('is looked at again after a moment: another process may have released its key', async () => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    try {
+      const changed = directly().changed(new AbortController().signal);
+      mock.timers.tick(second);
+      await changed;
+    } finally {
+      mock.timers.reset();
+    }
   });
 
   it('leaves nothing in memory while a repeat waits', async () => {
