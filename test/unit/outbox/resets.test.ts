@@ -3,7 +3,7 @@ import type { WaitItem, WaitShared } from '../../../lib/consent/consent';
 import { Cancels } from '../../../lib/outbox/queue-memory';
 import { itemAt, keysOf } from '../../../lib/outbox/records';
 import { createMemoryStore } from '../../../lib/state/memory';
-import { under, type Store } from '../../../lib/state/store';
+import { TakenOver, under, type Store } from '../../../lib/state/store';
 import { World } from '../../support/consent/world';
 import { nextIteration } from '../../support/event-loop';
 import { isLong } from '../../support/extent';
@@ -116,6 +116,78 @@ describe('a reset that comes while an earlier one is still searching for its wai
     for (let turns = 0; turns < 500 && told.length < late.length; turns++) await nextIteration();
     await outbox.close();
     should(told.sort()).eql(late.map((phone) => `${phone} cancelled`));
+  });
+});
+
+describe('a reset of what has not had its turn yet', () => {
+  it('says of what an earlier process has started that it may have been sent', async () => {
+    const store = createMemoryStore();
+    const never = new Promise<never>(() => undefined);
+    let started = 0;
+    const killed = requestsOn(store, {
+      work: async (item) => {
+        if (item.data.phone === phoneOf(2)) await item.start();
+        started += 1;
+        return never;
+      },
+      ...tellingWhom([]),
+    });
+    await killed.start();
+    for (let index = 0; index < 3; index++) acceptOne(killed, phoneOf(index));
+    while (started < 3) await nextIteration();
+
+    const told: string[] = [];
+    const next = requestsOn(overStore(store), { work: () => never, ...tellingWhom(told) }, { width: 1 });
+    await next.start();
+    for (let turns = 0; turns < 20; turns++) await nextIteration();
+    next.reset();
+    while (told.length === 0) await nextIteration();
+    should(told).eql([`${phoneOf(2)} unknown`]);
+  });
+
+  it('takes precedence over an acceptance that is seen right after it', async () => {
+    const world = new World();
+    const told: string[] = [];
+    const consent = await world.consentOn(world.store);
+    const outbox = new WaitingQueue<WaitItem, WaitShared>({
+      consent,
+      outcomeOf: (outcome) => (outcome.kind === 'not_accepted' ? outcome.reason : outcome.kind),
+      ...tellingWhom(told),
+    });
+    await outbox.start();
+    const [phone, advisor] = [phoneOf(0), 'default'];
+    await outbox.accept([{ index: 0, phone }], { advisor, start: world.now() });
+    await world.clock.move(1000);
+    outbox.reset([phone]);
+    await consent.accepted(advisor, { phone }, { memberId: 7, state: 'accepted', lastChanged: null });
+    while (told.length === 0) await nextIteration();
+    await outbox.close();
+    should(told).eql([`${phone} cancelled`]);
+  });
+});
+
+describe('an item in work whose store another process has had meanwhile', () => {
+  it('is neither started nor emitted: that process may have done so', async () => {
+    const store = overStore(createMemoryStore(), {}, { losses: 0 });
+    const [told, starts]: [string[], unknown[]] = [[], []];
+    const outbox = requestsOn(store, {
+      work: async (item) => {
+        const items = await store.keys('work', { ...under(keysOf('node').items), limit: 1 });
+        await store.write(items.map((remove) => ({ table: 'work', remove })));
+        Object.assign(store.engine, { losses: 1 });
+        starts.push(await item.start().catch((fault: unknown) => fault));
+        return 'sent';
+      },
+      ...tellingWhom(told),
+      fault: () => undefined,
+    });
+    acceptOne(outbox, phoneOf(0));
+    await outbox.start();
+    while (starts.length === 0) await nextIteration();
+    for (let turns = 0; turns < 20; turns++) await nextIteration();
+    await outbox.close();
+    should(starts[0]).be.instanceOf(TakenOver);
+    should(told).be.empty();
   });
 });
 
