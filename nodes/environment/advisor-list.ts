@@ -54,6 +54,12 @@ const listClient = (
   ];
 };
 
+/** Who waits for confirmation: two people may have the same name, and some services let a person choose it. */
+const awaitingName = ({ grant, awaiting }: VaultEntry): string | null => {
+  const { label = null, subject = '' } = awaiting?.identity ?? {};
+  return label !== null && label === grant.identity?.label ? `${label} (${subject.slice(0, 200)})` : label;
+};
+
 /**
  * The advisors of an environment with these values, and the state of each. `awaiting` are the identities that wait for
  * confirmation, `alsoAs` another advisor for whom the same person has authorized; `deployed` are the values that the
@@ -86,7 +92,7 @@ export const listAdvisors = async (
       const alsoAs = [first.get(subject), last.get(subject)].find((other) => other !== advisor);
       return {
         ...advisorItem(advisor, stateNow(entry), entry.grant, connection?.scopes ?? entry.grant.asked),
-        ...(entry.awaiting ? { awaiting: entry.awaiting.identity?.label ?? null } : {}),
+        ...(entry.awaiting ? { awaiting: awaitingName(entry) } : {}),
         ...(subject === undefined || alsoAs === undefined ? {} : { alsoAs }),
       };
     });

@@ -187,6 +187,14 @@ describe('odd answers of a third-party token endpoint', () => {
     should(red.vault.get(connection, 'default')?.grant.identity?.label).equal('Ann Lee');
   });
 
+  it('tells a person who has the name of the one who has authorized from that one', async () => {
+    const grant = { ...newGrant(connection, 'default'), refreshToken: 'refresh-0' };
+    for (const subject of ['a-17', 'a-18'])
+      await red.vault.authorized(connection, { ...grant, identity: { subject, label: 'Ann Lee' } });
+    const [shown] = await listAdvisors(red, connection.environment, undefined);
+    should(shown).containEql({ state: 'confirm', identity: 'Ann Lee', awaiting: 'Ann Lee (a-18)' });
+  });
+
   it('shows that an advisor stays signed in if there is a refresh token, whether or not its scope is named', async () => {
     const shown = async (scope: string, refreshToken?: string): Promise<unknown> => {
       const grant = { ...newGrant(connection, 'default'), scopes: scope.split(' '), accessToken: 'a' };
