@@ -111,8 +111,8 @@ export const openRoutes = (RED: Red, services: Services): OpenRoutes => {
     }
     const { owner } = found;
     const connection = connectionIn(owner.environment, findRunning(RED, owner.environment)?.values);
-    // The person who opened the link cannot fix this; the environment's dialog shows the fault.
-    if (!connection) {
+    // The person who opened the link cannot change that the environment lacks something, or that nobody has to sign in.
+    if (connection?.grant !== 'authorization_code' || connection.service === 'simulator') {
       sendPage(request, response, 400, 'notReady');
       return;
     }

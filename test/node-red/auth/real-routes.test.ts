@@ -407,6 +407,21 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     await deployOn(red, sandboxFlow(red, simulator));
   });
 
+  it('send nobody from a link to sign in where nobody has to: at the simulator, and with client credentials', async () => {
+    const answer = await red.request('POST', route('link'), { advisor: 'late' });
+    const link = (answer.json as { url: string }).url;
+    for (const changes of [{ service: 'simulator' }, { grant: 'client_credentials', redirectUri: '' }]) {
+      await deployOn(red, sandboxFlow(red, simulator, changes));
+      const from = red.lines.length;
+      const page = await open(link);
+      should(page.status).equal(400);
+      should(page.text).match(/Not ready yet/);
+      should(red.lines.slice(from).join()).not.match(/error/);
+    }
+    await deployOn(red, sandboxFlow(red, simulator));
+    should((await open(link)).status).equal(302);
+  });
+
   it('have no simulator page while no environment uses the simulator', async () => {
     should((await red.request('POST', 'advisor-texting/simulator/open', {})).status).equal(409);
   });
