@@ -72,7 +72,7 @@ export const hiderOf = (
 ): ((text: string) => string) => {
   const names = new Map<string, string>();
   for (const [setting, value] of Object.entries(written)) {
-    for (const variable of variablesIn(value)) {
+    for (const variable of new Set(variablesIn(value))) {
       const found = variableValue(variable);
       if (typeof found !== 'string' && typeof found !== 'number') continue;
       for (const spelling of spellingsOf(setting, String(found)))

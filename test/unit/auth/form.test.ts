@@ -137,6 +137,16 @@ describe('what a form may do with stored secrets', () => {
       should(status).equal(500);
     }
   });
+  it('is answered soon even if it names a variable of the deployed environment thousands of times', async () => {
+    run();
+    scope = ['advisor-texting.write'];
+    nodes = nodes.map((node) => ({ ...node, scopes: ['${PAGE}'] }));
+    const scopes = Array.from({ length: 9_000 }, () => '${PAGE}');
+    const from = performance.now();
+    const { status } = await ask('POST', 'authorize', { form: { ...typed(), scopes } });
+    should(status).equal(200);
+    should(performance.now() - from).be.below(10_000);
+  });
   const authorize = async (form?: object, advisor?: string): Promise<void> => {
     const { json } = await ask('POST', 'authorize', { form, advisor });
     const address = (await decide((json as { url: string }).url)).href;
