@@ -136,7 +136,7 @@ export const threats: Readonly<Record<number, Threat>> = {
         '${kind}: a send is not retried with ${repeatSends}, and its outcome is unknown',
       ],
       'node-red/kills.test.ts': [
-        '${kills} times in a list of ${texts}: each outcome is emitted, no text is sent twice, none is missing, and metrics count none twice',
+        '${often} in a list of ${texts}: each outcome is emitted, no text is sent twice, none is missing, and metrics count none twice',
       ],
       'node-red/hand-over.test.ts': [
         'a text after a wait is sent once, even if the process is killed as the service accepts it',
