@@ -1,6 +1,9 @@
 import { renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import should from 'should';
+import { createMemoryStore } from '../../../lib/state/memory';
+import { identityKey, StoreRecognition } from '../../../lib/state/recognition';
+import type { Engine, Store } from '../../../lib/state/store';
 import { startSimulator, type Simulator } from '../../../simulator';
 import { freshFolder, removeFolders } from '../../support/auth/setup';
 import { nextIteration } from '../../support/event-loop';
@@ -10,12 +13,70 @@ import { itInLongRun } from '../../support/extent';
 import { Postgres } from '../../support/postgres';
 import { ask, consented, unasked } from '../../support/guards/setup';
 import { Started } from '../../support/guards/started';
+import { overStore } from '../../support/state/over-store';
 
 const storeFolder = (userDir: string): string => join(userDir, 'advisor-texting');
 
 const turns = async (count = 200): Promise<void> => {
   for (let left = count; left > 0; left--) await nextIteration();
 };
+
+describe('the store in a place', () => {
+  const durable = (engine: Partial<Engine> = {}): Store =>
+    overStore(createMemoryStore(), {}, { durable: true, ...engine });
+  let settings: { get(): unknown; set(property: string, value: unknown): Promise<void> };
+  const look = async (store: Store, place = 'file', isAlone = true): Promise<StoreRecognition> => {
+    const recognition = new StoreRecognition(settings, place);
+    await recognition.look(store, isAlone);
+    return recognition;
+  };
+  const isLost = async (...asked: Parameters<typeof look>): Promise<boolean> => (await look(...asked)).isLost;
+
+  beforeEach(() => {
+    let kept: unknown;
+    settings = {
+      get: () => kept,
+      set: async (_, value) => {
+        kept = value;
+      },
+    };
+  });
+
+  it('is lost if it is another than the one before, until somebody has confirmed each', async () => {
+    const [first, second, third] = [durable(), durable(), durable()];
+    should([await isLost(first), await isLost(first), await isLost(second)]).eql([false, false, true]);
+    const before = settings.get();
+    for (const next of [second, third]) {
+      const lost = await look(next);
+      should(await lost.confirm(next, true)).be.true();
+      should([lost.isLost, await isLost(next)]).eql([false, false]);
+      should(await lost.confirm(next, true)).be.false();
+    }
+    should(await (await look(second)).confirm(second, true)).be.true();
+    // Another process still remembers the first.
+    await settings.set('', before);
+    should(await isLost(second)).be.false();
+  });
+
+  it('is lost if it is new and alone, but not beside one with the same list', async () => {
+    should(await isLost(durable())).be.false();
+    should(await isLost(durable(), 'database', false)).be.false();
+    should(await isLost(durable(), 'another')).be.true();
+  });
+
+  it('is a new one once its list has moved elsewhere', async () => {
+    const store = durable();
+    await (await look(store)).leave(store);
+    should(await store.get('work', identityKey)).be.undefined();
+    should(await isLost(store)).be.false();
+  });
+
+  it('is not lost while it is only in memory, or damaged: that is reported elsewhere', async () => {
+    should(await isLost(durable())).be.false();
+    should(await isLost(createMemoryStore())).be.false();
+    should(await isLost(durable({ hasLostKeys: true }))).be.false();
+  });
+});
 
 describe('an environment whose store was lost', function () {
   this.timeout(180_000);
