@@ -26,6 +26,33 @@ const sends: Work = async (item) => {
   return 'sent';
 };
 
+describe('a long list that is being saved when its node starts', () => {
+  it('is not taken for one that an earlier start has left incomplete', async () => {
+    const memory = createMemoryStore();
+    const [begun, held] = [gate(), gate()];
+    let writes = 0;
+    const store = overStore(memory, {
+      write: async (...asked: Parameters<Store['write']>) => {
+        writes += 1;
+        if (writes === 3) {
+          begun.open();
+          await held.opened;
+        }
+        return memory.write(...asked);
+      },
+    });
+    const told: string[] = [];
+    const outbox = requestsOn(store, { work: sends, ...tellingWhom(told) });
+    acceptMany(outbox, 101);
+    await begun.opened;
+    await outbox.start();
+    for (let turns = 0; turns < 20; turns++) await nextIteration();
+    held.open();
+    while (told.length < 101) await nextIteration();
+    await outbox.close();
+  });
+});
+
 describe('a text that was delayed when its node closed', () => {
   const clock = new MovableClock(() => 1_750_000_000_000);
   const store = createMemoryStore({ clock });
