@@ -166,6 +166,40 @@ describe('a reset of what has not had its turn yet', () => {
   });
 });
 
+describe('a wait whose look cannot read the store', () => {
+  it('looks again later', async () => {
+    const world = new World();
+    const told: string[] = [];
+    let failed = 0;
+    let isAway = false;
+    const store = overStore(world.store, {
+      keys: async (...[table, range]: Parameters<Store['keys']>) => {
+        if (isAway && range.limit === 16) {
+          failed += 1;
+          throw new Error('away');
+        }
+        return world.store.keys(table, range);
+      },
+    });
+    const outbox = new WaitingQueue<WaitItem, WaitShared>({
+      consent: await world.consentOn(store),
+      outcomeOf: (outcome) => (outcome.kind === 'not_accepted' ? outcome.reason : outcome.kind),
+      ...tellingWhom(told),
+    });
+    await outbox.start();
+    await outbox.accept([{ index: 0, phone: phoneOf(0) }], { advisor: 'default', start: world.now() });
+    await world.clock.move(1000);
+    isAway = true;
+    await world.clock.move(40_000);
+    should(failed).be.above(0);
+    isAway = false;
+    world.answer = () => 'accepted';
+    await world.clock.move(40_000);
+    await outbox.close();
+    should(told).eql([`${phoneOf(0)} accepted`]);
+  });
+});
+
 describe('an item in work whose store another process has had meanwhile', () => {
   it('is neither started nor emitted: that process may have done so', async () => {
     const store = overStore(createMemoryStore(), {}, { losses: 0 });
