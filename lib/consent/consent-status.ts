@@ -47,8 +47,8 @@ export const consentStatusOf = ({
   lastChanged,
 });
 
-/** Statuses that say nothing about the number: unauthorized, timeout, too early, too many requests. */
-const temporaryStatuses = new Set([401, 408, 425, 429]);
+/** Statuses that say nothing about the number: unauthorized, too many requests. */
+const temporaryStatuses = new Set([401, 429]);
 
 /**
  * Only an answer with a problem body is the service's own word: any other comes from a gateway or a firewall. Faults of
