@@ -40,7 +40,6 @@ interface Settings {
 export class StoreRecognition {
   /** The ids of the stores that this one was found in place of, and nobody has confirmed that. */
   private missed: readonly unknown[] = [];
-  private seen: Identity | undefined;
   private readonly listeners = new Listeners();
   readonly onChange = this.listeners.add;
 
@@ -89,11 +88,8 @@ export class StoreRecognition {
 
   /** Where several processes share the store, one may confirm it for all. */
   async see(identity: Identity, isAlone: boolean): Promise<void> {
-    const { known, isLost: wasLost, seen } = this;
+    const { known, isLost: wasLost } = this;
     const { id, replaces } = identity;
-    // It was read before a confirmation that is known already.
-    if (seen?.id === id && replaces.length < seen.replaces.length) return;
-    this.seen = identity;
     const others = isAlone ? Object.values(this.remembered()) : [];
     const before = known === undefined ? others : [known];
     this.missed = before.filter((each) => each !== id && !replaces.includes(each));
