@@ -51,8 +51,10 @@ export const authorizations = async (run: CanaryRun): Promise<void> => {
     await run.open(run.back(await run.begin('dave')));
   }
   service.tokens = 'issue';
+  const { person } = service;
   service.person = canaries.person('another identity');
   await run.authorize('ann');
+  service.person = person;
   await run.ask('GET', route('advisors'));
   await run.ask('POST', route('advisors/ann/confirm'), {});
   await run.ask('DELETE', route('advisors/ann'));
