@@ -57,14 +57,16 @@ const inputPort = 1;
 
 /** The nodes that send to a node: by wire, through a link, or from outside its subflow. */
 export const sendersOf = ({ id, type, z, links }: EditedNode): readonly Sender[] => {
-  const others: readonly (EditedNode | null)[] =
-    type === 'subflow'
-      ? (RED.nodes.subflow(String(z))?.instances ?? [])
-      : type === 'link in'
-        ? ((links ?? []) as readonly string[]).map((each) => RED.nodes.node(each))
-        : [];
-  const wires: readonly Sender[] = type === 'subflow' ? [] : RED.nodes.getNodeLinks(id, inputPort);
-  return [...wires, ...others.flatMap((source) => (source ? [{ source }] : []))];
+  if (type === 'subflow')
+    return (RED.nodes.subflow(String(z))?.instances ?? []).map((source) => ({ source }));
+  const linked = type === 'link in' ? ((links ?? []) as readonly string[]) : [];
+  return [
+    ...RED.nodes.getNodeLinks(id, inputPort),
+    ...linked.flatMap((each) => {
+      const source = RED.nodes.node(each);
+      return source ? [{ source }] : [];
+    }),
+  ];
 };
 
 /** What passes a message on unchanged. */

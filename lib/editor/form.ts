@@ -32,7 +32,6 @@ export const nodesChoosing = (environment: string): readonly EditedNode[] =>
 const surroundings = (node: EditedNode, say: Say, values: Values): ValidationContext => {
   const { environment: id } = values;
   const found = environmentOf(id);
-  const apart = found && senderApart(node, found);
   return {
     now: Date.now(),
     say,
@@ -42,7 +41,10 @@ const surroundings = (node: EditedNode, say: Say, values: Values): ValidationCon
       timeZone: zoneOfEnvironment(id),
       isComplete: found.valid !== false,
       isDisabled: found['d'] === true,
-      senderApart: apart && RED.utils.getNodeLabel(apart, apart.type),
+      senderApart: () => {
+        const sender = senderApart(node, found);
+        return sender && RED.utils.getNodeLabel(sender, sender.type);
+      },
     },
     propertyExpression: (text) => RED.utils.validatePropertyExpression(text),
     jsonata: (text) => tried(() => jsonata(text)) !== undefined,

@@ -43,7 +43,7 @@ interface EnvironmentSeen {
   readonly isComplete: boolean;
   readonly isDisabled: boolean;
   /** The label of a node that seeks consent here, but uses another service. */
-  readonly senderApart?: string | undefined;
+  readonly senderApart?: () => string | undefined;
 }
 
 /** What is around a field. */
@@ -271,7 +271,7 @@ const environmentProblem = (value: unknown, { say, environment }: ValidationCont
   if (!environment) return say('invalid.environment');
   if (environment.isDisabled) return say('invalid.environmentDisabled');
   if (!environment.isComplete) return say('invalid.environmentIncomplete');
-  const { senderApart: node } = environment;
+  const node = environment.senderApart?.();
   return node === undefined ? undefined : say('invalid.environmentApart', { node });
 };
 

@@ -1,5 +1,5 @@
 import should from 'should';
-import type { WaitItem, WaitShared } from '../../../lib/consent/consent';
+import type { Consent, WaitItem, WaitShared } from '../../../lib/consent/consent';
 import { Cancels } from '../../../lib/outbox/queue-memory';
 import { itemAt, keysOf } from '../../../lib/outbox/records';
 import { createMemoryStore } from '../../../lib/state/memory';
@@ -14,6 +14,16 @@ import { overStore } from '../../support/state/over-store';
 
 const phoneOf = (index: number): string => `+1202556${index.toString().padStart(4, '0')}`;
 const count = isLong ? 2500 : 800;
+
+const waitsOn = async (consent: Consent, told: string[]): Promise<WaitingQueue<WaitItem, WaitShared>> => {
+  const outbox = new WaitingQueue<WaitItem, WaitShared>({
+    consent,
+    outcomeOf: (outcome) => (outcome.kind === 'not_accepted' ? outcome.reason : outcome.kind),
+    ...tellingWhom(told),
+  });
+  await outbox.start();
+  return outbox;
+};
 
 describe(`${count} resets, each of one number`, () => {
   it('are all carried out by the next start: nothing that was cancelled is sent', async () => {
@@ -95,12 +105,7 @@ describe('a reset that comes while an earlier one is still searching for its wai
         return world.store.keys(table, range);
       },
     });
-    const outbox = new WaitingQueue<WaitItem, WaitShared>({
-      consent: await world.consentOn(store),
-      outcomeOf: (outcome) => (outcome.kind === 'not_accepted' ? outcome.reason : outcome.kind),
-      ...tellingWhom(told),
-    });
-    await outbox.start();
+    const outbox = await waitsOn(await world.consentOn(store), told);
     const count = 1000;
     for (let index = 0; index < count; index++)
       await outbox.accept([{ index: 0, phone: phoneOf(index) }], { advisor: 'default', start: world.now() });
@@ -149,12 +154,7 @@ describe('a reset of what has not had its turn yet', () => {
     const world = new World();
     const told: string[] = [];
     const consent = await world.consentOn(world.store);
-    const outbox = new WaitingQueue<WaitItem, WaitShared>({
-      consent,
-      outcomeOf: (outcome) => (outcome.kind === 'not_accepted' ? outcome.reason : outcome.kind),
-      ...tellingWhom(told),
-    });
-    await outbox.start();
+    const outbox = await waitsOn(consent, told);
     const [phone, advisor] = [phoneOf(0), 'default'];
     await outbox.accept([{ index: 0, phone }], { advisor, start: world.now() });
     await world.clock.move(1000);
@@ -181,12 +181,7 @@ describe('a wait whose look cannot read the store', () => {
         return world.store.keys(table, range);
       },
     });
-    const outbox = new WaitingQueue<WaitItem, WaitShared>({
-      consent: await world.consentOn(store),
-      outcomeOf: (outcome) => (outcome.kind === 'not_accepted' ? outcome.reason : outcome.kind),
-      ...tellingWhom(told),
-    });
-    await outbox.start();
+    const outbox = await waitsOn(await world.consentOn(store), told);
     await outbox.accept([{ index: 0, phone: phoneOf(0) }], { advisor: 'default', start: world.now() });
     await world.clock.move(1000);
     isAway = true;
