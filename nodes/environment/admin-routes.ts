@@ -31,7 +31,7 @@ import { FormReader, type RouteRequest } from './form';
 import { lookUp } from './lookup';
 import { needsOf, savedNodes } from './saved-nodes';
 import { comesBackHere } from './open-routes';
-import { advisorKey, field, jsonOnly, Refused, reply, wordsForRequest, type Mounts } from './reply';
+import { advisorKey, field, smallJsonOnly, Refused, reply, wordsForRequest, type Mounts } from './reply';
 import { findRunning } from './running';
 import type { Services } from './services';
 
@@ -318,7 +318,7 @@ export const adminRoutes = (RED: Red, mounts: Mounts, services: Services): void 
     mounts[method](
       `/advisor-texting/:env/${path}`,
       RED.auth.needsPermission(permission) as RequestHandler,
-      ...(method === 'post' ? [jsonOnly] : []),
+      ...(method === 'post' ? [smallJsonOnly] : []),
       handle,
     );
   }

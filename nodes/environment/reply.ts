@@ -82,14 +82,23 @@ export const replyFault = (
   }
 };
 
+/** No form is larger. To look for variables in several megabytes would stop Node-RED for seconds. */
+const mostBytes = 100_000;
+
 /**
  * Another site's page can make a browser post a form or an empty body, but not JSON. Programs send no `Origin` header,
  * and may leave the type of an empty body out.
  */
-export const jsonOnly = (request: Request, response: Response, next: NextFunction): void => {
-  const isEmpty = !request.headers['content-type'] && !Number(request.headers['content-length'] ?? 0);
-  if (request.is('application/json') || (isEmpty && request.headers.origin === undefined)) next();
-  else response.status(415).json({ message: wordsForRequest(request).say('refused.notJson') });
+export const smallJsonOnly = (request: Request, response: Response, next: NextFunction): void => {
+  const { 'content-length': length, 'content-type': type, origin } = request.headers;
+  const isEmpty = !type && !Number(length ?? 0);
+  const refuse = (status: number, key: Refused['key']): void => {
+    response.status(status).json({ message: wordsForRequest(request).say(key) });
+  };
+  if (!request.is('application/json') && !(isEmpty && origin === undefined)) refuse(415, 'refused.notJson');
+  else if (Number(length ?? JSON.stringify(request.body ?? '').length) > mostBytes)
+    refuse(413, 'refused.tooLarge');
+  else next();
 };
 
 const bodyOf = (request: Request): Readonly<Record<string, unknown>> => {

@@ -4,7 +4,7 @@ import { isSpoken } from '../../lib/languages';
 import { systemLanguage, type Red } from '../../lib/runtime/red';
 import { hour, minute, second } from '../../lib/durations';
 import { cookieOf } from './pages';
-import { replyFault, jsonOnly, Refused, reply, type Mounts } from './reply';
+import { replyFault, smallJsonOnly, Refused, reply, type Mounts } from './reply';
 import type { Services } from './services';
 
 const cookie = 'advisor-texting-simulator';
@@ -49,7 +49,7 @@ export const simulatorRoutes = (RED: Red, mounts: Mounts, { log, simulator }: Se
   const sessions = new Passes(sessionLifetime);
 
   const mayOpen = RED.auth.needsPermission('advisor-texting.write') as RequestHandler;
-  mounts.post('/advisor-texting/simulator/open', mayOpen, jsonOnly, (request, response) => {
+  mounts.post('/advisor-texting/simulator/open', mayOpen, smallJsonOnly, (request, response) => {
     void reply({ log, request, response, mayWrite: true }, () => {
       if (!simulator.isWanted) throw new Refused(409, 'refused.noSimulator');
       const clock = isSpoken(systemLanguage(RED.settings)) ? '' : '&clock=h23';

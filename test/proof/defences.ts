@@ -169,7 +169,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'a page of another site cannot post',
       file: 'nodes/environment/admin-routes.ts',
-      changes: [["      ...(method === 'post' ? [jsonOnly] : []),\n", '']],
+      changes: [["      ...(method === 'post' ? [smallJsonOnly] : []),\n", '']],
       shownBy: {
         'node-red/auth/real-routes.test.ts': [
           'accept only JSON, so that no page of another site can post here',

@@ -56,6 +56,13 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     }
   });
 
+  it('refuse a request that is larger than any form, because a search for variables in it would stop Node-RED', async () => {
+    const scopes = Array.from({ length: 20_000 }, () => '${PAGE}');
+    const refused = await red.request('POST', route('test'), { form: { scopes } });
+    should(refused.status).equal(413);
+    should(refused.text).match(/too large/);
+  });
+
   it('authorize, list without any secret, test, look up and disconnect', async () => {
     const page = await authorizeOn(red);
     should(page.status).equal(200);
