@@ -63,12 +63,22 @@ export const pageCountOf = (first: ResultPage, pageSize: number): number | undef
   return Math.max(1, Math.ceil(total / (positive(first.pageInfo?.pageSize) ?? pageSize)));
 };
 
-/** The last page that is known to exist, once the pages up to `page` had `read` records. */
-const lastPage = (answer: ResultPage, page: number, read: number, pageSize: number): number => {
-  if (answer.data.length === 0) return page;
+/**
+ * The last page that is known to exist, once the pages up to `page` had `read` records. An empty page whose total promises
+ * more may be a gap; two in a row are the end.
+ */
+const lastPage = (
+  answer: ResultPage,
+  page: number,
+  read: number,
+  pageSize: number,
+  before?: ResultPage,
+): number => {
   const total = totalOf(answer);
+  const isEmpty = answer.data.length === 0;
+  if (isEmpty && (total === undefined || before?.data.length === 0)) return page;
   if (total !== undefined && read < total) return Math.max(page + 1, pageCountOf(answer, pageSize) ?? 0);
-  const isFull = answer.data.length >= (positive(answer.pageInfo?.pageSize) ?? pageSize);
+  const isFull = !isEmpty && answer.data.length >= (positive(answer.pageInfo?.pageSize) ?? pageSize);
   // The contract does not say what the total counts: it may be the records of this page alone.
   const mayCountPage = total === undefined || total < read || page === 1;
   return isFull && mayCountPage ? page + 1 : page;
@@ -163,10 +173,10 @@ export async function* pagesOf<T>(
       const answer = await next;
       page += 1;
       checkPage(answer, page, before);
-      before = answer;
       read += answer.data.length;
       total ??= positive(totalOf(answer));
-      const last = lastPage(answer, page, read, pageSize);
+      const last = lastPage(answer, page, read, pageSize, before);
+      before = answer;
       const isEndless = total === undefined ? page >= mostPages : read >= mostGrowth * total;
       if (!isEndless) askUpTo(last);
       yield { page: answer, fresh: freshIn(answer.data), isLast: last === page };

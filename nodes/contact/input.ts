@@ -8,7 +8,7 @@ import { isLeftOut, isRecord } from '../../lib/kinds';
 import type { Message } from '../../lib/runtime/red';
 import type { FieldRow } from '../../lib/runtime/spec';
 import type { ResponseOf } from '../../lib/service/endpoints';
-import type { ServiceError, MessageValue } from '../../lib/service/errors';
+import { serviceError, type ServiceError, type MessageValue } from '../../lib/service/errors';
 import { contactFieldKinds } from './spec';
 
 export type ContactBody = ReturnType<typeof fieldsGiven<typeof contactFieldKinds>>;
@@ -106,6 +106,13 @@ export const changesOf = (contact: unknown, where: MessageValue, country: string
   return changes;
 };
 
+/** A letter that was lost on the way here must not go back. */
+const readable = (value: unknown, field: string): unknown => {
+  if (typeof value === 'string' && value.includes('\ufffd'))
+    throw serviceError('invalid_response', 'contact_garbled', { name: field });
+  return value;
+};
+
 /**
  * The contact with the changes made, because the contract does not say whether an update keeps omitted fields
  * (*Endpoints*, Gaps). What is unchanged goes back in the form that the contract takes: empty texts are left out, and a
@@ -119,7 +126,7 @@ export const merged = (
   const whole: Record<string, unknown> = {};
   for (const field of Object.keys(contactFieldKinds)) {
     if (Object.hasOwn(changes, field)) whole[field] = changes[field as keyof ContactChanges];
-    else if (!isEmptyText(current[field])) whole[field] = current[field];
+    else if (!isEmptyText(current[field])) whole[field] = readable(current[field], field);
   }
   whole.phone = phoneNumber(whole.phone, country) ?? whole.phone;
   return fieldsGiven(whole, contactFieldKinds);

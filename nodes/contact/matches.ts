@@ -4,8 +4,8 @@ import { orMake } from '../../lib/process-memory';
 import type { Caller } from '../../lib/address-book/operation';
 import { pagesOf, totalOf } from '../../lib/address-book/paging';
 import type { Environment } from '../../lib/runtime/environment';
-import { invalidInput, problemOf } from '../../lib/runtime/errors';
-import { serviceError } from '../../lib/service/errors';
+import { invalidInput } from '../../lib/runtime/errors';
+import { isGone, serviceError } from '../../lib/service/errors';
 import type { Id, ResponseOf } from '../../lib/service/endpoints';
 import { fieldsGiven } from '../../lib/address-book/record-fields';
 import { isRecord, tried } from '../../lib/kinds';
@@ -101,8 +101,9 @@ export const readMatches = async (
   return matches;
 };
 
-/** For how long a search may not show a contact that was created. */
+/** For how long a search may not show a contact that was created, and how long a read may not find it. */
 const rememberFor = 10 * minute;
+const lagFor = minute;
 
 /** The contacts that saves have created lately, oldest first. */
 const createdBy = new WeakMap<Environment, Map<string, { readonly id: Id; readonly at: number }>>();
@@ -122,6 +123,12 @@ const rememberCreated = (caller: Caller, key: string, id: Id): void => {
   }
 };
 
+/** To be called when a contact was, or may have been, deleted. */
+export const forgetCreated = ({ environment }: Caller, id: Id): void => {
+  const created = createdBy.get(environment);
+  for (const [key, each] of created ?? []) if (String(each.id) === String(id)) created?.delete(key);
+};
+
 /** The contact that a save created lately, if it still has the value. */
 const lately = async (caller: Caller, matchBy: MatchBy, value: string): Promise<Match[]> => {
   const created = createdBy.get(caller.environment);
@@ -132,7 +139,9 @@ const lately = async (caller: Caller, matchBy: MatchBy, value: string): Promise<
     const contact = await caller.call('getContact', { params: { contactId: found.id } });
     if (valueOf(contact, matchBy) === value) return [{ contactId: found.id }];
   } catch (thrown) {
-    if (problemOf(thrown).code !== 'not_found') throw thrown;
+    if (!isGone(thrown)) throw thrown;
+    if (caller.environment.clock.now() - found.at < lagFor)
+      throw serviceError('not_found', 'created_unseen', { id: String(found.id) }, { status: 404 });
   }
   created?.delete(key);
   return [];

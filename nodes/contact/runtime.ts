@@ -17,7 +17,15 @@ import { anyId, isNothing, isRecord } from '../../lib/kinds';
 import type { Config } from '../../lib/runtime/register';
 import type { Id, ResponseOf } from '../../lib/service/endpoints';
 import { contactBody, changesOf, contactSource, merged, type ContactBody } from './input';
-import { Matcher, matchKey, matchValueOf, matchValuesOf, readMatches, type MatchBy } from './matches';
+import {
+  forgetCreated,
+  Matcher,
+  matchKey,
+  matchValueOf,
+  matchValuesOf,
+  readMatches,
+  type MatchBy,
+} from './matches';
 import { contactFieldKinds, spec } from './spec';
 
 const createOne = async (
@@ -145,6 +153,7 @@ const getting = (tools: Tools): ItemOperation =>
 const deleting = (tools: Tools): ItemOperation =>
   byContactId(tools, (caller, contactId) =>
     oneAtATime(contactKey(caller, contactId), async () => {
+      forgetCreated(caller, contactId);
       await caller.call('deleteContact', { params: { contactId } });
       return { id: contactId };
     }),

@@ -1,7 +1,7 @@
 import { searchAtService, type Caller, type SearchOperation } from '../../lib/address-book/operation';
 import { pagesOf, totalOf } from '../../lib/address-book/paging';
 import { failedOutcome, invalidInput, problemOf } from '../../lib/runtime/errors';
-import { serviceError } from '../../lib/service/errors';
+import { isGone, serviceError } from '../../lib/service/errors';
 import type { Tools } from '../../lib/runtime/flow-node';
 import type { Portion, Stream } from '../../lib/runtime/searches';
 import type { Outcome } from '../../lib/outbox/outcome';
@@ -27,9 +27,15 @@ const endsAll = new Set([
 /** `skipped`: the contact is in the group and has no number to text. */
 type MemberResult = Outcome | 'skipped' | undefined;
 
-/** Whether a search result names the group; undefined when it has no group names. */
-const isNamedIn = ({ groupNames }: Summary, { name }: NamedGroup): boolean | undefined =>
-  groupNames?.some((each) => each.trim() === name);
+/** Whether a search result names the group; undefined when it has no group names, or fewer than groups. */
+const isNamedIn = ({ groupNames, groupCount }: Summary, { name }: NamedGroup): boolean | undefined => {
+  const isNamed = groupNames?.some((each) => each.trim() === name);
+  return isNamed || (groupCount ?? 0) <= (groupNames?.length ?? 0) ? isNamed : undefined;
+};
+
+/** An empty list without a count may mean that the search does not name groups at all. */
+const isCertain = ({ groupNames, groupCount }: Summary): boolean =>
+  Boolean(groupNames?.length) || groupCount === 0;
 
 const membershipOf = (
   groupIds: readonly Id[] | null | undefined,
@@ -54,15 +60,16 @@ export const listingMembers = (tools: Tools): SearchOperation => {
   ): Promise<MemberResult> => {
     const isNamed = isNamedIn(summary, group);
     const { contactId } = summary;
-    if (isNamed === false || contactId == null || contactId === '') return undefined;
+    if (contactId == null || contactId === '') return undefined;
+    if (isNamed === false && isCertain(summary)) return undefined;
     const set: Record<string, unknown> = { groupId: group.id, contactId };
     let contact: ResponseOf<'getContact'>;
     try {
       contact = await caller.call('getContact', { params: { contactId } }, givenUp);
     } catch (thrown) {
-      const why = problemOf(thrown);
       // The contact was deleted since it was listed.
-      if (why.code === 'not_found') return undefined;
+      if (isGone(thrown)) return undefined;
+      const why = problemOf(thrown);
       if (endsAll.has(why.code)) throw thrown;
       return failedOutcome(why, set);
     }

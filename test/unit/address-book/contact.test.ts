@@ -287,6 +287,20 @@ describe('contact node', () => {
       should(requests()[1]?.body).deepEqual({ phone: '(202) 555-0123', city: 'Reno' });
     });
 
+    it('writes back no letter that was lost on the way here, unless the field is given too', async () => {
+      const current = { contactId: 5, firstName: 'Jos\ufffd', city: 'Reno' };
+      const { environment, requests } = await scripted(({ method }) => ({
+        body: method === 'GET' ? current : { id: 5 },
+      }));
+      const flow = await contactNode(environment, { operation: 'update' });
+      const failed = only(await flow.ask({ contactId: 5, payload: { lastName: 'New' } }));
+      should([failed.port, errorOf(failed.msg).code]).deepEqual([1, 'invalid_response']);
+      should(errorOf(failed.msg).message).match(/"firstName"/);
+      should(requests()).have.length(1);
+      await flow.ask({ contactId: 5, payload: { firstName: 'José', lastName: 'New' } });
+      should(requests().at(-1)?.body).deepEqual({ firstName: 'José', lastName: 'New', city: 'Reno' });
+    });
+
     it('clears a field when nothing else changes', async () => {
       const current = { contactId: 5, firstName: 'Ann', nickname: 'A' };
       const { environment, requests } = await scripted(({ method }) => ({

@@ -15,6 +15,7 @@ interface Person {
   readonly phone?: string | null;
   readonly groupIds?: readonly number[] | undefined;
   readonly groupNames?: readonly string[] | undefined;
+  readonly groupCount?: number;
 }
 
 const clients = 7;
@@ -36,7 +37,9 @@ const serviceOf =
     });
     if (path.endsWith('/groups')) return pageOf([...groups].map(([groupId, name]) => ({ groupId, name })));
     if (path.endsWith('/contacts'))
-      return pageOf(people.map(({ contactId, groupNames }) => ({ contactId, groupNames })));
+      return pageOf(
+        people.map(({ contactId, groupNames, groupCount }) => ({ contactId, groupNames, groupCount })),
+      );
     const found = people.find(({ contactId }) => path.endsWith(`/contacts/${String(contactId)}`));
     if (!found) return problemReply('not_found');
     const { contactId, phone, groupIds } = found;
@@ -116,6 +119,35 @@ describe('members of a group', () => {
     const flow = await groupNode(environment, config);
     await end(flow);
     should(flow.arrivals.all.map(({ msg }) => msg.contactId)).deepEqual([1]);
+  });
+
+  it('are found even if the search names no group, or fewer than the contact is in', async () => {
+    const people = [
+      member(1, { groupNames: [] }),
+      member(2, { groupNames: ['Friends'], groupCount: 2 }),
+      member(3, { groupNames: [], groupCount: 0, groupIds: [] }),
+    ];
+    const { environment, requests } = await scripted(serviceOf(people));
+    const flow = await groupNode(environment, config);
+    await end(flow);
+    should(flow.arrivals.all.map(({ msg }) => msg.contactId)).deepEqual([1, 2]);
+    should(contactReads(requests())).equal(2);
+  });
+
+  it('fail one by one if a gateway, not the service, says that they are not found', async () => {
+    const people = [member(1), member(2), member(3)];
+    const answer = serviceOf(people);
+    const { environment } = await scripted((request) => {
+      if (request.path.endsWith('/contacts/1')) return { status: 404, body: '<html>' };
+      return request.path.endsWith('/contacts/2') ? problemReply('not_found') : answer(request);
+    });
+    const flow = await groupNode(environment, config);
+    const done = await end(flow);
+    should(flow.arrivals.all.map(({ port, msg }) => [port, msg.contactId])).deepEqual([
+      [1, 1],
+      [0, 3],
+    ]);
+    should(done['summary']).containEql({ total: 2, done: 1, failed: 1, byCode: { not_found: 1 } });
   });
 
   it('cannot be determined if neither says which groups a contact is in', async () => {

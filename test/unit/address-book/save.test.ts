@@ -237,10 +237,39 @@ describe('contact node, save', () => {
     if (zoe) zoe['emailAddress'] = 'other@example.com';
     should(await done(flow, { payload })).containEql({ contactId: 51 });
     book.people.length = 1;
+    await clock.move(2 * 60_000);
     should(await done(flow, { payload })).containEql({ contactId: 52 });
     book.unlisted.add(52);
     await clock.move(11 * 60_000);
     should(await done(flow, { payload })).containEql({ contactId: 53 });
+  });
+
+  it('creates nobody a second time while the service does not find the new contact yet, unless it was deleted', async () => {
+    const clock = new MovableClock(() => 1_750_000_000_000);
+    for (const reply of [
+      { status: 404, body: { code: 'not_found', retryable: false } },
+      { status: 404, body: '<html>' },
+    ]) {
+      const { flow, environment } = await start([], {}, { clock });
+      const payload = { emailAddress: 'zoe@example.com' };
+      await done(flow, { payload });
+      book.unlisted.add(50);
+      const { answer } = book;
+      Object.assign(book, {
+        answer: (request: Request) =>
+          request.method === 'GET' && request.path.endsWith('/50') ? reply : answer(request),
+      });
+      const failed = only(await flow.ask({ payload }));
+      should([failed.port, errorOf(failed.msg).code]).deepEqual([1, 'not_found']);
+      should(book.people).have.length(1);
+      await Flow.unload();
+      const deleting = await contactNode(environment, { operation: 'delete' });
+      await done(deleting, { contactId: 50 });
+      await Flow.unload();
+      const saving = await contactNode(environment, { operation: 'save' });
+      should(await done(saving, { payload })).containEql({ contactId: 51 });
+      await Flow.unload();
+    }
   });
 
   it('reads the address book once for a list, in which the same person is created once', async () => {
