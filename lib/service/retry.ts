@@ -153,7 +153,8 @@ export class Retries implements Omit<Course, 'limitedFor'> {
   }
 }
 
-const dateForm = /^[A-Za-z]{3,9},? /;
+const dateForm = /^([A-Za-z]{3,9},? |\d{4}-\d\d-\d\dT)/;
+const zone = /(GMT|Z|[+-]\d\d:?\d\d)$/;
 
 /**
  * *Retry-After* (RFC 9110, section 10.2.3) in milliseconds, at most an hour; undefined if unreadable. A date is compared
@@ -163,10 +164,10 @@ export const readRetryAfter = (value: string | undefined, now: number, answered 
   const said = value?.trim() ?? '';
   const sentAt = Date.parse(answered);
   const asked = (): number => {
-    if (/^\d+$/.test(said)) return Number(said) * second;
+    if (/^\d+(\.\d+)?$/.test(said)) return Number(said) * second;
     if (!dateForm.test(said)) return NaN;
-    // The obsolete asctime format names no zone; all three formats mean GMT (RFC 9110, section 5.6.7).
-    return Math.max(0, Date.parse(said.endsWith(' GMT') ? said : `${said} GMT`) - (sentAt || now));
+    // The obsolete asctime format names no zone, and means GMT (RFC 9110, section 5.6.7).
+    return Math.max(0, Date.parse(zone.test(said) ? said : `${said} GMT`) - (sentAt || now));
   };
   const ms = asked();
   return Number.isNaN(ms) ? undefined : Math.min(ms, hour);

@@ -232,7 +232,11 @@ describe('Retry-After', () => {
     ['Sun, 06 Nov 1994 08:00:00 GMT', 0],
     ['Fri, 31 Dec 9999 23:59:59 GMT', hour],
     ['-5', undefined],
-    ['1.5', undefined],
+    ['1.5', 1500],
+    ['Sun, 06 Nov 1994 09:49:37 +0100', 30_000],
+    ['Sun, 06 Nov 1994 03:49:37 -0500', 30_000],
+    ['1994-11-06T08:49:37Z', 30_000],
+    ['1994-11-06T09:49:37+01:00', 30_000],
     ['soon', undefined],
     ['Someday, it will be', undefined],
   ];
