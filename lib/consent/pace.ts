@@ -52,8 +52,7 @@ const spreadOf = (interval: number, jitter: number): number =>
 /** The offset from the start of the last look of `pollEvery`. */
 const quickEnd = ({ pollEvery, pollFor }: Pace): number => Math.ceil(pollFor / pollEvery) * pollEvery;
 
-const isSlowAt = (pace: Pace, offset: number): boolean =>
-  offset > quickEnd(pace) && pace.pollEvery !== pace.thenEvery;
+const isSlowAt = (pace: Pace, offset: number): boolean => offset > quickEnd(pace);
 
 /** The interval of the looks at this age. */
 export const intervalAt = (pace: Pace, age: number): number =>
@@ -62,10 +61,9 @@ export const intervalAt = (pace: Pace, age: number): number =>
 /** The time from the last look but one to the last. */
 const lastStep = (pace: Pace): number => {
   const { giveUpAfter } = pace;
-  const quick = quickEnd(pace);
   const interval = intervalAt(pace, giveUpAfter);
-  const before = (Math.ceil(giveUpAfter / interval) - 1) * interval;
-  return giveUpAfter - (quick < giveUpAfter ? Math.max(before, quick) : before);
+  const left = giveUpAfter - (isSlowAt(pace, giveUpAfter) ? quickEnd(pace) : 0);
+  return left - (Math.ceil(left / interval) - 1) * interval;
 };
 
 export const endTimeOf = ({ start, pace }: Pick<Timing, 'start' | 'pace'>): number =>
@@ -78,19 +76,19 @@ const lastLookOf = (timing: Timing): number =>
 /** The first look later than `now`. A last look that was not answered is retried. */
 export const nextLook = (timing: Timing, now: number): number => {
   const { start, pace, jitter } = timing;
-  const after = (interval: number, least: number): number => {
-    const passed = now - start - spreadOf(interval, jitter);
-    return Math.max(Math.floor(passed / interval) + 1, Math.ceil(least / interval)) * interval;
+  const after = (interval: number, from: number): number => {
+    const passed = now - start - spreadOf(interval, jitter) - from;
+    return from + Math.max(Math.floor(passed / interval) + 1, 1) * interval;
   };
   const due = (): number => {
     // The clock was set back: looks go on.
     if (now < start) return now + Math.max(pace.pollEvery, pace.thenEvery);
     const last = lastLookOf(timing);
     if (now >= last) return now + intervalAt(pace, pace.giveUpAfter);
-    const quick = after(pace.pollEvery, 1);
+    const quick = after(pace.pollEvery, 0);
     const isSlow = isSlowAt(pace, quick);
     const interval = isSlow ? pace.thenEvery : pace.pollEvery;
-    const offset = isSlow ? after(interval, quickEnd(pace) + 1) : quick;
+    const offset = isSlow ? after(interval, quickEnd(pace)) : quick;
     return offset >= pace.giveUpAfter ? last : start + offset + spreadOf(interval, jitter);
   };
   // The time in a key is whole: a fraction would come early.

@@ -25,9 +25,8 @@ const promised = ({ pollEvery, pollFor, thenEvery, giveUpAfter }: Pace): { at: n
     if (at >= pollFor) break;
   }
   const quick = Math.min(at, giveUpAfter);
-  for (let slow = thenEvery; slow < giveUpAfter; slow += thenEvery) {
-    if (slow > quick) polls.push({ at: slow, late: thenEvery / 10 });
-  }
+  for (let slow = quick + thenEvery; slow < giveUpAfter; slow += thenEvery)
+    polls.push({ at: slow, late: thenEvery / 10 });
   return [...polls, { at: giveUpAfter, late: (giveUpAfter - (polls.at(-1)?.at ?? 0)) / 10 }];
 };
 

@@ -43,7 +43,7 @@ const naiveTimes = ({ pollEvery, pollFor, thenEvery, giveUpAfter }: WaitOf['pace
   const times: number[] = [];
   for (let at = 0; at <= pollFor && at < giveUpAfter; at += pollEvery) times.push(at);
   const quickEnd = times.at(-1) ?? 0;
-  for (let at = thenEvery; at < giveUpAfter; at += thenEvery) if (at > quickEnd) times.push(at);
+  for (let at = quickEnd + thenEvery; at < giveUpAfter; at += thenEvery) times.push(at);
   return [...times, giveUpAfter];
 };
 
