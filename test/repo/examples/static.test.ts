@@ -27,6 +27,12 @@ const recipes = examplesIn(join(root, 'examples', 'recipes'));
 const waitsIn = (nodes: readonly FlowNode[]): FlowNode[] => nodes.filter(({ mode }) => mode === 'wait');
 
 describe('the example flows, as files', () => {
+  it('show their debug nodes as active: the editor takes one that does not say so for switched off', () => {
+    for (const { title, nodes } of [...examples, ...recipes, ...examplesWithDashboard])
+      for (const node of nodes.filter(({ type }) => type === 'debug'))
+        should(node['active']).equal(true, title);
+  });
+
   it('are numbered from one', () => {
     should(examples.map(({ title }) => Number(title.slice(0, 2)))).deepEqual(
       examples.map((_, index) => index + 1),
