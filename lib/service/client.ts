@@ -79,7 +79,8 @@ export type Client = ReturnType<typeof createClient>;
 /** Milliseconds for which a saved start waits for a turn: a pause, or a service that hangs, takes longer. */
 const startKeptFor = second;
 
-/** Milliseconds for which a refresh that did not help is not tried again: a wrong API key rejects every token. */
+/** A wrong API key rejects every token: after so many refreshes in a row that did not help, each has to wait. */
+const mostFutile = 2;
 const futileFor = 30 * second;
 
 /** The characters that a header value may have here; any other would make the request fail. */
@@ -112,8 +113,8 @@ export const wayTo = (options: Omit<ClientOptions, 'token'>) => {
 const sharedBy = (options: ClientOptions, closing: AbortSignal) => ({
   ...options,
   ...wayTo(options),
-  /** By advisor, the token that was rejected although it had just been refreshed. */
-  futile: new Map<string, { readonly token: string; readonly at: number }>(),
+  /** By advisor, the token that was rejected although it had just been refreshed, and how many in a row were. */
+  futile: new Map<string, { readonly token: string; readonly at: number; readonly count: number }>(),
   closing,
 });
 
@@ -122,6 +123,8 @@ export type Shared = ReturnType<typeof sharedBy>;
 export class Call {
   private attempts = 0;
   private troubled: Retries | undefined;
+  /** The latest failure that the service itself has reported. */
+  private reported: ServiceError | undefined;
   private hasBegun = false;
   private rejected: string | undefined;
   private token = '';
@@ -251,6 +254,7 @@ export class Call {
     const status = result.state === 'answered' ? result.status : 0;
     if (happened.what === 'done') {
       budget.refund();
+      this.shared.futile.delete(this.options.advisor);
       return { data, status, attempts: this.attempts };
     }
     const { retries } = this;
@@ -278,6 +282,7 @@ export class Call {
       case 'pause':
         return 0;
       case 'repeat':
+        this.reported = assessment.failure ?? this.reported;
         return decision.ms;
     }
   }
@@ -304,14 +309,17 @@ export class Call {
     }
   }
 
-  /** A token that was rejected right after a refresh is not refreshed again, neither by this call nor by the next. */
+  /** Where refreshes do not help, the token is not refreshed for this call, nor for the next ones. */
   private noteRejection(): void {
     const { clock, futile } = this.shared;
     const { advisor } = this.options;
     const now = elapsedBy(clock);
-    if (this.retries.refreshed) futile.set(advisor, { token: this.token, at: now });
     const last = futile.get(advisor);
-    if (last?.token === this.token && now - last.at < futileFor) this.retries.refreshed = true;
+    if (this.retries.refreshed) {
+      const count = last ? last.count + Number(last.token !== this.token) : 1;
+      futile.set(advisor, { token: this.token, at: now, count });
+    } else if (last?.token === this.token && last.count >= mostFutile && now - last.at < futileFor)
+      this.retries.refreshed = true;
   }
 
   /** Resolves early when the call is cancelled or the client closes. */
@@ -333,13 +341,13 @@ export class Call {
     return this.retries.doubt !== 'none' && this.plan.kind !== 'read';
   }
 
-  /** `cancelled`, unless an earlier attempt may have been carried out. */
+  /** `cancelled`, unless an earlier attempt may have been carried out: then its failure, if the service reported one. */
   private stopped(): ServiceError {
-    const { attempts } = this;
+    const { attempts, reported, retries } = this;
+    if (!this.mayBeDone()) return serviceError('cancelled', 'abandoned', {}, { attempts });
+    if (reported && retries.doubt === 'problem') return reported.after(attempts);
     const reason = { reason: 'cancelled' } as const;
-    return this.mayBeDone()
-      ? serviceError('outcome_unknown', 'outcome_unknown', { reason }, { attempts })
-      : serviceError('cancelled', 'abandoned', {}, { attempts });
+    return serviceError('outcome_unknown', 'outcome_unknown', { reason }, { attempts });
   }
 }
 

@@ -81,7 +81,7 @@ describe('a call to the service', () => {
     should(server.received).have.length(1);
   });
 
-  it('has an unknown outcome if it may have been carried out before its retry was forbidden or had no token', async () => {
+  it('fails as the service last said if its retry was forbidden or had no token', async () => {
     const forbidden = serviceError('blocked', 'token_unusable');
     for (const kind of ['permit', 'token'] as const) {
       const server = await startServer(({ index }) =>
@@ -99,7 +99,7 @@ describe('a call to the service', () => {
         kind === 'permit' && server.received.length > 0 ? refuse() : () => undefined;
       const call = client.call('sendMessage', text, { ...advisor, permit });
       const attempts = kind === 'permit' ? 1 : 2;
-      should(await problemOf(settle(clock, call))).containEql({ code: 'outcome_unknown', attempts });
+      should(await problemOf(settle(clock, call))).containEql({ code: 'downstream_timeout', attempts });
     }
   });
 
@@ -269,7 +269,7 @@ describe('a call to the service', () => {
       should(problem.message).match(/API key/);
     });
 
-    it('is not refreshed again for half a minute if the refreshed token was rejected too', async () => {
+    it('is not refreshed again for half a minute if two refreshed tokens were rejected too', async () => {
       const server = await startServer(() => problemReply('unauthorized'));
       const clock = frozenClock();
       let refreshes = 0;
@@ -280,8 +280,10 @@ describe('a call to the service', () => {
       const client = clientOf(server.url, { clock, token });
       for (const [passed, expected] of [
         [0, 1],
-        [29_000, 1],
-        [2000, 2],
+        [0, 2],
+        [29_000, 2],
+        [2000, 3],
+        [29_000, 3],
       ] as const) {
         await clock.move(passed);
         await problemOf(client.call('sendMessage', text, advisor));

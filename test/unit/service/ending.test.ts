@@ -67,7 +67,7 @@ describe('a call', () => {
       should(attempts).equal(1);
     });
 
-    it('while it waits for a retry stops waiting, and reports whether it may have been carried out', async () => {
+    it('while it waits for a retry stops waiting, and fails as the service last said', async () => {
       const server = await startServer(() => problemReply('downstream_timeout'));
       const clock = frozenClock();
       const client = clientOf(server.url, { clock });
@@ -83,7 +83,7 @@ describe('a call', () => {
         cancel.abort();
         return ended;
       };
-      should(await cancelled('send')).containEql({ code: 'outcome_unknown', attempts: 1 });
+      should(await cancelled('send')).containEql({ code: 'downstream_timeout', attempts: 1 });
       should(await cancelled('read')).containEql({ code: 'cancelled', attempts: 1 });
     });
   });
@@ -202,7 +202,7 @@ describe('a call', () => {
       const read = codeOf(client.call('getContact', { params: { contactId: 1 } }, advisor));
       await clock.move(0);
       await client.close();
-      should(await send).equal('outcome_unknown');
+      should(await send).equal('internal_error');
       should(await read).equal('cancelled');
     });
   });
