@@ -29,7 +29,7 @@ import {
   type EnvironmentValues,
 } from '../nodes/environment/config';
 import { needsOf, runningIn } from '../nodes/environment/saved-nodes';
-import { spec } from '../nodes/environment/spec';
+import { spec, usualScopes } from '../nodes/environment/spec';
 import { hiderOf, resolveValues, type VariableValue } from '../nodes/environment/variables';
 import {
   askRunning,
@@ -217,6 +217,7 @@ const connectionFindings = async (
   const complete = {
     ...values,
     grant: 'client_credentials',
+    scopes: values['scopes'] ?? usualScopes[isByClient ? 'client_credentials' : 'authorization_code'],
     ...(needsEndpoint ? {} : { tokenUrl: values['baseUrl'], clientId: 'none', clientSecret: 'none' }),
   };
   const address = serviceAddressOf(complete);
@@ -376,7 +377,9 @@ const testRunning = async (
   const asked = await askRunning(route, { advisor, whole: true });
   if ('failed' in asked) {
     const key =
-      { 401: 'runningLogin', 403: 'runningLogin', 404: 'runningElsewhere' }[asked.status] ?? 'runningFailed';
+      { 400: 'runningRefused', 401: 'runningLogin', 403: 'runningLogin', 404: 'runningElsewhere' }[
+        asked.status
+      ] ?? 'runningFailed';
     return untriedFor({ key: `check.${key}`, values: { url, reason: asked.failed } }, ofService);
   }
   const lines = Array.isArray(asked.answer) ? (asked.answer as unknown[]).filter(isLine) : [];

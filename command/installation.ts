@@ -240,7 +240,9 @@ export const askRunning = async (
       ...(body && { method: 'POST', body: JSON.stringify(body) }),
     });
     if (answer.ok) return { answer: await answer.json() };
-    return { failed: `HTTP ${String(answer.status)}`, status: answer.status };
+    const said: unknown = await answer.json().catch(() => undefined);
+    const message = isRecord(said) && typeof said['message'] === 'string' ? said['message'] : undefined;
+    return { failed: message ?? `HTTP ${String(answer.status)}`, status: answer.status };
   } catch {
     return { failed: 'Node-RED cannot be reached', status: 0 };
   }

@@ -59,8 +59,11 @@ export const isJsonText = (text: string): boolean => /^(?:\{|\[.*(?:["'{,]|\]$))
 /** The name of a field in double braces, in a typed text. No two parts of it can match the same spaces, so it is fast. */
 export const placeholder = /\{\{(\s*[^\s{}][^{}]*)\}\}/g;
 
-/** Whether a text has double braces without a field's name between them: they would be sent as they are. */
-export const hasBrokenPlaceholder = (text: string): boolean => text.replace(placeholder, '').includes('{{');
+export const hasBraces = (text: string): boolean => /\{\{|\}\}/.test(text);
+
+/** Whether a text has braces that would be sent as they are: double ones without a field's name between them, or more. */
+export const hasBrokenPlaceholder = (text: string): boolean =>
+  hasBraces(text.replace(placeholder, '')) || /\{{3}|\}{3}/.test(text);
 
 /**
  * A whole number of 0 or more, or a string of digits; undefined for anything else. The string is kept where the number

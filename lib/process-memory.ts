@@ -20,6 +20,8 @@ type ProcessMemory =
   | 'liveMessages'
   /** Outcomes on their way from one node of ours to the next, which a deploy does not stop. */
   | 'handOvers'
+  /** Messages that wait for a store in trouble: a deploy does not lose them. */
+  | 'waiting'
   /** What each node has in work: a deploy does not stop it, and the next start must not take it up again. */
   | 'queues'
   /** The last arrival number: each is unique, and sorts after all earlier ones. */
@@ -30,6 +32,8 @@ type ProcessMemory =
   | 'turns'
   /** The instruments of the process: making one twice would count it twice. */
   | 'metrics'
+  /** Until when each service has asked for a pause: a deploy does not end it. */
+  | 'pauses'
   /** Results of long calculations, by their input; they can be calculated again. */
   | 'calculated';
 

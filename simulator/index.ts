@@ -6,6 +6,7 @@ import { stateView } from './control/view';
 import { inFile, Keeper, restore, type SnapshotStorage } from './persistence';
 import { basePath, createSimulatorServer, guarded, listen, servePageAndControl, type Served } from './server';
 import type { ProfileName } from './profiles';
+import { Ledger } from './ledger';
 import { Simulation, type ClientCredentials } from './simulation';
 import { defaultContacts } from './state/seed';
 import { isLoopback } from '../lib/addresses';
@@ -39,6 +40,8 @@ export interface SimulatorOptions {
   readonly randomSeed?: number;
   /** The most requests that the ledger keeps; 0 keeps none. */
   readonly ledgerLimit?: number;
+  /** That of a simulator before this one, to be continued. */
+  readonly ledger?: Ledger;
   /** The directory of the built phones page, when it is not in its usual place. */
   readonly page?: string;
   readonly warn?: (message: string) => void;
@@ -67,7 +70,7 @@ export const startSimulator = async (options: SimulatorOptions = {}) => {
     settings,
     credentials,
     randomSeed: options.randomSeed ?? 1,
-    ledgerLimit: options.ledgerLimit ?? 100_000,
+    ledger: options.ledger ?? new Ledger(options.ledgerLimit ?? 100_000),
     hasFlows: options.hasFlows ?? (() => null),
   });
   const { state } = simulation;

@@ -1,7 +1,7 @@
 import { defaultAdvisor } from '../lib/default-advisor';
 import type { MovableClock } from './movable-clock';
 import { Faults } from './faults';
-import { Ledger } from './ledger';
+import type { Ledger } from './ledger';
 import { Codes } from './oauth/codes';
 import { TokenIssuer } from './oauth/tokens';
 import { defaultSettings, type SettingsChange } from './state/settings';
@@ -21,8 +21,7 @@ export interface SimulationOptions {
   readonly settings: SettingsChange;
   readonly credentials: ClientCredentials;
   readonly randomSeed: number;
-  /** The most requests that the ledger keeps. */
-  readonly ledgerLimit: number;
+  readonly ledger: Ledger;
   readonly hasFlows: () => boolean | null;
 }
 
@@ -49,7 +48,7 @@ export class Simulation {
     this.state = new State(clock, changeSettings(defaultSettings, options.settings), options.contacts);
     this.tokens = new TokenIssuer(clock, () => this.state.settings);
     this.codes = new Codes(clock);
-    this.ledger = new Ledger(options.ledgerLimit);
+    this.ledger = options.ledger;
     this.faults = new Faults(options.randomSeed, () => {
       this.state.changed();
     });

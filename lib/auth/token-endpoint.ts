@@ -350,8 +350,10 @@ export class TokenEndpoints {
       return inContractWords(answer, connection);
     } catch (fault) {
       if (fault instanceof Trouble) throw fault;
-      if (fault instanceof ServiceError && fault.code === 'not_configured') throw fault;
-      throw new Trouble({ what: 'unreached' }, tryLater({ reason: 'unreachable' }));
+      const { code, wording } = fault instanceof ServiceError ? fault.problem : {};
+      if (code === 'not_configured') throw fault;
+      const { reason = { reason: 'unreachable' } } = wording?.values ?? {};
+      throw new Trouble({ what: 'unreached' }, tryLater(reason as ReasonWord));
     } finally {
       release?.();
     }

@@ -2,7 +2,7 @@ import type { Client } from '../service/client';
 import type { Clock } from '../service/clock';
 import { wokenBy } from '../service/concurrency';
 import type { Problem } from '../service/errors';
-import { minute } from '../durations';
+import { minute, second } from '../durations';
 import type { Item } from '../outbox/item';
 import type { Outcome } from '../outbox/outcome';
 import { Later, type Queue } from '../outbox/queue';
@@ -199,6 +199,12 @@ export class Consent {
       if (status.memberId !== null) await endAllFor({ memberId: status.memberId });
     } else await this.acceptedNumbers(advisor, subject, status);
     return outcome;
+  }
+
+  /** A time of a wait as the wall clock has it: the store's time may be ahead of it. */
+  wallTime(at: number): number {
+    const ahead = this.clock.now() - this.environment.clock.now();
+    return Math.abs(ahead) < second ? at : at - ahead;
   }
 
   /** When a wait looks next, without regard to other waits for the same number. */

@@ -546,9 +546,9 @@ export class Activity {
         ...('memberId' in subject && { memberId: subject.memberId }),
         ...(name !== undefined && { name }),
         advisor,
-        since: start,
-        next: nodes.has(item.node) ? next : null,
-        until: start + pace.giveUpAfter,
+        since: waits.wallTime(start),
+        next: nodes.has(item.node) ? waits.wallTime(next) : null,
+        until: waits.wallTime(start + pace.giveUpAfter),
       };
   }
 

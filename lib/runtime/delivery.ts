@@ -233,6 +233,8 @@ interface JobList {
 export class Job {
   /** Saves that the outcome in this message was emitted; see `lib/outbox/hand-over`. */
   handOver: Claim | undefined;
+  /** The outcomes of a stream that fails. */
+  tally: Tally | undefined;
   private list: JobList | undefined;
   private raised: Error | undefined;
   isSettled = false;
@@ -300,6 +302,10 @@ export class Job {
   fail(failure: Outcome): void {
     if (this.isSettled) return;
     this.mark();
+    if (this.tally && this.tally.total > 0) {
+      this.tally.add(failure);
+      this.conclude(this.tally.summary);
+    }
     this.raised = this.outputs.emit(this.msg, failure);
     this.outputs.count(this.msg, failure);
     this.settle();

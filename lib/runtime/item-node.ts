@@ -10,6 +10,7 @@ import type { ItemData, Shared } from '../outbox/records';
 import { readable, removeUnreadable } from '../outbox/storable-message';
 import { closeLimit, systemClock, within } from '../service/clock';
 import { serviceError, ServiceError } from '../service/errors';
+import { processMemory } from '../process-memory';
 import { ageClock, TakenOver, type Store } from '../state/store';
 import { activityOf, isCancelling } from './activity';
 import { alreadySentIn, Job, setAt, Tally, withoutList, type Part } from './delivery';
@@ -162,6 +163,13 @@ const brakeFor = (
 
 const longestLine = 10_000;
 
+interface Waiting {
+  readonly space: string | undefined;
+  readonly messages: readonly Message[];
+}
+/** By type and id of a node, the messages that could not be accepted before it closed: the next start takes them. */
+const waiting = processMemory('waiting', new Map<string, Waiting>());
+
 /**
  * The `create` of a flow node. Its items are saved before they start, and their outcomes before they are emitted. The
  * next node of the same id resumes work that a close, a kill or a deploy interrupts. No rejection may escape: it would
@@ -196,7 +204,8 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     let opening: Promise<void> | undefined;
     /** Settles when all messages that take time to read are accepted. */
     let accepting: Promise<void> | undefined;
-    let inLine = 0;
+    /** Those that wait until the node, or its environment, is open. */
+    const line = new Set<Job>();
     /** Messages in line, and searches. */
     const underWay = new Set<Promise<void>>();
     let hasWarnedOfDropped = false;
@@ -597,13 +606,12 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     const enter = (job: Job): void => {
       const openings = [opening, environment?.opening].filter((each) => each !== undefined);
       if (openings.length === 0) take(job);
-      else if (inLine >= longestLine) fail(job, serviceError('queue_full', 'queue_full'));
+      else if (line.size >= longestLine) fail(job, serviceError('queue_full', 'queue_full'));
       else {
-        inLine += 1;
+        line.add(job);
         const opened = Promise.all(openings).then(() => {
-          inLine -= 1;
           underWay.delete(opened);
-          enter(job);
+          if (line.delete(job)) enter(job);
         });
         underWay.add(opened);
       }
@@ -633,7 +641,7 @@ export const itemNode = <D extends ItemData, S extends Shared>(
         return;
       }
       const until = environment.pausedUntil;
-      const isSearching = underWay.size > inLine;
+      const isSearching = underWay.size > line.size;
       const isBusy = isSearching || Array.from(queues.values()).some((each) => each.isBusy);
       if (until <= clock.now() || !isBusy) return;
       const time = (): string => words.time(until, clock.now());
@@ -672,9 +680,30 @@ export const itemNode = <D extends ItemData, S extends Shared>(
       warnOfCancelled();
     };
 
+    const place = `${node.type} ${node.id}`;
+    const { space } = outputs.origin;
+    /** Where the store is in trouble, messages wait for the next start of this node; returns their number. */
+    const keepLine = (): number => {
+      const jobs = [...line];
+      line.clear();
+      for (const job of jobs) job.concludeHandOver();
+      if (jobs.length > 0) waiting.set(place, { space, messages: jobs.map(({ msg }) => msg) });
+      return jobs.length;
+    };
+
+    tools.whenStarted(() => {
+      const left = waiting.get(place);
+      waiting.delete(place);
+      for (const msg of left?.messages ?? []) {
+        const job = new Job(RED, node, outputs, msg, undefined);
+        if (left?.space === space) enter(job);
+        else fail(job, serviceError('cancelled', 'environment_changed'));
+      }
+    });
+
     /** Nothing else tells of these messages: they have neither an outcome nor a record. */
-    const warnOfUnsaved = (closed: readonly Queue<D, S>[]): void => {
-      const count = closed.reduce((sum, { unsavedCount }) => sum + unsavedCount, inLine);
+    const warnOfUnsaved = (closed: readonly Queue<D, S>[], kept: number): void => {
+      const count = closed.reduce((sum, { unsavedCount }) => sum + unsavedCount, kept + line.size);
       if (count > 0) node.warn(words.say('warning.unsaved', { count: words.number(count) }));
     };
 
@@ -690,10 +719,11 @@ export const itemNode = <D extends ItemData, S extends Shared>(
         release?.();
         done();
       };
-      const isWaiting = inLine === 0 && opening !== undefined && environment?.trouble !== undefined;
+      const isStuck = opening !== undefined && environment?.trouble !== undefined;
+      const kept = isStuck ? keepLine() : 0;
       // A read that the store does not answer ends only with the store, which waits for its nodes.
-      within(systemClock, isWaiting ? 0 : closeLimit, close())
-        .then(() => warnOfUnsaved(stopped))
+      within(systemClock, isStuck ? 0 : closeLimit, close())
+        .then(() => warnOfUnsaved(stopped, kept))
         .catch((fault: unknown) => node.warn(words.problem(problemOf(fault))))
         .finally(end);
     });

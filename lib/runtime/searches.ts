@@ -75,6 +75,7 @@ export class Stream {
       }
     } catch (thrown) {
       release();
+      if (!stopped.aborted) job.tally = tally;
       if (!stopped.aborted) throw thrown;
     }
     // A search that a close interrupts settles nothing.

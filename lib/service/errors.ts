@@ -98,6 +98,10 @@ export class ServiceError extends Error {
   }
 }
 
+/** Whether the service itself says that the record does not exist: a 404 of a gateway says nothing about it. */
+export const isGone = (fault: unknown): boolean =>
+  fault instanceof ServiceError && fault.hasProblemBody && fault.problem.status === 404;
+
 /** Whether a request that failed without a problem body may be retried. */
 const isRetryable = (code: Code): boolean => code === 'network_error' || code === 'authorization_required';
 

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import { buildConnector, Client } from 'undici';
 import { isLoopback } from '../addresses';
 import { tried } from '../kinds';
+import type { ReasonWord } from './errors';
 
 /** The variable in lower or upper case, as curl and others read it. */
 const variable = (variables: NodeJS.ProcessEnv, name: string): string =>
@@ -34,9 +35,14 @@ export const proxyFor = (
   return found.includes('://') ? found : `http://${found}`;
 };
 
+const ofProxy = 'proxy: ';
+
+export const isOfProxy = (reason: ReasonWord): boolean =>
+  typeof reason === 'string' && reason.startsWith(ofProxy);
+
 /** An error on the way to the proxy; it does not name the proxy's address, which may hold a password. */
 const proxyError = (reason: string): Error =>
-  Object.assign(new Error('The proxy did not connect.'), { code: `proxy: ${reason}` });
+  Object.assign(new Error('The proxy did not connect.'), { code: `${ofProxy}${reason}` });
 
 /** A variable may hold a password that is not percent-encoded and has a percent sign. */
 const decoded = (text: string): string => tried(() => decodeURIComponent(text)) ?? text;

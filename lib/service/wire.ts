@@ -14,6 +14,7 @@ import {
   type ServiceError,
 } from './errors';
 import { type Prefixes, scopeNames, usualPrefixes, wirePath, wireScope } from './prefixes';
+import { isOfProxy } from './proxy';
 import { type Decision, type Happened, readRetryAfter } from './retry';
 import { idResult, problemBody } from './schemas';
 import type { Result } from './transport';
@@ -76,6 +77,7 @@ export const planEndpoint = (
     scopeNames: scopeNames(prefixes),
     response,
     sentences,
+    isOfRecord: hasParams,
     /** Throws `invalid_input` for an id that no path can have. Whoever makes a call has checked the rest. */
     wire({ params: ids, query = {}, body }: EndpointRequest) {
       const params: Record<string, string | number> = {};
@@ -166,7 +168,7 @@ const sentenceFor = (plan: Plan, code: Code, detail: string): [ErrorKey, Message
     case 'forbidden':
       return [code, { scope: plan.scopeNames.exec(detail)?.[0] ?? plan.scope }];
     case 'not_found':
-      return [plan.sentences?.not_found ?? code];
+      return [plan.sentences?.not_found ?? (plan.isOfRecord ? code : 'not_found_path')];
     case 'conflict':
       return [plan.sentences?.conflict ?? 'conflict_other'];
     default:
@@ -314,11 +316,9 @@ export const endAs = (
   const isGateway = happened.what === 'gateway' || happened.what === 'refused';
   if (as === 'outcome_unknown')
     return serviceError(as, isGateway ? 'outcome_unknown_bare' : as, { reason }, more);
-  const failed = isGateway ? 'read_failed_bare' : 'read_failed';
-  return serviceError(
-    'network_error',
-    happened.what === 'unreached' ? 'unreached' : failed,
-    { reason },
-    more,
-  );
+  if (happened.what !== 'unreached')
+    return serviceError('network_error', isGateway ? 'read_failed_bare' : 'read_failed', { reason }, more);
+  return isOfProxy(reason)
+    ? serviceError('network_error', 'unreached_proxy', { reason, setting: { setting: 'proxy' } }, more)
+    : serviceError('network_error', 'unreached', { reason }, more);
 };

@@ -76,17 +76,18 @@ export class WaitStatus {
    */
   private async outlook(): Promise<{ next: number; left: number; people: number | undefined }> {
     const people = new Set<unknown>();
-    let [now, next] = [0, Infinity];
+    let [next, left] = [Infinity, Infinity];
     const areCounted = this.waitCount <= countedWaits;
     for (const [queue, consent] of this.consents) {
-      now = consent.clock.now();
       for await (const { item, ...wait } of areCounted ? queue.reader.items(0, 'waits') : []) {
         people.add(item.phone ?? item.memberId);
-        next = Math.min(next, consent.next(waitOf({ data: item, ...wait })));
+        const due = consent.next(waitOf({ data: item, ...wait }));
+        next = Math.min(next, consent.wallTime(due));
+        left = Math.min(left, due - consent.clock.now());
       }
     }
-    if (next === Infinity) next = now;
-    return { next, left: Math.max(next - now, 0), people: people.size > 0 ? people.size : undefined };
+    if (next === Infinity) [next, left] = [this.tools.clock.now(), 0];
+    return { next, left: Math.max(left, 0), people: people.size > 0 ? people.size : undefined };
   }
 
   private look(next: number, people: number | undefined): StatusLook {

@@ -13,7 +13,6 @@ import {
   readActivity,
   runningIn,
   serviceState,
-  soon,
 } from './sidebar-data';
 import { listAdvisors } from './advisor-list';
 import { readBlocked, unblock } from './blocked';
@@ -31,7 +30,16 @@ import { FormReader, type RouteRequest } from './form';
 import { lookUp } from './lookup';
 import { needsOf, savedNodes } from './saved-nodes';
 import { comesBackHere } from './open-routes';
-import { advisorKey, field, smallJsonOnly, Refused, reply, wordsForRequest, type Mounts } from './reply';
+import {
+  advisorKey,
+  field,
+  smallJsonOnly,
+  Refused,
+  reply,
+  soon,
+  wordsForRequest,
+  type Mounts,
+} from './reply';
 import { findRunning } from './running';
 import type { Services } from './services';
 
@@ -77,14 +85,15 @@ const deployedConnection = ({ id, form }: RouteRequest): Connection | undefined 
 const pathAdvisor = ({ request }: RouteRequest): string => advisorKey(request.params['advisor']);
 const bodyAdvisor = ({ request }: RouteRequest): string => advisorKey(field(request, 'advisor'));
 
-/** The advisor of a test that names none, as of a message that names none: the only one. */
+/** The advisor of a test that names none: the only one. */
 const usualAdvisor = async (
   services: Services,
   { id, form }: RouteRequest,
   values: EnvironmentValues,
 ): Promise<string> => {
   const [only, another] = await listAdvisors(services, id, values, form.running?.values);
-  return only && !another ? only.advisor : defaultAdvisor;
+  if (another) throw new Refused(400, 'refused.severalAdvisors');
+  return only?.advisor ?? defaultAdvisor;
 };
 
 /** The settings that each parameter of the authorization request comes from. Other parameters come from the address. */

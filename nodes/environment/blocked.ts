@@ -4,9 +4,9 @@ import type { BlockedItem, Listed } from '../../lib/runtime/activity-items';
 import { lastFour } from '../../lib/runtime/log';
 import { folded } from '../../lib/kinds';
 import { phoneNumber } from '../../lib/texting/recipients';
-import { pageAsked, runningIn, soon } from './sidebar-data';
+import { pageAsked, runningIn } from './sidebar-data';
 import type { RouteRequest } from './form';
-import { Refused, textIn } from './reply';
+import { Refused, textIn, soon } from './reply';
 
 /** The most numbers that are scanned for a search without a key. */
 const mostScanned = 20_000;

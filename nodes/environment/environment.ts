@@ -13,6 +13,7 @@ import type {
 } from '../../lib/runtime/environment';
 import { metrics } from '../../lib/runtime/metrics';
 import { lazy } from '../../lib/runtime/lazy';
+import { processMemory } from '../../lib/process-memory';
 import { elapsedBy, late, systemClock, within, type Clock } from '../../lib/service/clock';
 import { wokenBy } from '../../lib/service/concurrency';
 import { serviceError, type ServiceError } from '../../lib/service/errors';
@@ -73,6 +74,9 @@ const longestOpening = 2 * second;
 
 /** Milliseconds for which a database is looked into after the close of its environment: later, it may be gone on purpose. */
 const formerFor = minute;
+
+/** By the service and environment, the monotonic time until which the service has asked for a pause. */
+const pauses = processMemory('pauses', new Map<string, number>());
 
 /** Whether the id of a running node is that of one of these nodes, or of a node inside one of these subflow instances. */
 export const isOf =
@@ -466,12 +470,18 @@ export class RunningEnvironment implements SharedStoreHost {
     // A token that is being refreshed must be saved, or the advisor would have to authorize again.
     if (this.read)
       await within(systemClock, longestClose, this.ownServices.tokens.leave(this.read.connection));
-    const client = await Promise.resolve(this.openClient).catch(() => undefined);
-    await client?.close();
+    // A simulator in a store that is in trouble may never start.
+    const patience = this.storeTrouble === undefined ? longestClose : 0;
+    const client = await within(
+      systemClock,
+      patience,
+      Promise.resolve(this.openClient).catch(() => undefined),
+    );
+    if (client !== late) await client?.close();
     await Promise.all(this.held);
     await activityOf(this).flush();
     const opened = Promise.resolve(this.openedStore).catch(() => undefined);
-    const store = await within(systemClock, this.storeTrouble === undefined ? longestClose : 0, opened);
+    const store = await within(systemClock, patience, opened);
     if (store !== late) await store?.close();
     // A store that cannot be opened yet is closed as soon as it can be.
     else void opened.then((given) => given?.close());
@@ -600,6 +610,8 @@ export class RunningEnvironment implements SharedStoreHost {
       }),
     );
     look();
+    // Nodes listen by now, and trouble that is there from the start may never change.
+    if (this.storeTrouble !== undefined) this.changed();
     await this.recognize(store);
     if (this.service === 'simulator') await this.ownServices.simulator.restored(store);
     return store;
@@ -619,11 +631,14 @@ export class RunningEnvironment implements SharedStoreHost {
       ...(measured && { onRequest: measured.request }),
       onPause: (until) => {
         measured?.pause();
-        this.tellOfPause(until - this.clock.now());
+        const left = until - this.clock.now();
+        pauses.set(this.space, elapsedBy(this.clock) + left);
+        this.tellOfPause(left);
         this.changed();
       },
     });
     this.load = () => client.limits.takePeak();
+    client.limits.pause((pauses.get(this.space) ?? 0) - elapsedBy(this.clock));
     return client;
   }
 

@@ -5,7 +5,7 @@ import { largestPage, longestSearch } from '../../lib/contract-values';
 import type { ResultPage } from '../../lib/service/endpoints';
 import { pageIn } from '../../lib/runtime/activity';
 import type { RunningEnvironment } from './environment';
-import { advisorKey, numberIn, Refused, textIn } from './reply';
+import { advisorKey, numberIn, Refused, soon, textIn } from './reply';
 
 const pageSize = 20;
 /** The most pages that are fetched for a filter: 10,000 records. To find the others, the filter must be longer. */
@@ -66,7 +66,7 @@ export const lookUp = async (environment: RunningEnvironment, request: Request):
   const filter = textIn(request, 'filter').trim();
   const contentType = textIn(request, 'contentType').trim();
   const page = numberIn(request, 'page', 1, Infinity);
-  const client = await environment.client();
+  const client = await soon(environment.client());
   const ofContent = {
     ...(filter !== '' && { searchText: filter.slice(0, longestSearch) }),
     ...(contentType !== '' && { contentType }),

@@ -1,7 +1,9 @@
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { SignInRefusal } from '../../lib/auth/authorization';
 import { VaultAway } from '../../lib/auth/vault';
+import { second } from '../../lib/durations';
 import { isNothing, isRecord } from '../../lib/kinds';
+import { late, systemClock, within } from '../../lib/service/clock';
 import type { Log } from '../../lib/runtime/log';
 import { invalidInput, ownWords, plainCode } from '../../lib/runtime/errors';
 import { type Words, wordsIn } from '../../lib/runtime/language';
@@ -36,6 +38,15 @@ export interface Exchange {
   /** Removes from an answer what nobody may see. */
   readonly hide?: (answer: unknown) => unknown;
 }
+
+/** Milliseconds that somebody waits for a store, which may be unavailable for long. */
+export const mostPatient = 8 * second;
+
+export const soon = async <T>(work: T | Promise<T>): Promise<T> => {
+  const done = await within(systemClock, mostPatient, Promise.resolve(work));
+  if (done === late) throw new Refused(503, 'refused.storeAway');
+  return done;
+};
 
 const asItIs = (answer: unknown): unknown => answer;
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Authorizations } from '../../lib/auth/authorization';
 import {
@@ -27,8 +28,11 @@ import { orMake, processMemory } from '../../lib/process-memory';
 import { minute } from '../../lib/durations';
 import { SharedSimulator } from './shared-simulator';
 
-/** This package is younger. */
-const earliest = Date.UTC(2025, 0, 1);
+/** `npm run build` writes when it was: a clock that shows an earlier time is wrong. */
+const buildTime = tried(
+  () => JSON.parse(readFileSync(join(__dirname, '../../built.json'), 'utf8')) as number,
+);
+const earliest = buildTime ?? Date.UTC(2025, 0, 1);
 
 /** What all environments of a runtime share. */
 export interface Services {

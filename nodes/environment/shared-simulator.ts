@@ -21,6 +21,9 @@ export class SharedSimulator {
   /** What each environment on it does when it is reset. */
   private readonly users = new Set<() => Promise<void>>();
   private running: Promise<Simulator> | undefined;
+  private isStarting = false;
+  /** It outlives a deploy, but not the process. */
+  private ledger: Simulator['ledger'] | undefined;
   private ending: Promise<void> = Promise.resolve();
 
   /** Without a store, the simulator's state ends with it. */
@@ -69,6 +72,7 @@ export class SharedSimulator {
   }
 
   private async startNow(): Promise<Simulator> {
+    this.isStarting = true;
     const { startSimulator, inStore } = lazy.simulator();
     const store = await this.openStore?.();
     this.store = store;
@@ -79,7 +83,9 @@ export class SharedSimulator {
         clock: this.clock,
         hasFlows: () => this.nodes > 0,
         ...(store && { data: inStore(store) }),
+        ...(this.ledger && { ledger: this.ledger }),
       });
+      this.ledger = simulator.ledger;
       simulator.onReset(async () => {
         await Promise.all(Array.from(this.users, (forget) => forget()));
       });
@@ -87,6 +93,8 @@ export class SharedSimulator {
     } catch (fault) {
       await store?.close();
       throw fault;
+    } finally {
+      this.isStarting = false;
     }
   }
 
@@ -101,6 +109,7 @@ export class SharedSimulator {
       },
       () => undefined,
     );
-    await this.ending;
+    // A start that waits for a store in trouble may last forever.
+    if (!this.isStarting) await this.ending;
   }
 }

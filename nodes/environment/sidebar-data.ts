@@ -29,7 +29,7 @@ import { phoneNumber } from '../../lib/texting/recipients';
 import { serviceOf } from './config';
 import { isOf, type RunningEnvironment } from './environment';
 import type { RouteRequest } from './form';
-import { numberIn, Refused, textIn, wordsForRequest } from './reply';
+import { mostPatient, numberIn, Refused, soon, textIn, wordsForRequest } from './reply';
 import { runningOf } from './running';
 import { nodeId, runningIn as runningNodes, savedNodes } from './saved-nodes';
 import { second } from '../../lib/durations';
@@ -124,14 +124,6 @@ const waitsFound = async (
 };
 
 const states = ['queued', 'held', 'sending'] as const;
-const mostPatient = 8 * second;
-
-/** Limits how long a person at a page waits: the store may be unavailable for long. */
-export const soon = async <T>(work: Promise<T>): Promise<T> => {
-  const done = await within(systemClock, mostPatient, work);
-  if (done === late) throw new Refused(503, 'refused.storeAway');
-  return done;
-};
 
 export const pageAsked = (request: Request): { readonly page: number; readonly pageSize: number } => ({
   page: numberIn(request, 'page', 1, 1_000_000),

@@ -4,7 +4,7 @@ import { isSpoken } from '../../lib/languages';
 import { systemLanguage, type Red } from '../../lib/runtime/red';
 import { hour, minute, second } from '../../lib/durations';
 import { cookieOf } from './pages';
-import { replyFault, smallJsonOnly, Refused, reply, type Mounts } from './reply';
+import { replyFault, smallJsonOnly, Refused, reply, soon, type Mounts } from './reply';
 import type { Services } from './services';
 
 const cookie = 'advisor-texting-simulator';
@@ -70,7 +70,7 @@ export const simulatorRoutes = (RED: Red, mounts: Mounts, { log, simulator }: Se
 
   const serve = async (request: Request, response: Response): Promise<void> => {
     if (!simulator.isWanted) throw new Refused(409, 'refused.noSimulator');
-    await (await simulator.start()).handle(request, response);
+    await (await soon(simulator.start())).handle(request, response);
   };
 
   mounts.use('/advisor-texting/simulator', (request, response) => {

@@ -115,9 +115,9 @@ const faultIn = ({ phone, text, advisor, onceKey }: Readonly<Record<string, unkn
 const takeResend = (msg: Message, node: string): Resend | undefined => {
   const { resend } = msg;
   if (resend === undefined || !isRecord(resend) || resend.node !== node) return undefined;
+  delete msg.resend;
   const fault = faultIn(resend);
   if (fault) throw fault;
-  delete msg.resend;
   return resend as unknown as Resend;
 };
 

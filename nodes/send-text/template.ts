@@ -2,6 +2,7 @@ import { invalidInput } from '../../lib/runtime/errors';
 import { excerpt, pick, type Source } from '../../lib/runtime/inputs';
 import {
   fieldOf,
+  hasBraces,
   hasBrokenPlaceholder,
   isBlank,
   isNothing,
@@ -46,7 +47,7 @@ const cellError = /^#(N\/[AD]|NV|[¡¿]?[A-Z/0]{3,}[!?])$/;
 export const compileTemplate = (
   template: string,
 ): ((sources: readonly FieldSource[], missing: (name: string) => ServiceError) => string) => {
-  if (!template.includes('{{')) return () => template;
+  if (!hasBraces(template)) return () => template;
   if (hasBrokenPlaceholder(template)) throw invalidInput('placeholder_broken');
   const names: string[] = [];
   const pieces: string[] = [];
@@ -64,7 +65,7 @@ export const compileTemplate = (
       for (const fieldIn of sources) value ??= asText(fieldIn(name));
       if (value === undefined) throw missing(name);
       // Braces never reach a phone, not even those in a badly filled table.
-      if (value.includes('{{')) throw invalidInput('placeholder_braces', { field: excerpt(name) });
+      if (hasBraces(value)) throw invalidInput('placeholder_braces', { field: excerpt(name) });
       if (cellError.test(value.trim()))
         throw invalidInput('placeholder_error', { field: excerpt(name), value });
       text += (pieces[index] ?? '') + value.trim();
@@ -89,13 +90,18 @@ const noText = (source: Source, value: unknown, msg: Message): ServiceError => {
  */
 const noField = (
   name: string,
-  { payload, recipient, contact }: Message,
+  msg: Message,
   record: PhoneEntry['record'],
   authored: boolean,
 ): ServiceError => {
   const field = excerpt(name);
-  if (record && Object.keys(record).some((own) => sameName(own, name)) && isBlank(fieldOf(record, name)))
-    return invalidInput('placeholder_empty', { field });
+  const { payload, recipient, contact } = msg;
+  const own = [record, authored ? contact : undefined]
+    .filter((each) => isRecord(each))
+    .find((each) => Object.keys(each).some((key) => sameName(key, name)));
+  const value = own ? fieldOf(own, name) : authored ? pick(msg, name) : undefined;
+  if (own && isBlank(value)) return invalidInput('placeholder_empty', { field });
+  if (!isBlank(value)) return invalidInput('placeholder_kind', { field });
   if (!authored) return invalidInput('placeholder_own', { field });
   // A row without the field must not be filled from another one.
   const held = record ? { payload } : { payload, recipient };

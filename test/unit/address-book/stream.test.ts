@@ -174,6 +174,23 @@ describe('a search of all pages', () => {
     }
   });
 
+  it('reads over an empty page whose total promises more, and ends after two', async () => {
+    for (const [gap, expected] of [
+      [[2], [...upTo(10), ...upTo(30).slice(20)]],
+      [[2, 3], upTo(10)],
+    ] as const) {
+      const answer = paging(() => upTo(30));
+      const { environment } = await scripted((request) => {
+        const page = Number(request.query.page);
+        if (!gap.some((each) => each === page)) return answer(request);
+        return { body: { data: [], pageInfo: { page, pageSize: 10, totalRecord: 60 } } };
+      });
+      const flow = await readAll(environment);
+      should(idsOf(flow.arrivals.all)).deepEqual(expected);
+      await Flow.unload();
+    }
+  });
+
   it('ends with one failure when a page fails, after the records before it', async () => {
     const answer = paging(() => upTo(500));
     const { environment } = await scripted((request) =>
@@ -186,7 +203,10 @@ describe('a search of all pages', () => {
     should(failed.port).equal(1);
     should(failed.msg.payload).equal('as it was');
     should(errorOf(failed.msg).code).equal('forbidden');
-    await flow.completed.next();
+    const done = only(await flow.completed.next());
+    const id = partsOf(arrived.slice(0, 100))[0]?.id;
+    should(done['summary']).deepEqual({ id, total: 101, done: 100, failed: 1, byCode: { forbidden: 1 } });
+    should(failed.msg.summary).deepEqual(done['summary']);
     should(flow.arrivals.all).have.length(101);
     should(flow.completed.all).have.length(1);
   });

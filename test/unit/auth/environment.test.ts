@@ -81,6 +81,42 @@ describe('an environment', () => {
     should(simulator.state().hasFlows).be.false();
   });
 
+  it('keeps a pause that the service has asked for, and the ledger of its simulator, over a deploy', async () => {
+    const before = environmentWith({});
+    const simulator = await services.simulator.start();
+    simulator.faults.add({ status: 429, retryAfter: 60, endpoint: 'searchGroups' });
+    const call = (await before.client()).call('searchGroups', { query: {} }, { advisor: 'ann' });
+    call.catch(() => undefined);
+    await until(() => before.pausedUntil > 0, 'The pause');
+    const { pausedUntil } = before;
+    const { received } = simulator.ledger;
+    await before.close();
+    const after = environmentWith({});
+    await after.client();
+    should(after.pausedUntil).be.within(pausedUntil - 5, pausedUntil + 5);
+    should((await services.simulator.start()).ledger.received).equal(received);
+  });
+
+  it('says at once that its store cannot be decrypted, and closes all the same', async () => {
+    const first = environmentWith({});
+    await first.store();
+    await first.close();
+    rmSync(join(folder, 'advisor-texting', 'wrapped-key.json'));
+    const quiet = (): void => undefined;
+    services = servicesOf({
+      settings: { available: () => false, userDir: folder },
+      log: { info: quiet, warn: quiet, error: quiet },
+    } as unknown as Red);
+    const environment = environmentWith({});
+    const troubles: (string | undefined)[] = [];
+    environment.onChange(() => troubles.push(environment.trouble));
+    void environment.store();
+    void Promise.resolve(environment.client()).catch(() => undefined);
+    await until(() => troubles.length > 0, 'A change');
+    should(troubles[0]).match(/encrypted with another credentialSecret/);
+    await environment.close();
+  });
+
   it('says that something has changed when the clock of its simulator is moved, until it closes', async () => {
     const environment = environmentWith({});
     let changes = 0;

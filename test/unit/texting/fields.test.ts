@@ -69,7 +69,14 @@ describe('a property that cannot be read', () => {
 });
 
 describe('a text with placeholders', () => {
-  for (const text of ['Hi {{}} there', 'Hi {{ there', 'Hi {{name} there', 'Hi {{ {name} }} there']) {
+  for (const text of [
+    'Hi {{}} there',
+    'Hi {{ there',
+    'Hi {{name} there',
+    'Hi {{ {name} }} there',
+    'Hi {{{name}}}',
+    'Hi }}',
+  ]) {
     it(`is malformed as ${text}`, () => {
       should(() => compileTemplate(text)).throw(/double braces/);
     });
@@ -82,6 +89,6 @@ describe('a text with placeholders', () => {
   });
 
   it('may contain single braces', () => {
-    should(compileTemplate('{a} {{ name }} }}')([() => 'Ann'], () => assert.fail())).equal('{a} Ann }}');
+    should(compileTemplate('{a} {{ name }} }')([() => 'Ann'], () => assert.fail())).equal('{a} Ann }');
   });
 });

@@ -66,6 +66,31 @@ describe('send text, when something goes wrong', () => {
     return reported;
   };
 
+  it('loses nothing that waits for a store in trouble when a deploy closes its node, and sends it to no other service', async () => {
+    const server = await startServer(() => ({ body: { successes: [{ messageId: 1 }], failures: [] } }));
+    const away = (): TestEnvironment => ({
+      ...environment(server.url, createMemoryStore()),
+      trouble: 'The database is away.',
+      store: () => new Promise(() => undefined),
+    });
+    const stuck = await sendNode(away());
+    for (const phone of phones) stuck.send({ phone, text: 'Hi' });
+    await Flow.unload();
+    await sendNode(away());
+    await Flow.unload();
+    const flow = await sendNode(environment(server.url, createMemoryStore()));
+    should((await flow.arrivals.next(phones.length)).map(({ port }) => port)).deepEqual([0, 0, 0]);
+    should(server.received).have.length(phones.length);
+    await Flow.unload();
+
+    (await sendNode(away())).send({ phone: phones[0], text: 'Hi' });
+    await Flow.unload();
+    const elsewhere = await startServer(() => ({ body: { successes: [{ messageId: 1 }], failures: [] } }));
+    const moved = await sendNode(environment(elsewhere.url, createMemoryStore()));
+    should((await moved.arrivals.next(1)).map(({ msg }) => errorOf(msg).code)).deepEqual(['cancelled']);
+    should(elsewhere.received).be.empty();
+  });
+
   it('reports no closed store as a fault: the next start finds what a deploy did not wait for', async () => {
     const kept = createMemoryStore();
     let isClosed = false;
