@@ -91,11 +91,14 @@ export class Exchange implements Dispatcher.DispatchHandler {
     settle: (result: Result) => void,
   ): void {
     this.settle = settle;
-    this.timer = setTimeout(() => this.abandon('timeout'), Math.min(timeout, longestTimer));
+    // After the process has stood still, timers run before what has arrived meanwhile is read.
+    const late = (): void => void setImmediate(() => this.abandon('timeout'));
+    this.timer = setTimeout(late, Math.min(timeout, longestTimer));
     pool.dispatch(request, this);
   }
 
   abandon(reason: ReasonKey): void {
+    if (this.settle === undefined) return;
     this.finish({ state: this.controller === undefined ? 'unreached' : 'broken', reason: { reason } });
     this.controller?.abort(new Error(reason));
   }

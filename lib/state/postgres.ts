@@ -99,6 +99,8 @@ export const troubleIn = (fault: unknown): string => {
     return 'The database is read-only: nothing is sent until it accepts writes. Sending then resumes on its own.';
   if (code === '42501')
     return `The role in the address of the database lacks a permission (${reason}): nothing is sent until it has it. See docs/scaling.md for what it needs.`;
+  if (code === '26000' || code === '42P05')
+    return 'The address of the database leads to a pool that does not keep a connection for each client: nothing is sent until it does. Use its session mode, or the address of the database itself.';
   if (code === '53100') return 'The disk of the database is full: nothing is sent until there is room.';
   return `The database cannot be used (${reason}): nothing is sent until it can. Sending then resumes on its own.`;
 };

@@ -3,6 +3,7 @@ import { closeSync, openSync, readdirSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
+import { tried } from '../kinds';
 import { second } from '../durations';
 
 /** The most bytes in the name of a socket. The limits of the systems differ; that of macOS is the lowest. */
@@ -70,9 +71,9 @@ export const showLife = async (directory: string) => {
   return { address: undefined, close: () => Promise.resolve() };
 };
 
-/** Removes the socket that a dead process has left. */
+/** Removes the socket that a dead process has left; one that stays, as in a directory that cannot be written, does no harm. */
 export const forget = (directory: string, address: string): void => {
-  if (process.platform !== 'win32') rmSync(resolve(directory, address), { force: true });
+  if (process.platform !== 'win32') tried(() => rmSync(resolve(directory, address), { force: true }));
 };
 
 type Life = 'lives' | 'dead' | 'unknown';

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { Worker } from 'node:worker_threads';
 import { gzipSync } from 'node:zlib';
 import axios, { type AxiosRequestConfig, type InternalAxiosRequestConfig } from 'axios';
 import should from 'should';
@@ -44,6 +46,24 @@ describe('posting a form', () => {
 
   it('requires TLS, except on localhost', async () => {
     should(await codeOf(postForm('http://auth.example/token', {}, limits))).equal('not_configured');
+  });
+
+  it('takes an answer that came in time, even if this process has stood still until its limit was over', async () => {
+    const server = new Worker(
+      `const { parentPort } = require('node:worker_threads');
+      const server = require('node:http').createServer((request, response) => {
+        parentPort.postMessage('asked');
+        setTimeout(() => response.end('{}'), 50);
+      });
+      server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port));`,
+      { eval: true },
+    );
+    const [port] = (await once(server, 'message')) as [number];
+    const answer = postForm(`http://127.0.0.1:${port}`, {}, { timeout: 2000 });
+    await once(server, 'message');
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2200);
+    should(await answer).containEql({ status: 200, text: '{}' });
+    await server.terminate();
   });
 
   it('fails as network_error when no answer comes in time', async () => {

@@ -285,6 +285,14 @@ describe('the owner of a store', function () {
     }
   });
 
+  it('ends quietly if the socket cannot be removed', async () => {
+    const life = await showLife(directory);
+    const socket = join(directory, life.address ?? '');
+    rmSync(socket);
+    mkdirSync(socket);
+    await life.close();
+  });
+
   it('leaves the files to nobody else, and no socket behind', async () => {
     const store = await open();
     assert.equal(statSync(directory).mode & 0o777, 0o700);
