@@ -69,7 +69,8 @@ export interface MessageRecord extends Input {
 export interface Seen {
   readonly memberId: number | string | null;
   readonly state: string | null;
-  readonly lastChanged: number | null;
+  /** As the service writes it. */
+  readonly lastChanged: unknown;
 }
 
 /** Finished and certainly not emitted, or perhaps emitted. */

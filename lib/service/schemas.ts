@@ -33,8 +33,19 @@ const text = textAs(z.string());
 const numberOfDigits = (value: unknown): unknown =>
   typeof value === 'string' && /^-?\d{16,}$/.test(value) ? Number(value) : value;
 const number = maybe(z.preprocess(numberOfDigits, z.number()), z.number());
-const whole = maybe(integer);
-const flag = maybe(z.boolean());
+/** A field that is only passed on: where the service writes it in another form than the contract's, it stays as it is. */
+const passedOn = (form: z.ZodType, schema = form) => maybe(z.union([schema, z.unknown()]), form);
+const passedText = tolerant(z.unknown().optional(), z.string());
+const passedWhole = passedOn(integer);
+const passedFlag = passedOn(z.boolean());
+/** Some services write the numbers of a page as texts. */
+const count = maybe(
+  z.preprocess(
+    (value) => (typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value),
+    integer,
+  ),
+  integer,
+);
 /** The contract says integer; an id that is a string, or an integer that a number cannot hold, is passed on. */
 const foreignId = tolerant(z.union([integer, z.string()]), integer);
 const id = maybe(foreignId);
@@ -70,7 +81,11 @@ export const consentRequestResult = z.looseObject({
   failures: required(z.array(z.string())),
 });
 
-export const consentStatus = z.looseObject({ memberId: id, state: z.string(), lastChanged: number });
+export const consentStatus = z.looseObject({
+  memberId: id,
+  state: z.string(),
+  lastChanged: passedOn(z.number(), z.preprocess(numberOfDigits, z.number())),
+});
 
 export const contactInput = z
   .object({
@@ -98,11 +113,11 @@ export const idResult = z.looseObject({
 
 export const contactDetail = z.looseObject({
   contactId: foreignId,
-  identifier: text,
-  remoteContactId: text,
-  source: whole,
-  sourceText: text,
-  isCrmLinkedContact: flag,
+  identifier: passedText,
+  remoteContactId: passedText,
+  source: passedWhole,
+  sourceText: passedText,
+  isCrmLinkedContact: passedFlag,
   emailAddress: text,
   phone: textAs(phone),
   firstName: text,
@@ -110,55 +125,55 @@ export const contactDetail = z.looseObject({
   nickname: text,
   birthDate: text,
   clientAnniversary: text,
-  dateTimeUnsubscribed: text,
-  dateTimeCreated: text,
-  dateTimeModified: text,
+  dateTimeUnsubscribed: passedText,
+  dateTimeCreated: passedText,
+  dateTimeModified: passedText,
   gender: number,
   maritalStatus: number,
-  emailStatus: whole,
-  disableEmailStatus: flag,
+  emailStatus: passedWhole,
+  disableEmailStatus: passedFlag,
   address1: text,
   address2: text,
   city: text,
   state: text,
   postalCode: text,
   groupIds: maybe(z.array(foreignId)),
-  remoteContactUrl: text,
-  customFields: maybe(
+  remoteContactUrl: passedText,
+  customFields: passedOn(
     z.array(z.looseObject({ key: text, label: text, author: text, display: text, value: text })),
   ),
 });
 
 const contactSummary = z.looseObject({
   contactId: id,
-  identifier: text,
+  identifier: passedText,
   fullName: text,
   firstName: text,
   lastName: text,
   email: text,
-  emailStatus: text,
-  emailAddressDisposition: whole,
-  status: text,
-  source: whole,
-  sourceText: text,
-  groupCount: whole,
+  emailStatus: passedText,
+  emailAddressDisposition: passedWhole,
+  status: passedText,
+  source: passedWhole,
+  sourceText: passedText,
+  groupCount: passedWhole,
   groupNames: maybe(z.array(z.string())),
-  remoteContactId: text,
-  remoteContactUrl: text,
-  isCrmLinkedContact: flag,
-  dateTimeCreated: text,
+  remoteContactId: passedText,
+  remoteContactUrl: passedText,
+  isCrmLinkedContact: passedFlag,
+  dateTimeCreated: passedText,
 });
 
 export const groupInput = z.object({ name: z.string(), externalGroupId: z.string() }).partial();
 
 const groupSummary = z.looseObject({
   groupId: id,
-  externalId: text,
+  externalId: passedText,
   name: text,
-  dateTimeCreated: text,
-  dateTimeModified: text,
-  contactCount: whole,
-  source: whole,
+  dateTimeCreated: passedText,
+  dateTimeModified: passedText,
+  contactCount: passedWhole,
+  source: passedWhole,
 });
 
 export const groupMembership = z.object({
@@ -173,11 +188,11 @@ const pageSchema = <T extends z.ZodType>(item: T) =>
     data: z.array(item),
     pageInfo: maybe(
       z.looseObject({
-        page: whole,
-        pageSize: whole,
-        totalRecord: whole,
-        sortDirection: maybe(z.string(), z.enum(sortDirections)),
-        sortBy: text,
+        page: count,
+        pageSize: count,
+        totalRecord: count,
+        sortDirection: tolerant(z.unknown().optional(), z.enum(sortDirections)),
+        sortBy: passedText,
       }),
     ),
   });

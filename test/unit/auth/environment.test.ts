@@ -97,7 +97,7 @@ describe('an environment', () => {
     should((await services.simulator.start()).ledger.received).equal(received);
   });
 
-  it('says at once that its store cannot be decrypted, and closes all the same', async () => {
+  it('says at once that its store cannot be decrypted, and closes anyway', async () => {
     const first = environmentWith({});
     await first.store();
     await first.close();

@@ -133,6 +133,37 @@ describe('the meaning of an answer', () => {
       should(meaningOf('requestConsent', answered(200, asked)).happened.what).equal('done');
     });
 
+    it('passes on what it only shows as the service writes it, and reads the numbers of a page from texts too', () => {
+      const changed = '2026-11-01T09:00:00Z';
+      const contact = {
+        contactId: 7,
+        source: 'CRM',
+        emailStatus: 'ok',
+        isCrmLinkedContact: 1,
+        customFields: {},
+      };
+      const summary = {
+        contactId: 7,
+        emailStatus: 3,
+        status: 1,
+        groupCount: '2',
+        dateTimeCreated: 1_750_000_000,
+      };
+      for (const [name, body, data] of [
+        ['getConsent', { state: 'accepted', lastChanged: changed }, { lastChanged: changed }],
+        ['getContact', contact, contact],
+        [
+          'searchContacts',
+          { data: [summary], pageInfo: { page: '1', pageSize: '50', totalRecord: '450', sortDirection: 1 } },
+          { data: [summary], pageInfo: { page: 1, pageSize: 50, totalRecord: 450, sortDirection: 1 } },
+        ],
+      ] as const) {
+        const { happened, data: given } = meaningOf(name, answered(200, body));
+        should(happened.what).equal('done');
+        should(given).containEql(data);
+      }
+    });
+
     it('takes an empty text in place of a number, a flag or a list as nothing, and keeps other empty texts', () => {
       for (const [name, body, data] of [
         ['getConsent', { state: 'accepted', lastChanged: '' }, { state: 'accepted', lastChanged: null }],
@@ -243,7 +274,7 @@ describe('the meaning of an answer', () => {
           details: { field: 'phone' },
           attempts: 1,
         });
-        should(problem.wording?.key).equal(code);
+        should(problem.wording?.key).equal(code === 'not_found' ? 'not_found_path' : code);
       });
     }
 
