@@ -10,11 +10,14 @@ import type { ItemData, Shared } from '../outbox/records';
 import { serviceError, mayBeCarriedOut } from '../service/errors';
 import { systemClock, type Clock } from '../service/clock';
 import { wokenBy } from '../service/concurrency';
-import { rememberedKey, sweepRemembered, table, type Remembered } from '../state/remembered';
+import { rememberedKey, serviceIn, sweepRemembered, table, type Remembered } from '../state/remembered';
 import { ageClock, changeRecord, unchanged, type Operation, type Store } from '../state/store';
 import { orMake, processMemory } from '../process-memory';
 
-/** Identifies a text with a key: it counts at one service, in one send node, for one advisor and number. */
+/**
+ * Identifies a text with a key: it counts at one service, in one send node, for one advisor and number. Another
+ * environment of the service changes nothing, since a node may get one in the middle of a campaign.
+ */
 export interface OnceKey {
   readonly space: string;
   readonly node: string;
@@ -63,6 +66,8 @@ const lookAgainAfter = 500;
 export class Once {
   readonly at: Buffer;
   private readonly of: string;
+  /** The id of the environment. */
+  private readonly own: string;
   private readonly holder: string;
   /** The clock by which keys age. */
   private readonly ages: Clock;
@@ -76,7 +81,8 @@ export class Once {
   ) {
     this.ages = ageClock(environment, store);
     this.of = JSON.stringify([advisor, phone, key]);
-    this.at = rememberedKey(store, space, ['once', node], this.of);
+    this.at = rememberedKey(store, serviceIn(space), ['once', node], this.of);
+    this.own = space.slice(0, space.indexOf('/'));
     this.holder = store.peers?.processName ?? run;
   }
 
@@ -94,7 +100,8 @@ export class Once {
           return verdict;
         }
         const until = store.now() + this.within;
-        const value: Claim = { of, item, holder, at: this.ages.now(), until, state: 'open' };
+        const claimed = { of, environment: this.own, item, holder, at: this.ages.now() };
+        const value: Claim = { ...claimed, until, state: 'open' };
         if (!(await store.write([{ table, put: at, value }], [unchanged(table, at, entry)]))) continue;
         sweepRemembered(store).catch(() => undefined);
         return { kind: 'own', claim: value };
@@ -133,10 +140,10 @@ export class Once {
     if (state === 'none') return undefined;
     const now = this.store.now();
     const at = state === 'cancelled' ? now : this.ages.now();
-    const { of, item, holder } = claim;
+    const { of, environment, item, holder } = claim;
     // A repeat that waits for a held text has its turn when that would have left, and is cancelled with it then.
     const until = Math.max(now + this.within, state === 'cancelled' ? claim.until : 0);
-    return { of, item, holder, at, until, state, payload };
+    return { of, environment, item, holder, at, until, state, payload };
   }
 
   /** Called when the last step is written, or cannot be: repeats that wait for the key read it again. */

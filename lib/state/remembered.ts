@@ -11,7 +11,12 @@ export interface Remembered {
   readonly of: string;
   /** When it can be removed, by the store's time. */
   readonly until: number;
+  /** Of what counts in all environments of a service: the one that has noted it. */
+  readonly environment?: string | undefined;
 }
+
+/** The service in a `space`, for all environments that use it. */
+export const serviceIn = (space: string): string => space.slice(space.indexOf('/'));
 
 export const table: Table = 'work';
 const all = key('known');
@@ -39,11 +44,17 @@ export const sweepRemembered = async (store: Store): Promise<void> => {
   }
 };
 
-export const forgetRemembered = (store: Store, space: string): Promise<void> =>
-  removeUnder(store, table, key('known', space));
+export const forgetRemembered = async (store: Store, space: string): Promise<void> => {
+  for (const each of [space, serviceIn(space)]) await removeUnder(store, table, key('known', each));
+};
 
-export const movableRemembered = (environment: string): Movable<Remembered> => ({
-  prefix: Buffer.concat([all, Buffer.from(`${environment}/`)]),
+export const movableRemembered = (environment: string): Movable<Remembered>[] => [
+  movableUnder(`${environment}/`),
+  { ...movableUnder('/'), isMeant: (value) => value.environment === environment },
+];
+
+const movableUnder = (spaces: string): Movable<Remembered> => ({
+  prefix: Buffer.concat([all, Buffer.from(spaces)]),
   copy: ({ key: at, value }, to) => {
     const hash = to.hash(value.of);
     return { put: Buffer.concat([at.subarray(0, -hash.length), hash]), value };

@@ -44,7 +44,7 @@ export const moveToDatabase = async (
 ): Promise<number> => {
   const count = await moveRecords(from, to, [
     movableGrants(environment, connection) as Movable,
-    movableRemembered(environment) as Movable,
+    ...(movableRemembered(environment) as Movable[]),
     ...(withList ? [movableBlocked() as Movable] : []),
   ]);
   if (count > 0) await to.write(authorizationsChanged(to));

@@ -61,7 +61,7 @@ export const environmentOn = (service: Service, choices: EnvironmentChoices = {}
       ...choices.settings,
     },
     client: () => (client ??= createClient({ ...service, clock, onPause: changed, ...choices.client })),
-    space: `${choices.id ?? 'test-environment'}/${service.baseUrl}`,
+    space: `${choices.id ?? 'test-environment'}/${choices.service ?? 'sandbox'}/${service.baseUrl}`,
     trouble: undefined,
     get pausedUntil() {
       return client?.limits.pausedUntil ?? 0;

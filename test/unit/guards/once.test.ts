@@ -97,11 +97,21 @@ describe('a text with a key', () => {
     should(texts().length).equal(1);
   });
 
+  it('is not sent again once the node uses another environment of the same service', async () => {
+    for (const id of ['one', 'two']) {
+      const flow = await load({}, {}, {}, id);
+      const { msg } = only(await flow.ask({ phone: consented, text: 'Hi', order: 7 }));
+      should((msg.payload as { alreadySent?: true }).alreadySent).equal(id === 'one' ? undefined : true);
+      await Flow.unload();
+    }
+    should(texts()).have.length(1);
+  });
+
   it('is sent again once the node uses another service: production never got what the simulator accepted', async () => {
     const flow = await load();
     await flow.ask({ phone: consented, text: 'Hi', order: 7 });
     await Flow.unload();
-    const elsewhere = await load({}, {}, {}, 'production');
+    const elsewhere = await load({}, {}, {}, 'production', 'production');
     const { msg } = only(await elsewhere.ask({ phone: consented, text: 'Hi', order: 7 }));
     should(msg.payload).not.have.property('alreadySent');
     should(texts().length).equal(2);
