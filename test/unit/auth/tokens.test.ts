@@ -490,5 +490,18 @@ describe('tokens', () => {
       should(fault.code).equal('authorization_required');
       should(red.posted).be.empty();
     });
+
+    it('keep no secret after a disconnect, and another person who authorizes then need not be confirmed', async () => {
+      await red.tokens.token(seeded(), 'default');
+      await red.vault.disconnect('env1', 'default', seeded());
+      const { vault, authorizations } = await start();
+      const none = { accessToken: null, refreshToken: null };
+      should(vault.get(seeded(), 'default')?.grant).containEql(none);
+      await authorize({ authorizations }, seeded(), 'default', 'Bob');
+      should(vault.get(seeded(), 'default')).containDeep({
+        grant: { identity: { label: 'Bob' } },
+        awaiting: null,
+      });
+    });
   });
 });
