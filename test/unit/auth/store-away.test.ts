@@ -1,8 +1,14 @@
+import { createServer } from 'node:http';
+import express from 'express';
 import should from 'should';
 import { Authorizations } from '../../../lib/auth/authorization';
 import { VaultAway } from '../../../lib/auth/vault';
+import type { Red } from '../../../lib/runtime/red';
 import { systemClock } from '../../../lib/service/clock';
 import { connectionOf } from '../../../nodes/environment/config';
+import { openRoutes } from '../../../nodes/environment/open-routes';
+import type { Services } from '../../../nodes/environment/services';
+import { listen } from '../../support/server';
 
 const connection = connectionOf('env', {
   service: 'sandbox',
@@ -43,5 +49,17 @@ describe('an authorization that returns while the store is unavailable', () => {
     should(authorizations.isPending(query.get('state') ?? '')).be.true();
     authorizations.storeAway(new URLSearchParams({ code: 'c', state: 'forged' }));
     should(authorizations.attempt('env', 'bob')).deepEqual({ state: 'none' });
+  });
+
+  it('reports in the dialog what the window says', async () => {
+    const vault = { useNow: () => Promise.reject(new VaultAway()) };
+    const { callback } = openRoutes({} as Red, { authorizations, vault } as unknown as Services);
+    const server = createServer(express().get('/callback', callback));
+    const port = await listen(server);
+    const query = await back();
+    const page = await fetch(`http://127.0.0.1:${String(port)}/callback?${query.toString()}`);
+    server.close();
+    should(page.status).equal(400);
+    should(authorizations.attempt('env', 'ann')).deepEqual(reason);
   });
 });
