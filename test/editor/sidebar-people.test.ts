@@ -266,7 +266,7 @@ describe('the sidebar, for each kind of user', function () {
     },
   );
 
-  it('shows the date of a clock of the simulator that was moved to another day', async () => {
+  it('shows the date of a clock of the simulator that was moved to another day, and of what is on another day by it', async () => {
     const { page } = admin;
     const clock = Date.now() + 3 * 86_400_000;
     await page.route(/env\/service/, async (route) => {
@@ -281,6 +281,7 @@ describe('the sidebar, for each kind of user', function () {
     }
     const shown = await admin.row('service', 'simulator clock').textContent();
     should(shown).match(/simulator clock [A-Z][a-z]{2}\s\d+,\s\d/);
+    should(await admin.wait(silent).textContent()).match(/next check [A-Z][a-z]{2}\s\d+,\s\d/);
     await page.unroute(/env\/service/);
   });
 
