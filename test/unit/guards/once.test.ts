@@ -242,6 +242,34 @@ describe('a text with a key', () => {
     should(texts().length).equal(1);
   });
 
+  it('is cancelled while it waits for the service to answer the first', async () => {
+    const { opened, open } = gate();
+    const server = await startServer(async () => {
+      await opened;
+      return { body: sent };
+    });
+    let reads = 0;
+    const counting = overStore(store, {
+      get: (...[table, at]: Parameters<Store['get']>) => {
+        if (at.toString('latin1').startsWith('known\0')) reads += 1;
+        return store.get(table, at);
+      },
+    });
+    const service = { baseUrl: `${server.url}/v1`, apiKey: 'key', token: () => 'token' };
+    const environment = alsoClose(environmentOn(service, { store: counting }));
+    const flow = await sendNode(environment, { onceKey: 'order', onceKeyType: 'msg' });
+    flow.send({ phone: consented, text: 'Hi', order: 7, topic: 'first' });
+    await until(() => server.received.length === 1, 'The request');
+    const before = reads;
+    flow.send({ phone: consented, text: 'Hi', order: 7, topic: 'repeat' });
+    await until(() => reads > before, 'The repeat');
+    flow.send({ reset: true });
+    const { msg } = only(await flow.arrivals.next());
+    should([msg.topic, errorOf(msg).code]).deepEqual(['repeat', 'cancelled']);
+    open();
+    should(only(await flow.arrivals.next()).msg).containEql({ topic: 'first', outcome: 'sent' });
+  });
+
   it('is sent after one with its key was cancelled, even if the store is ahead of the clock', async () => {
     const { opened, open } = gate();
     const server = await startServer(async () => {
