@@ -358,6 +358,25 @@ describe('texting events node', () => {
     should(again.arrivals.all).have.length(2);
   });
 
+  it('reports an authorization of somebody who was disconnected, like the first', async () => {
+    const { environment, states, changed } = await office(createMemoryStore());
+    states.set('bob', 'authorize_again');
+    const flow = await load(environment);
+    await flow.arrivals.next();
+    const next = async (): Promise<unknown> =>
+      (only(await flow.arrivals.next()).msg.payload as { advisor: string }).advisor;
+    states.set('ada', 'authorized');
+    changed();
+    should(await next()).equal('ada');
+    states.delete('ada');
+    states.set('bob', 'confirm');
+    changed();
+    should(await next()).equal('bob');
+    states.set('ada', 'authorized').set('eve', 'authorized');
+    changed();
+    should(await next()).equal('ada');
+  });
+
   it('forgets and repeats nothing while the advisors are temporarily unknown', async () => {
     const { environment, states, changed } = await office(createMemoryStore());
     states.set('ada', 'authorized');
