@@ -110,6 +110,18 @@ describe('the do-not-text list', () => {
     should(only(await ask(flow, { phone: consented, text: 'Hi' }, 'send')).port).equal(0);
   });
 
+  it('has the new reason of a number that is blocked again, and the old one if none is given', async () => {
+    const flow = await load(blockNode);
+    for (const [reason, kept] of [
+      ['by mail', 'by mail'],
+      ['said stop', 'said stop'],
+      [undefined, 'said stop'],
+    ]) {
+      const { msg } = only(await ask(flow, { phone: [{ phone: consented, reason }] }, 'block'));
+      should(msg.payload).containEql({ reason: kept });
+    }
+  });
+
   it('is read in pages, or as one message each', async () => {
     const list = { ...blockNode, operation: 'list', pageSize: 2 };
     const flow = await load(
