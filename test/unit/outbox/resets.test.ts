@@ -3,7 +3,7 @@ import type { Consent, WaitItem, WaitShared } from '../../../lib/consent/consent
 import { Cancels } from '../../../lib/outbox/queue-memory';
 import { itemAt, keysOf } from '../../../lib/outbox/records';
 import { createMemoryStore } from '../../../lib/state/memory';
-import { TakenOver, under, type Store } from '../../../lib/state/store';
+import { endOf, TakenOver, under, type Store } from '../../../lib/state/store';
 import { World } from '../../support/consent/world';
 import { nextIteration } from '../../support/event-loop';
 import { isLong } from '../../support/extent';
@@ -11,6 +11,7 @@ import { gate } from '../../support/gate';
 import { acceptOne, requestsOn, tellingWhom } from '../../support/outbox/requests';
 import { WaitingQueue } from '../../support/outbox/waiting';
 import { overStore } from '../../support/state/over-store';
+import { until } from '../../support/until';
 
 const phoneOf = (index: number): string => `+1202556${index.toString().padStart(4, '0')}`;
 const count = isLong ? 2500 : 800;
@@ -69,6 +70,42 @@ describe('a cancel', () => {
     saving.open();
     should(await cancelling).be.true();
     await outbox.close();
+  });
+});
+
+describe('a reset of what was saved before the start', () => {
+  it('is kept until the ends are saved, so that a crash before that carries nothing out', async () => {
+    const saved = createMemoryStore();
+    const told: string[] = [];
+    const [reached, held] = [gate(), gate()];
+    const { items, cancels } = keysOf('node');
+    const store = overStore(saved, {
+      write: async (...[operations, conditions]: Parameters<Store['write']>) => {
+        const isEnd = operations.some(
+          (each) => ('put' in each ? each.put : each.remove).indexOf(items) === 0,
+        );
+        if (isEnd) {
+          reached.open();
+          await held.opened;
+        }
+        return saved.write(operations, conditions);
+      },
+    });
+    const before = requestsOn(saved, { work: async () => 'sent', ...tellingWhom([]) });
+    acceptOne(before, phoneOf(1));
+    before.reset();
+    await before.close();
+
+    const after = requestsOn(store, { work: async () => 'sent', ...tellingWhom(told) });
+    await after.start();
+    await reached.opened;
+    for (let turns = 0; turns < 20; turns++) await nextIteration();
+    const left = (): Promise<number> => saved.count('work', cancels, endOf(cancels));
+    should([await left(), told]).eql([1, []]);
+    held.open();
+    await until(async () => (await left()) === 0, 'The end of the reset');
+    await after.close();
+    should(told).eql([`${phoneOf(1)} reset`]);
   });
 });
 
