@@ -27,8 +27,11 @@ export const mayBeMet = (when: When, values: Values): boolean =>
 
 export const applies = (field: Field, values: Values): boolean => mayBeMet(field.when ?? {}, values);
 
-/** The option that a node takes as chosen: a missing value means the default. */
-export const chosenIn = (field: ChoiceField, value: unknown): string => (value ?? field.default) as string;
+/** The option that a node takes as chosen: an empty value means the default. */
+export const chosenIn = (field: ChoiceField, value: unknown): string => {
+  const isOpen = value === undefined || value === null || (value === '' && field.variable !== true);
+  return isOpen && !field.options.includes(value as string) ? field.default : String(value);
+};
 
 /** `number`: the value is not a number. The others name the limit that it exceeds. */
 export type NumberFault = 'number' | 'whole' | 'min' | 'max';

@@ -632,7 +632,8 @@ export class RunningEnvironment implements SharedStoreHost {
       onPause: (until) => {
         measured?.pause();
         const left = until - this.clock.now();
-        pauses.set(this.space, elapsedBy(this.clock) + left);
+        // A simulator can be reset.
+        if (this.service !== 'simulator') pauses.set(this.space, elapsedBy(this.clock) + left);
         this.tellOfPause(left);
         this.changed();
       },

@@ -30,7 +30,7 @@ import { SharedSimulator } from './shared-simulator';
 
 /** `npm run build` writes when it was: a clock that shows an earlier time is wrong. */
 const buildTime = tried(
-  () => JSON.parse(readFileSync(join(__dirname, '../../built.json'), 'utf8')) as number,
+  () => JSON.parse(readFileSync(join(__dirname, '..', '..', 'built.json'), 'utf8')) as number,
 );
 const earliest = buildTime ?? Date.UTC(2025, 0, 1);
 

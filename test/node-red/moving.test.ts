@@ -48,7 +48,7 @@ describe('a Node-RED whose state moves from its user directory to PostgreSQL', f
     await red.send('wait', { phone: waited });
     await on.received('getConsent', waited.length);
     // What follows is accepted, and cannot be sent before the deploy.
-    simulator.faults.add({ endpoint: 'sendMessage', status: 429, retryAfter: 600, rate: 1 });
+    simulator.faults.add({ endpoint: 'sendMessage', status: 429, retryAfter: 1, rate: 1 });
     await red.send('send', { phone: texts, text: 'You are invited' });
     await on.received('sendMessage', 2);
 
@@ -130,7 +130,7 @@ describe('a node that is moved to an environment with another store', function (
     await red.deploy(deployed);
     red.arrived.length = 0;
     simulator.ledger.clear();
-    simulator.faults.add({ endpoint: 'sendMessage', status: 429, retryAfter: 600, rate: 1 });
+    simulator.faults.add({ endpoint: 'sendMessage', status: 429, retryAfter: 1, rate: 1 });
     await red.send('wait', { phone: waited });
     await on.received('getConsent', waited.length);
     await red.send('send', { phone: texts, text: 'Hello' });

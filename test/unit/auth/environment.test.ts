@@ -81,20 +81,33 @@ describe('an environment', () => {
     should(simulator.state().hasFlows).be.false();
   });
 
-  it('keeps a pause that the service has asked for, and the ledger of its simulator, over a deploy', async () => {
+  it('keeps a pause that the service has asked for over a deploy', async () => {
+    const simulator = await startSimulator();
+    const { baseUrl, tokenUrl, credentials } = simulator;
+    const scopes = ['core.contacts.read'];
+    const values = { ...filled, baseUrl, tokenUrl, ...credentials, grant: 'client_credentials', scopes };
+    try {
+      const before = environmentWith(values);
+      simulator.faults.add({ status: 429, retryAfter: 60, endpoint: 'searchGroups' });
+      const call = (await before.client()).call('searchGroups', { query: {} }, { advisor: 'default' });
+      call.catch(() => undefined);
+      await until(() => before.pausedUntil > 0, 'The pause');
+      const { pausedUntil } = before;
+      await before.close();
+      const after = environmentWith(values);
+      await after.client();
+      should(after.pausedUntil).be.within(pausedUntil - 1000, pausedUntil + 1000);
+    } finally {
+      await simulator.close();
+    }
+  });
+
+  it('keeps the ledger of its simulator over a deploy', async () => {
     const before = environmentWith({});
-    const simulator = await services.simulator.start();
-    simulator.faults.add({ status: 429, retryAfter: 60, endpoint: 'searchGroups' });
-    const call = (await before.client()).call('searchGroups', { query: {} }, { advisor: 'ann' });
-    call.catch(() => undefined);
-    await until(() => before.pausedUntil > 0, 'The pause');
-    const { pausedUntil } = before;
-    const { received } = simulator.ledger;
+    await (await before.client()).call('searchGroups', { query: {} }, { advisor: 'ann' });
     await before.close();
-    const after = environmentWith({});
-    await after.client();
-    should(after.pausedUntil).be.within(pausedUntil - 5, pausedUntil + 5);
-    should((await services.simulator.start()).ledger.received).equal(received);
+    await environmentWith({}).client();
+    should((await services.simulator.start()).ledger.received).equal(1);
   });
 
   it('says at once that its store cannot be decrypted, and closes anyway', async () => {

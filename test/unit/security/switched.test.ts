@@ -174,7 +174,7 @@ describe('an environment that is pointed to another service', function () {
     send('idle', { phone: numbers.consented, text: 'A test' });
     await until(() => (told.length > 0 ? true : undefined), 'The first text');
     should(told.splice(0).map(({ msg }) => msg.outcome)).deepEqual(['sent']);
-    simulator.faults.add({ endpoint: 'sendMessage', code: 'rate_limited', retryAfter: 600, rate: 1 });
+    simulator.faults.add({ endpoint: 'sendMessage', code: 'rate_limited', retryAfter: 1, rate: 1 });
     send('waiter', { phone: phones(3, 20), text: 'A test' });
     send('sender', { phone: phones(5, 30), text: 'A test' });
     send('holder', { phone: phones(4, 40), text: 'A test' });

@@ -83,7 +83,7 @@ describe('an unknown setting', () => {
   for (const config of [
     { type: 'advisor-contact', operation: 'get', pageSize: 0, emit: 'nothing' },
     { type: 'advisor-send-text', schedule: null },
-    { type: 'advisor-send-text' },
+    { type: 'advisor-send-text', schedule: '' },
   ]) {
     it(`is ignored if it does not apply, or nothing is saved: ${JSON.stringify(config)}`, async () => {
       const nodes = [{ id: 'node', ...config }];
