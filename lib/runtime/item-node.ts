@@ -165,10 +165,10 @@ const longestLine = 10_000;
 
 interface Waiting {
   readonly space: string | undefined;
-  readonly messages: readonly Message[];
+  readonly msg: Message;
 }
 /** By type and id of a node, the messages that could not be accepted before it closed: the next start takes them. */
-const waiting = processMemory('waiting', new Map<string, Waiting>());
+const waiting = processMemory('waiting', new Map<string, readonly Waiting[]>());
 
 /**
  * The `create` of a flow node. Its items are saved before they start, and their outcomes before they are emitted. The
@@ -684,19 +684,19 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     const { space } = outputs.origin;
     /** Where the store is in trouble, messages wait for the next start of this node; returns their number. */
     const keepLine = (): number => {
-      const jobs = [...line];
+      const kept = [...line].map(({ msg }) => ({ space, msg }));
+      for (const job of line) job.concludeHandOver();
       line.clear();
-      for (const job of jobs) job.concludeHandOver();
-      if (jobs.length > 0) waiting.set(place, { space, messages: jobs.map(({ msg }) => msg) });
-      return jobs.length;
+      if (kept.length > 0) waiting.set(place, [...(waiting.get(place) ?? []), ...kept]);
+      return kept.length;
     };
 
     tools.whenStarted(() => {
-      const left = waiting.get(place);
+      const left = waiting.get(place) ?? [];
       waiting.delete(place);
-      for (const msg of left?.messages ?? []) {
+      for (const { space: before, msg } of left) {
         const job = new Job(RED, node, outputs, msg, undefined);
-        if (left?.space === space) enter(job);
+        if (before === space) enter(job);
         else fail(job, serviceError('cancelled', 'environment_changed'));
       }
     });
