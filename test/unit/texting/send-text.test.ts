@@ -481,6 +481,14 @@ describe('send text node', () => {
       should(only(await flow.ask({ ...message })).msg.advisor).equal('ann');
     });
 
+    it('is never that of the message before', async () => {
+      const flow = await sendNode(alsoClose(among(['ann', 'bob'])));
+      should(only(await flow.ask({ ...message, advisor: 'bob' })).port).equal(0);
+      const { port, msg } = only(await flow.ask({ ...message }));
+      should(port).equal(1);
+      should(errorOf(msg).code).equal('invalid_input');
+    });
+
     it('is never guessed among several', async () => {
       const flow = await sendNode(alsoClose(among(['ann', 'bob'])));
       const { port, msg } = only(await flow.ask({ ...message }));
