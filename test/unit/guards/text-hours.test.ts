@@ -257,7 +257,7 @@ describe('text hours', () => {
     should(texts().length).equal(0);
   });
 
-  it('move the delivery date of a scheduled text, and the payload says so', async () => {
+  it('move the delivery date of a scheduled text at the service, and the payload says so', async () => {
     await start(evening);
     const schedule = { schedule: 'at', deliveryDate: 'deliveryDate', deliveryDateType: 'msg' };
     const flow = await load('hold', schedule);
@@ -266,6 +266,8 @@ describe('text hours', () => {
     const { deliveryDate, movedFrom } = msg.payload as { deliveryDate: number; movedFrom: number };
     should(movedFrom).equal(asked);
     should(wallTime('America/New_York', deliveryDate)).match(/^08:(0\d|1[0-4])$/);
+    const { messages } = simulator.state().phones.find(({ phone }) => phone === consented) ?? {};
+    should(messages?.map(({ scheduledFor }) => scheduledFor)).deepEqual([deliveryDate]);
     const within = Date.UTC(2027, 0, 6, 18);
     const plain = only(await flow.ask({ phone: consented, text: 'Hi', deliveryDate: within }));
     should(plain.msg.payload).containEql({ deliveryDate: within });
