@@ -495,6 +495,24 @@ describe('the do-not-text list', () => {
     rmSync(userDir, { recursive: true });
   });
 
+  it('gets the numbers of a message that its node accepted before it was changed to unblock', async () => {
+    const environment = alsoClose(
+      environmentOn(
+        { baseUrl: 'http://127.0.0.1:1/v1', apiKey: 'key', token: () => 'token' },
+        { store: on.store, settings: { journal: true } },
+      ),
+    );
+    const phone = Array.from({ length: 100 }, (_, n) => `+1312555${String(1000 + n)}`);
+    const before = await Flow.load({ folders, environment, nodes: [blockNode] });
+    before.send({ phone });
+    await Flow.unload();
+    const left = phone.length - before.arrivals.all.length;
+    should(left).be.above(0);
+    const after = await Flow.load({ folders, environment, nodes: [{ ...blockNode, operation: 'unblock' }] });
+    await after.arrivals.next(left);
+    should((await (await doNotTextOf(environment)).page(0, 1)).total).equal(phone.length);
+  });
+
   it('blocks texts and waits of other environments, and waits for their requests', async () => {
     const [reached, held] = [gate(), gate()];
     const server = await startServer(async ({ url }) => {
