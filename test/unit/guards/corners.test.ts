@@ -162,6 +162,15 @@ describe('guards that meet', () => {
     should(errorOf((await ask(flow, back, 'later')).msg).code).equal('quiet_hours');
   });
 
+  it('take the zone of nobody else from a text that a message carries for its resend', async () => {
+    await begin(noon, { textHours: { ...hold.textHours, outside: 'fail' } });
+    const flow = await load(request);
+    const resend = { node: 'send', phone: consented, timeZone: 'America/New_York' };
+    const { port, msg } = await ask(flow, { resend, phone: unasked, timeZone: 'Asia/Tokyo' }, 'request');
+    should(port).equal(1);
+    should(errorOf(msg).code).equal('quiet_hours');
+  });
+
   it('keep the summary of a list complete over a restart, with blocked, repeated, held and rejected texts', async () => {
     await begin(night, hold);
     const once = { ...send, onceKey: '{{id}}', onceKeyType: 'str', hours: 'any' } as typeof send;
