@@ -223,14 +223,16 @@ describe('a message that keeps returning to a node', () => {
     const waiting = await load({ ...check, mode: 'wait' }, { wires });
     waiting.send(msg);
     const asked = requests;
-    while (requests === asked) await clock.move(100);
+    while (requests === asked) await nextIteration();
     await Flow.unload();
     should(waiting.warnings).be.empty();
 
     answer = () => ({ body: { memberId: 1, state: 'accepted' } });
     const after = await load({ ...check, mode: 'wait' }, { wires });
-    while (after.arrivals.all.length === 0) await clock.move(100);
+    // The next look is due then, and the minute is not over.
+    await clock.move(minute / 2);
     await warned(after);
+    should(after.arrivals.all.length).equal(1);
   });
 
   it('is accepted when its node closes, and continued by the next', async () => {
