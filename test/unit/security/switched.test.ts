@@ -149,14 +149,15 @@ describe('an environment that is pointed to another service', function () {
   });
   after(removeFolders);
 
+  const noteStatus = ({ id, status }: { id: string; status: { text?: string } }): void => {
+    statuses.set(id, status.text ?? '');
+  };
   const begin = async (where: Where): Promise<void> => {
     await helper.load(
       [
         (RED: NodeAPI) => {
           red = RED;
-          RED.events.on('node-status', ({ id, status }: { id: string; status: { text?: string } }) => {
-            statuses.set(id, status.text ?? '');
-          });
+          RED.events.off('node-status', noteStatus).on('node-status', noteStatus);
         },
         ...folders.map(({ spec, runtime }) => (RED: NodeAPI) => {
           register(RED, registeredOf(spec), () => runtime);
@@ -273,6 +274,21 @@ describe('an environment that is pointed to another service', function () {
     send('idle', { phone: numbers.consented, text: 'A test' });
     await until(() => (told.length === 1 ? true : undefined), 'A new text');
     should(told.map(({ msg }) => msg.outcome)).eql(['sent']);
+  });
+
+  it('cancels a text that comes back from the simulator, even by a wait that was saved over a restart', async () => {
+    await begin('simulator');
+    send('idle', { phone: numbers.unasked, text: 'A test' });
+    await until(() => told.length === 1, 'The text that needs consent');
+    send('waiter', told.splice(0)[0]?.msg ?? {});
+    await until(async () => (await running().pending()).waits === 1, 'The wait saved');
+    await helper.unload();
+    await begin('production');
+    await until(() => told.length === 1, 'The end of the wait');
+    send('idle', told.splice(0)[0]?.msg ?? {});
+    await until(() => told.length === 1, 'Its outcome');
+    should(told.map(({ port, msg }) => [port, (msg.error as { code: string }).code])).eql([[1, 'cancelled']]);
+    should(requests(outside)).eql([]);
   });
 
   it('says so while that is not filled in, and cancels when it is', async () => {
