@@ -203,17 +203,18 @@ describe('the vault', () => {
       await release();
     });
 
+    const person = (advisor: string, refreshToken: string, subject: string): Grant => ({
+      ...grant(advisor, refreshToken),
+      identity: { subject, label: subject },
+    });
+    const stored = async (): Promise<string[]> => {
+      const later = vaultOn('later', (table, range) => memory.page(table, range));
+      await later.opening;
+      const { grant: used, awaiting } = later.get(connection(), 'alice') ?? {};
+      return [used?.refreshToken ?? '', awaiting?.refreshToken ?? ''];
+    };
+
     it('keeps a refresh of another process when somebody else authorizes here, and the intent of one', async () => {
-      const person = (advisor: string, refreshToken: string, subject: string): Grant => ({
-        ...grant(advisor, refreshToken),
-        identity: { subject, label: subject },
-      });
-      const stored = async (): Promise<string[]> => {
-        const later = vaultOn('later', (table, range) => memory.page(table, range));
-        await later.opening;
-        const { grant: used, awaiting } = later.get(connection(), 'alice') ?? {};
-        return [used?.refreshToken ?? '', awaiting?.refreshToken ?? ''];
-      };
       const vault = vaultOn('ours', (table, range) => memory.page(table, range));
       await other.authorized(connection(), person('alice', 'first', 'Alice'));
       await vault.opening;
@@ -229,6 +230,18 @@ describe('the vault', () => {
       await vault.authorized(connection(), person('alice', 'of Carol', 'Carol'));
       should(await vault.intend(name, refreshed)).be.false();
       should(await stored()).deepEqual(['second', 'of Carol']);
+    });
+
+    it('keeps a person who waits for confirmation here when another process finishes a refresh', async () => {
+      const vault = vaultOn('ours', (table, range) => memory.page(table, range));
+      const first = { grant: person('alice', 'first', 'Alice'), awaiting: null };
+      await other.authorized(connection(), first.grant);
+      await vault.opening;
+      const name = other.name(connection(), 'alice');
+      should(await other.intend(name, first)).be.true();
+      await vault.authorized(connection(), person('alice', 'of Bob', 'Bob'));
+      await other.refreshed(name, { ...first, grant: person('alice', 'second', 'Alice') }, 'first');
+      should(await stored()).deepEqual(['second', 'of Bob']);
     });
 
     it('keeps a refresh of a shared refresh token when an authorization beside it is confirmed', async () => {
