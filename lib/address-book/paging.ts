@@ -75,10 +75,10 @@ const lastPage = (
   before?: ResultPage,
 ): number => {
   const total = totalOf(answer);
-  const isEmpty = answer.data.length === 0;
-  if (isEmpty && (total === undefined || before?.data.length === 0)) return page;
+  if (answer.data.length === 0)
+    return before?.data.length === 0 ? page : Math.max(page, pageCountOf(answer, pageSize) ?? 0);
   if (total !== undefined && read < total) return Math.max(page + 1, pageCountOf(answer, pageSize) ?? 0);
-  const isFull = !isEmpty && answer.data.length >= (positive(answer.pageInfo?.pageSize) ?? pageSize);
+  const isFull = answer.data.length >= (positive(answer.pageInfo?.pageSize) ?? pageSize);
   // The contract does not say what the total counts: it may be the records of this page alone.
   const mayCountPage = total === undefined || total < read || page === 1;
   return isFull && mayCountPage ? page + 1 : page;

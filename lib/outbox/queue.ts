@@ -1106,7 +1106,7 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
           item.take(by);
           this.track(this.saveEmission(item, save));
         },
-        keep: () => this.forget(item),
+        keep: () => this.readAgain(item, item.savedDue),
         hold: (until) => this.track(until.catch(() => undefined)),
       },
       item.taken,

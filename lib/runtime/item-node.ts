@@ -165,6 +165,7 @@ const longestLine = 10_000;
 
 interface Waiting {
   readonly space: string | undefined;
+  readonly at: number;
   readonly msg: Message;
 }
 /** By type and id of a node, the messages that could not be accepted before it closed: the next start takes them. */
@@ -682,10 +683,15 @@ export const itemNode = <D extends ItemData, S extends Shared>(
 
     const place = `${node.type} ${node.id}`;
     const { space } = outputs.origin;
-    /** Where the store is in trouble, messages wait for the next start of this node; returns their number. */
+    /**
+     * Where the store is in trouble, messages wait for the next start of this node; returns their number. Those that
+     * another of our nodes has saved are emitted by it once more.
+     */
     const keepLine = (): number => {
-      const kept = [...line].map(({ msg }) => ({ space, msg }));
-      for (const job of line) job.concludeHandOver();
+      const kept: Waiting[] = [];
+      for (const { handOver: claim, msg } of line)
+        if (claim) claim.keep();
+        else kept.push({ space, at: clock.now(), msg });
       line.clear();
       if (kept.length > 0) waiting.set(place, [...(waiting.get(place) ?? []), ...kept]);
       return kept.length;
@@ -694,10 +700,12 @@ export const itemNode = <D extends ItemData, S extends Shared>(
     tools.whenStarted(() => {
       const left = waiting.get(place) ?? [];
       waiting.delete(place);
-      for (const { space: before, msg } of left) {
+      const { resumeWithin = 0 } = environment?.settings ?? {};
+      for (const { space: before, at, msg } of left) {
         const job = new Job(RED, node, outputs, msg, undefined);
-        if (before === space) enter(job);
-        else fail(job, serviceError('cancelled', 'environment_changed'));
+        if (before !== space) fail(job, serviceError('cancelled', 'environment_changed'));
+        else if (clock.now() - at > resumeWithin) fail(job, serviceError('stale', 'stale'));
+        else enter(job);
       }
     });
 

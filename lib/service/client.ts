@@ -345,7 +345,9 @@ export class Call {
   private stopped(): ServiceError {
     const { attempts, reported, retries } = this;
     if (!this.mayBeDone()) return serviceError('cancelled', 'abandoned', {}, { attempts });
-    if (reported && retries.doubt === 'problem') return reported.after(attempts);
+    // Whoever has stopped it does not want it retried.
+    if (reported && retries.doubt === 'problem')
+      return new ServiceError({ ...reported.problem, attempts, retryable: false }, { hasProblemBody: true });
     const reason = { reason: 'cancelled' } as const;
     return serviceError('outcome_unknown', 'outcome_unknown', { reason }, { attempts });
   }

@@ -13,6 +13,7 @@ import type {
 } from '../../lib/runtime/environment';
 import { metrics } from '../../lib/runtime/metrics';
 import { lazy } from '../../lib/runtime/lazy';
+import { tried } from '../../lib/kinds';
 import { processMemory } from '../../lib/process-memory';
 import { elapsedBy, late, systemClock, within, type Clock } from '../../lib/service/clock';
 import { wokenBy } from '../../lib/service/concurrency';
@@ -75,7 +76,7 @@ const longestOpening = 2 * second;
 /** Milliseconds for which a database is looked into after the close of its environment: later, it may be gone on purpose. */
 const formerFor = minute;
 
-/** By the service and environment, the monotonic time until which the service has asked for a pause. */
+/** By the service and environment, the monotonic time until which the service had asked for a pause at the last close. */
 const pauses = processMemory('pauses', new Map<string, number>());
 
 /** Whether the id of a running node is that of one of these nodes, or of a node inside one of these subflow instances. */
@@ -404,9 +405,22 @@ export class RunningEnvironment implements SharedStoreHost {
       : 'authorized';
   }
 
+  /** A deploy does not end a pause; a simulator can be reset. */
+  private keepPause(until: number): void {
+    const left = until - this.clock.now();
+    if (left > 0 && this.service !== 'simulator') pauses.set(this.space, elapsedBy(this.clock) + left);
+  }
+
+  /** The milliseconds that are left of a pause from before a deploy. */
+  private get keptPause(): number {
+    const end = tried(() => pauses.get(this.space)) ?? 0;
+    return Math.max(0, end - elapsedBy(this.clock));
+  }
+
   get pausedUntil(): number {
-    const { openClient: client, read } = this;
-    const byService = !client || client instanceof Promise ? 0 : client.limits.pausedUntil;
+    const { openClient: client, read, keptPause } = this;
+    const isOpen = client !== undefined && !(client instanceof Promise);
+    const byService = isOpen ? client.limits.pausedUntil : keptPause && this.clock.now() + keptPause;
     if (this.service === 'simulator' || !read) return byService;
     return Math.max(byService, this.ownServices.endpoints.pausedUntil(read.connection));
   }
@@ -477,7 +491,10 @@ export class RunningEnvironment implements SharedStoreHost {
       patience,
       Promise.resolve(this.openClient).catch(() => undefined),
     );
-    if (client !== late) await client?.close();
+    if (client && client !== late) {
+      this.keepPause(client.limits.pausedUntil);
+      await client.close();
+    }
     await Promise.all(this.held);
     await activityOf(this).flush();
     const opened = Promise.resolve(this.openedStore).catch(() => undefined);
@@ -631,15 +648,12 @@ export class RunningEnvironment implements SharedStoreHost {
       ...(measured && { onRequest: measured.request }),
       onPause: (until) => {
         measured?.pause();
-        const left = until - this.clock.now();
-        // A simulator can be reset.
-        if (this.service !== 'simulator') pauses.set(this.space, elapsedBy(this.clock) + left);
-        this.tellOfPause(left);
+        this.tellOfPause(until - this.clock.now());
         this.changed();
       },
     });
     this.load = () => client.limits.takePeak();
-    client.limits.pause((pauses.get(this.space) ?? 0) - elapsedBy(this.clock));
+    client.limits.pause(this.keptPause);
     return client;
   }
 

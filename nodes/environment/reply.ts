@@ -101,14 +101,21 @@ const mostBytes = 100_000;
  * and may leave the type of an empty body out.
  */
 export const smallJsonOnly = (request: Request, response: Response, next: NextFunction): void => {
-  const { 'content-length': length, 'content-type': type, origin } = request.headers;
+  const {
+    'content-length': length,
+    'content-type': type,
+    'content-encoding': coding,
+    origin,
+  } = request.headers;
   const isEmpty = !type && !Number(length ?? 0);
+  /** The length of a compressed body says nothing about what is in it. */
+  const sizeOf = (): number =>
+    length === undefined || coding !== undefined ? JSON.stringify(request.body ?? '').length : Number(length);
   const refuse = (status: number, key: Refused['key']): void => {
     response.status(status).json({ message: wordsForRequest(request).say(key) });
   };
   if (!request.is('application/json') && !(isEmpty && origin === undefined)) refuse(415, 'refused.notJson');
-  else if (Number(length ?? JSON.stringify(request.body ?? '').length) > mostBytes)
-    refuse(413, 'refused.tooLarge');
+  else if (sizeOf() > mostBytes) refuse(413, 'refused.tooLarge');
   else next();
 };
 

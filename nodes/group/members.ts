@@ -30,7 +30,8 @@ type MemberResult = Outcome | 'skipped' | undefined;
 /** Whether a search result names the group; undefined when it has no group names, or fewer than groups. */
 const isNamedIn = ({ groupNames, groupCount }: Summary, { name }: NamedGroup): boolean | undefined => {
   const isNamed = groupNames?.some((each) => each.trim() === name);
-  return isNamed || Number(groupCount ?? 0) <= (groupNames?.length ?? 0) ? isNamed : undefined;
+  const count = typeof groupCount === 'number' ? groupCount : 0;
+  return isNamed || count <= (groupNames?.length ?? 0) ? isNamed : undefined;
 };
 
 /** An empty list without a count may mean that the search does not name groups at all. */

@@ -36,7 +36,7 @@ const words = {
     'Reach the person another way. The limit is set in _request consent_.',
   ],
   cancelled: [
-    'It was cancelled before it started: by `msg.reset`, in the sidebar, or because the environment now points to another service.',
+    'It was cancelled before it started: by `msg.reset`, in the sidebar, or because the node or its environment was switched.',
     'Nothing was sent. Send it again if you still want to.',
   ],
   stale: [

@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import should from 'should';
 import { startSimulator, type Simulator } from '../../../simulator';
 import { runCheck } from '../../support/command/setup';
@@ -61,6 +62,16 @@ describe('admin routes on a real Node-RED, with logins, under a path', function 
     const refused = await red.request('POST', route('test'), { form: { scopes } });
     should(refused.status).equal(413);
     should(refused.text).match(/too large/);
+    const packed = await fetch(`${red.adminUrl}/${route('test')}`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'content-encoding': 'gzip',
+        authorization: `Bearer ${red.token ?? ''}`,
+      },
+      body: gzipSync(JSON.stringify({ form: { scopes } })),
+    });
+    should(packed.status).equal(413);
   });
 
   it('authorize, list without any secret, test, look up and disconnect', async () => {

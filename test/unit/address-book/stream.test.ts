@@ -183,7 +183,9 @@ describe('a search of all pages', () => {
       const { environment } = await scripted((request) => {
         const page = Number(request.query.page);
         if (!gap.some((each) => each === page)) return answer(request);
-        return { body: { data: [], pageInfo: { page, pageSize: 10, totalRecord: 60 } } };
+        return page > 3
+          ? problemReply('invalid_request')
+          : { body: { data: [], pageInfo: { page, pageSize: 10, totalRecord: 30 } } };
       });
       const flow = await readAll(environment);
       should(idsOf(flow.arrivals.all)).deepEqual(expected);

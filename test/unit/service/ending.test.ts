@@ -83,7 +83,11 @@ describe('a call', () => {
         cancel.abort();
         return ended;
       };
-      should(await cancelled('send')).containEql({ code: 'downstream_timeout', attempts: 1 });
+      should(await cancelled('send')).containEql({
+        code: 'downstream_timeout',
+        attempts: 1,
+        retryable: false,
+      });
       should(await cancelled('read')).containEql({ code: 'cancelled', attempts: 1 });
     });
   });

@@ -89,6 +89,13 @@ describe('send text, when something goes wrong', () => {
     const moved = await sendNode(environment(elsewhere.url, createMemoryStore()));
     should((await moved.arrivals.next(1)).map(({ msg }) => errorOf(msg).code)).deepEqual(['cancelled']);
     should(elsewhere.received).be.empty();
+    await Flow.unload();
+
+    (await sendNode(away())).send({ phone: phones[0], text: 'Hi' });
+    await Flow.unload();
+    const again = environment(server.url, createMemoryStore());
+    const late = await sendNode({ ...again, settings: { ...again.settings, resumeWithin: -1 } });
+    should((await late.arrivals.next(1)).map(({ msg }) => errorOf(msg).code)).deepEqual(['stale']);
   });
 
   it('reports no closed store as a fault: the next start finds what a deploy did not wait for', async () => {
