@@ -1106,7 +1106,13 @@ export class Queue<D extends ItemData = ItemData, S extends Shared = Shared> {
           item.take(by);
           this.track(this.saveEmission(item, save));
         },
-        keep: () => this.readAgain(item, item.savedDue),
+        keep: () => {
+          if (item.message.losses === this.store.engine.losses) {
+            item.uncount();
+            this.countWait(item, 1);
+          }
+          this.readAgain(item, item.savedDue);
+        },
         hold: (until) => this.track(until.catch(() => undefined)),
       },
       item.taken,

@@ -102,6 +102,22 @@ describe('an outcome that another of our nodes has received and not saved yet', 
     should(after.emitted).be.empty();
   });
 
+  it('goes to it once more, and counts once, if it could not be saved there', async () => {
+    const { queue, store, emitted, claims } = await start();
+    acceptMany(queue, 2);
+    while (emitted.length < 2) await nextIteration();
+    claims[0]?.keep();
+    claims[1]?.conclude();
+    while (emitted.length < 3) await nextIteration();
+    should(emitted[2]).equal(`${emitted[0] ?? ''} repeated`);
+    claims[2]?.conclude();
+    await pass(20);
+    should(await queue.reader.count()).equal(0);
+    should(await store.count('work', Buffer.from('counts'), Buffer.from('countt'))).equal(0);
+    await queue.close();
+    should(emitted).have.length(3);
+  });
+
   it('counts as emitted in its list, whose others the next start emits', async () => {
     const { queue, store, emitted, claims } = await start();
     acceptMany(queue, 2);
