@@ -613,7 +613,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
       changes: [['item.movedTo = notBefore;', 'item.movedTo = undefined;']],
       shownBy: {
         'unit/guards/text-hours.test.ts': [
-          'move the delivery date of a scheduled text, and the payload says so',
+          'move the delivery date of a scheduled text at the service, and the payload says so',
         ],
       },
     },
@@ -820,12 +820,7 @@ export const defences: Readonly<Record<number, readonly Defence[]>> = {
     {
       what: 'a refreshed token that is rejected too is not refreshed for every message',
       file: 'lib/service/client.ts',
-      changes: [
-        [
-          '    if (last?.token === this.token && now - last.at < futileFor) this.retries.refreshed = true;\n',
-          '',
-        ],
-      ],
+      changes: [['last.count >= mostFutile', 'last.count >= Infinity']],
       shownBy: {
         'unit/auth/token-endpoint.test.ts': [
           'is asked a handful of times for 1,000 messages that fail because of a wrong key (${grant})',
