@@ -102,7 +102,7 @@ describe('an outcome that another of our nodes has received and not saved yet', 
     should(after.emitted).be.empty();
   });
 
-  it('goes to it once more, and counts once, if it could not be saved there', async () => {
+  it('goes to it once more if it could not be saved there', async () => {
     const { queue, store, emitted, claims } = await start();
     acceptMany(queue, 2);
     while (emitted.length < 2) await nextIteration();
