@@ -21,7 +21,7 @@ type ProcessMemory =
   /** Outcomes on their way from one node of ours to the next, which a deploy does not stop. */
   | 'handOvers'
   /** Messages that wait for a store in trouble: a deploy does not lose them. */
-  | 'waiting'
+  | 'unaccepted'
   /** What each node has in work: a deploy does not stop it, and the next start must not take it up again. */
   | 'queues'
   /** The last arrival number: each is unique, and sorts after all earlier ones. */

@@ -163,13 +163,13 @@ const brakeFor = (
 
 const longestLine = 10_000;
 
-interface Waiting {
+interface Unaccepted {
   readonly space: string | undefined;
   readonly at: number;
   readonly msg: Message;
 }
 /** By type and id of a node, the messages that could not be accepted before it closed: the next start takes them. */
-const waiting = processMemory('waiting', new Map<string, readonly Waiting[]>());
+const unaccepted = processMemory('unaccepted', new Map<string, readonly Unaccepted[]>());
 
 /**
  * The `create` of a flow node. Its items are saved before they start, and their outcomes before they are emitted. The
@@ -688,18 +688,18 @@ export const itemNode = <D extends ItemData, S extends Shared>(
      * another of our nodes has saved are emitted by it once more.
      */
     const keepLine = (): number => {
-      const kept: Waiting[] = [];
+      const kept: Unaccepted[] = [];
       for (const { handOver: claim, msg } of line)
         if (claim) claim.keep();
         else kept.push({ space, at: clock.now(), msg });
       line.clear();
-      if (kept.length > 0) waiting.set(place, [...(waiting.get(place) ?? []), ...kept]);
+      if (kept.length > 0) unaccepted.set(place, [...(unaccepted.get(place) ?? []), ...kept]);
       return kept.length;
     };
 
     tools.whenStarted(() => {
-      const left = waiting.get(place) ?? [];
-      waiting.delete(place);
+      const left = unaccepted.get(place) ?? [];
+      unaccepted.delete(place);
       const { resumeWithin = 0 } = environment?.settings ?? {};
       for (const { space: before, at, msg } of left) {
         const job = new Job(RED, node, outputs, msg, undefined);

@@ -75,8 +75,10 @@ export class Stream {
       }
     } catch (thrown) {
       release();
-      if (!stopped.aborted) job.tally = tally;
-      if (!stopped.aborted) throw thrown;
+      if (!stopped.aborted) {
+        job.tally = tally;
+        throw thrown;
+      }
     }
     // A search that a close interrupts settles nothing.
     if (tools.closed.aborted) return;
